@@ -1,0 +1,34 @@
+"""RUNS AS mcpwrap-gate: the guest list, read again whenever root has replaced it."""
+
+from pathlib import Path
+
+from mcpwrap.core.spec import Admissions, decode_admissions
+
+PATH = Path("/var/lib/mcpwrap/gate.json")
+
+
+class GuestList:
+    """What is in `gate.json` now. Root replaces the file whole, so its identity tells of change."""
+
+    def __init__(self, path: Path = PATH) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._admissions = Admissions()
+
+    def current(self) -> Admissions:
+        """Return the list as it is now; without a file nobody is on it.
+
+        Raises:
+            msgspec.MsgspecError: the file is not a guest list. Nobody is admitted by it.
+        """
+        try:
+            info = self._path.stat()
+        except FileNotFoundError:
+            self._seen, self._admissions = None, Admissions()
+            return self._admissions
+        identity = (info.st_ino, info.st_mtime_ns, info.st_size)
+        if identity != self._seen:
+            self._admissions = Admissions()
+            self._admissions = decode_admissions(self._path.read_bytes())
+            self._seen = identity
+        return self._admissions

@@ -1,0 +1,1 @@
+"""RUNS AS ROOT, ONCE: reads root's own files, carries out steps, exits. Listens to nobody."""

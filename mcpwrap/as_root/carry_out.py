@@ -1,0 +1,102 @@
+"""RUNS AS ROOT: does one step."""
+
+import pwd
+import shutil
+import subprocess
+from contextlib import suppress
+from typing import assert_never
+
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import accounts, files
+from mcpwrap.linux.systemd import SYSTEMCTL, run
+from mcpwrap.plan import paths, steps
+
+SYSUSERS = "/usr/bin/systemd-sysusers"
+USERDEL = "/usr/sbin/userdel"
+GROUPDEL = "/usr/sbin/groupdel"
+RULES_UNIT = "mcpwrap-nft.service"
+
+
+def carry_out(step: steps.Step) -> None:  # noqa: C901
+    """Do one step. Doing it again does no harm. One case a step is the point of this function.
+
+    Raises:
+        McpwrapError: the machine did something else than was asked.
+        OSError, subprocess.SubprocessError: it could not be done.
+    """
+    match step:
+        case steps.WriteFile(path, text):
+            files.replace(path, text)
+        case steps.RemoveFile(path):
+            files.remove(path)
+        case steps.RemoveTree(path):
+            shutil.rmtree(path)
+        case steps.MakeLink(path, target):
+            files.replace_link(path, target)
+        case steps.MakeAccount(name, uid):
+            _make_account(name, uid)
+        case steps.RemoveAccount(name):
+            _remove_account(name)
+        case steps.LoadRules():
+            # A reload keeps what requires the unit running; one that is not up yet is started.
+            run(SYSTEMCTL, "reload-or-restart", RULES_UNIT)
+        case steps.ReloadUnits():
+            run(SYSTEMCTL, "daemon-reload")
+        case steps.StopServer(name):
+            _stop(name)
+        case steps.RestartServer(name):
+            run(SYSTEMCTL, "try-restart", paths.service_unit(name))
+        case steps.StartSocket(name):
+            _forget_failures(name)
+            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.socket_unit(name))
+        case _:
+            assert_never(step)
+
+
+def _make_account(name: str, uid: int) -> None:
+    """Make the account; sysusers gives another UID without a word when ours is taken."""
+    owner = accounts.name_of(uid)
+    if owner not in {None, name}:
+        raise McpwrapError(
+            f"UID {uid} has come to belong to {owner!r}",
+            where=name,
+            fix="run `mcpwrap apply` again",
+        )
+    if accounts.uid_of(name) not in {None, uid}:
+        raise McpwrapError(
+            f"exists with UID {accounts.uid_of(name)}, and should have {uid}",
+            where=f"the account {name}",
+            fix=f"see who made it; `userdel {name}` removes it",
+        )
+    run(SYSUSERS, paths.sysusers(name.removeprefix("mcpw-")))
+    entry = pwd.getpwnam(name)
+    if (entry.pw_uid, entry.pw_gid) != (uid, uid):
+        raise McpwrapError(
+            f"was made with UID {entry.pw_uid} and GID {entry.pw_gid} instead of {uid}",
+            where=f"the account {name}",
+            fix=f"`userdel {name}`, then see what has the id {uid}: `getent passwd {uid}`",
+        )
+
+
+def _remove_account(name: str) -> None:
+    if accounts.uid_of(name) is not None:
+        run(USERDEL, name)
+    if accounts.gid_of(name) is not None:
+        run(GROUPDEL, name)
+
+
+def _stop(name: str) -> None:
+    """Stop and disable; a unit that was never started is no failure."""
+    run(SYSTEMCTL, "disable", "--quiet", "--now", "--", *_units(name))
+    _forget_failures(name)
+
+
+def _forget_failures(name: str) -> None:
+    """Take failed units of the server out of systemd's memory, and with them their start limits."""
+    for unit in _units(name):
+        with suppress(subprocess.CalledProcessError):  # it is not loaded: nothing to forget
+            run(SYSTEMCTL, "reset-failed", "--", unit)
+
+
+def _units(name: str) -> tuple[str, str]:
+    return paths.socket_unit(name), paths.service_unit(name)

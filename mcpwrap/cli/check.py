@@ -1,0 +1,33 @@
+"""`mcpwrap check [FILE…]`: say everything that is wrong with a configuration. Reads only."""
+
+from pathlib import Path
+
+import click
+
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.linux import observe
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+def command(files: tuple[Path, ...]) -> int:
+    """Check FILES, or this machine's configuration.
+
+    \b
+    Example:  mcpwrap check ./config.toml
+    Exit status: 0 nothing is wrong, 2 something is; every problem is shown at once.
+    """
+    sources = [_read(path) for path in files] or observe.config_files()
+    servers = parse(sources).servers
+    click.echo(f"{len(servers)} servers, nothing wrong: {', '.join(servers)}")
+    return EXIT_OK
+
+
+def _read(path: Path) -> SourceFile:
+    try:
+        return SourceFile(str(path), path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
+        ) from error

@@ -1,0 +1,53 @@
+"""`mcpwrap`: finds the command and shows errors."""
+
+import sys
+
+import click
+
+from mcpwrap import __version__
+from mcpwrap.cli import apply, check, plan, score, status
+from mcpwrap.errors import McpwrapError
+
+_HELP = """Run each MCP server under an account of its own.
+
+Servers are listed in /etc/mcpwrap/config.toml. For a first one:
+
+\b
+    sudoedit /etc/mcpwrap/config.toml     # `man mcpwrap.toml` shows one
+    mcpwrap plan                          # what would be done
+    sudo mcpwrap apply                    # do it
+    mcpwrap-connect NAME                  # what an agent starts
+
+\b
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration (nothing was changed),
+10 `plan`: `apply` would change something.
+"""
+
+
+@click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mcpwrap")
+def cli() -> None:
+    """Hold the commands together."""
+
+
+for command in (check.command, plan.command, apply.command, status.command, score.command):
+    cli.add_command(command)
+
+
+def main() -> int:
+    """Run one command; return its exit status."""
+    try:
+        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except McpwrapError as error:
+        click.echo(f"mcpwrap: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""`mcpwrap status [NAME]`: each server's account, unit, sessions and memory. Reads only."""
+
+import click
+import msgspec
+
+from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.core.names import account_of
+from mcpwrap.core.status import sessions_in
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+from mcpwrap.linux import observe, systemd
+from mcpwrap.plan import paths
+from mcpwrap.plan.registry import Allocation
+
+_MIB = 1024 * 1024
+_NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothing counts memory
+
+
+class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each server. `memory_bytes` is null where nothing counts it."""
+
+    name: str
+    account: str
+    uid: int
+    state: str  # ready: starts on first use · running · starting · failed · stopped
+    status: str  # what the wrapper, or systemd, says of it
+    sessions: int
+    memory_bytes: int | None
+
+
+@click.command("status")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, name: str | None, as_json: bool) -> int:
+    """Show the servers of this machine, or the one called NAME.
+
+    \b
+    Example:  mcpwrap status git --json
+    Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
+    """
+    known = {n: a for n, a in observe.registry().by_name.items() if not a.is_retired}
+    if name is not None:
+        if name not in known:
+            raise UsageError(f"no server {name!r}", where="mcpwrap status", fix="`mcpwrap status`")
+        known = {name: known[name]}
+    rows = statuses(known)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(
+            ["NAME", "UID", "STATE", "SESSIONS", "MEMORY", "STATUS"],
+            [[r.name, str(r.uid), r.state, str(r.sessions), _memory(r), r.status] for r in rows],
+        )
+    else:
+        click.echo("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
+    is_good = all(row.state not in {"failed", "stopped"} for row in rows)
+    return EXIT_OK if is_good else EXIT_FAILED
+
+
+def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
+    """Return the status of these servers, as systemd tells anybody."""
+    names = ["ActiveState", "SubState", "StatusText", "Result", "MemoryCurrent"]
+    units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
+    shown = systemd.properties(units, names)
+    return [
+        _status(n, a.uid, shown[paths.socket_unit(n)], shown[paths.service_unit(n)])
+        for n, a in known.items()
+    ]
+
+
+def _status(name: str, uid: int, sock: dict[str, str], service: dict[str, str]) -> ServerStatus:
+    state, text = _state(name, sock, service)
+    memory = service["MemoryCurrent"]
+    return ServerStatus(
+        name=name,
+        account=account_of(name),
+        uid=uid,
+        state=state,
+        status=text,
+        sessions=sessions_in(service["StatusText"]),
+        memory_bytes=None if memory in _NOT_COUNTED else int(memory),
+    )
+
+
+def _state(name: str, sock: dict[str, str], service: dict[str, str]) -> tuple[str, str]:
+    match service["ActiveState"]:
+        case "active":
+            return "running", service["StatusText"]
+        case "failed":
+            return "failed", f"{service['Result']}: `systemctl status mcpwrap@{name}` says more"
+        case "inactive":
+            pass
+        case between:
+            return "starting", between
+    if sock["ActiveState"] != "active":
+        return "stopped", "its socket does not listen: `sudo mcpwrap apply`"
+    return "ready", "starts on first use"
+
+
+def _memory(row: ServerStatus) -> str:
+    return "-" if row.memory_bytes is None else f"{row.memory_bytes / _MIB:.1f} MiB"

@@ -1,0 +1,102 @@
+"""Reading one TOML table: every key is asked for by type, and what is wrong is noted."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from mcpwrap.config.model import Problem
+from mcpwrap.config.values import BadValueError
+
+T = TypeVar("T")
+MAX_ITEMS = 256
+
+
+class Reader:
+    """One table. Nothing raises: a wrong key gives its default, and a problem in `problems`."""
+
+    def __init__(
+        self, table: Mapping[str, object], *, file: str, name: str, problems: list[Problem]
+    ) -> None:
+        self._table = dict(table)
+        self._file = file
+        self._name = name
+        self._problems = problems
+
+    def has(self, key: str) -> bool:
+        """Say whether the key is still to be read."""
+        return key in self._table
+
+    def note(self, key: str, problem: str, fix: str) -> None:
+        """Add a problem at `key` of this table."""
+        self._problems.append(Problem(self._file, self._name, key, problem, fix))
+
+    def one(self, key: str, understand: Callable[[str], T], default: T) -> T:
+        """Return the string at `key`, understood."""
+        value = self._table.pop(key, None)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.note(key, f"{_kind(value)} where text belongs", f'write `{key} = "…"`')
+            return default
+        return self._understood(key, understand, value, default)
+
+    def many(
+        self, key: str, understand: Callable[[str], T], default: tuple[T, ...] = ()
+    ) -> tuple[T, ...]:
+        """Return the list of strings at `key`, each understood; all that are wrong are noted."""
+        value = self._table.pop(key, None)
+        if value is None:
+            return default
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.note(key, f"{_kind(value)} where a list of text belongs", f'write `{key} = ["…"]`')
+            return default
+        if len(value) > MAX_ITEMS:
+            self.note(key, f"{len(value)} entries", f"write at most {MAX_ITEMS}")
+            return default
+        good = (self._understood(f"{key}[{i}]", understand, v, None) for i, v in enumerate(value))
+        return tuple(item for item in good if item is not None)
+
+    def flag(self, key: str) -> bool:
+        """Return the true or false at `key`; absent is false."""
+        value = self._table.pop(key, False)
+        if isinstance(value, bool):
+            return value
+        self.note(key, f"{_kind(value)} where true or false belongs", f"write `{key} = true`")
+        return False
+
+    def count(self, key: str, default: int, last: int) -> int:
+        """Return the whole number at `key`, from 1 to `last`."""
+        value = self._table.pop(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= last:
+            return value
+        self.note(key, f"{value!r} is not a number from 1 to {last}", f"write `{key} = {default}`")
+        return default
+
+    def table(self, key: str) -> "Reader":
+        """Return the table at `key`; absent is empty."""
+        value = self._table.pop(key, {})
+        if not isinstance(value, dict):
+            self.note(key, f"{_kind(value)} where a table belongs", f"write `{key} = {{ … }}`")
+            value = {}
+        name = f"{self._name[:-1]}.{key}]" if self._name else f"[{key}]"
+        return Reader(value, file=self._file, name=name, problems=self._problems)
+
+    def names(self) -> list[str]:
+        """Return the keys that are still to be read."""
+        return list(self._table)
+
+    def finish(self, known: tuple[str, ...]) -> None:
+        """Note every key that nobody asked for."""
+        for key in self._table:
+            self.note(key, "no such setting", f"write one of: {', '.join(known)}")
+
+    def _understood(self, key: str, understand: Callable[[str], T], value: str, default: T) -> T:
+        try:
+            return understand(value)
+        except BadValueError as problem:
+            self.note(key, problem.problem, problem.fix)
+            return default
+
+
+def _kind(value: object) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return names.get(type(value), "a table" if isinstance(value, dict) else "a date")

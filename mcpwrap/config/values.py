@@ -1,0 +1,178 @@
+"""Grammars of single values. Each function returns what it understood, or says what is wrong."""
+
+import ipaddress
+import re
+
+from mcpwrap.config.model import Destination, Direct, SecretRef, Template, Workspace
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_KEY = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+# useradd(8), with the trailing `$` of Samba left out; a group takes an `@` before it.
+_ACCOUNT = re.compile(r"@?[a-z_][a-z0-9_.-]{0,31}")
+# RFC 1123 section 2.1: letters, digits, hyphens. Names in other scripts are written as punycode.
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_URL = re.compile(r"https://(?P<host>[a-z0-9.-]{1,253})(:(?P<port>[0-9]*))?(/[!$-~]*)?")
+_SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
+_SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+# A value of these makes a program run code or load a library that the agent chose.
+_STEERING = re.compile(
+    r"LD_.*|DYLD_.*|PYTHON.*|NODE_.*|NPM_.*|PERL.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_OPTIONS|BASH.*|GIT_.*"
+    r"|ENV|SHELLOPTS|PS4|IFS|PATH|HOME|USER|LOGNAME|TMPDIR|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*"
+    r"|SSL_.*|OPENSSL_.*|CURL_.*|REQUESTS_CA_BUNDLE|HOSTALIASES|RES_OPTIONS|(?i:[a-z]+_proxy)"
+)
+MAX_TEXT_CHARS = 32 * 1024
+
+
+class BadValueError(ValueError):
+    """A value is wrong. The second argument is what to write instead."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.fix = fix
+
+
+def plain_text(value: str) -> str:
+    """Return a value that can be an argument or a variable: without NUL, not endless."""
+    if "\0" in value or len(value) > MAX_TEXT_CHARS:
+        raise BadValueError("a NUL or over 32 768 characters", "shorten it, or put it into a file")
+    return value
+
+
+def argument(value: str) -> str:
+    """Return one argument of the command."""
+    if _REFERENCE.search(value):
+        raise BadValueError(
+            "a secret in an argument can be read by every account of the machine",
+            "give it as a variable in `env`, or as a file with `secret_files`",
+        )
+    return plain_text(value)
+
+
+def absolute_path(value: str) -> str:
+    """Return an absolute path in its shortest form: no `.`, `..`, `//` or slash at the end."""
+    plain_text(value)
+    parts = value.split("/")[1:]
+    if not value.startswith("/") or any(part in {"", ".", ".."} for part in parts):
+        raise BadValueError(f"{value!r} is not an absolute path", "write it from `/`, without `..`")
+    return value
+
+
+def variable(value: str) -> str:
+    """Return the name of an environment variable."""
+    if not _VARIABLE.fullmatch(value):
+        raise BadValueError(f"{value!r} cannot be the name of a variable", "use A-Z, 0-9 and _")
+    return value
+
+
+def inherited(value: str) -> str:
+    """Return the name of a variable that the agent may choose the value of."""
+    if _STEERING.fullmatch(variable(value)):
+        raise BadValueError(
+            f"{value} decides which code runs or where data goes, so no agent may set it",
+            "set it in `env`, with the value you want",
+        )
+    return value
+
+
+def secret_key(value: str) -> str:
+    """Return the name of a secret: capitals, digits and `_`, at most 64."""
+    if not _SECRET_KEY.fullmatch(value):
+        raise BadValueError(f"{value!r} cannot be the name of a secret", "use A-Z, 0-9 and _")
+    return value
+
+
+def template(value: str) -> Template:
+    """Return the parts of `text ${KEY} text`; what a secret contains is never looked at again."""
+    plain_text(value)
+    parts: list[str | SecretRef] = []
+    for index, part in enumerate(_REFERENCE.split(value)):
+        if index % 2:
+            parts.append(SecretRef(secret_key(part)))
+        elif "${" in part:
+            raise BadValueError("`${` without its `}`", "write `${KEY}`")
+        elif part:
+            parts.append(part)
+    return tuple(parts)
+
+
+def agent(value: str) -> str:
+    """Return the name of an account, or of a group with an `@` before it."""
+    if not _ACCOUNT.fullmatch(value):
+        raise BadValueError(
+            f"{value!r} is not an account or @group", 'write `"alice"` or `"@group"`'
+        )
+    if value == "root":
+        raise BadValueError("root is no agent", "run the agent under an account of its own")
+    return value
+
+
+def destination(value: str) -> Destination:
+    """Return `host`, `*.host`, `host:port` or `*.host:port`; the port is 443 unless given."""
+    host, colon, port = value.partition(":")
+    bare = host.removeprefix("*.")
+    labels = bare.split(".")
+    is_name = len(bare) <= 253 and len(labels) > 1 and all(map(_LABEL.fullmatch, labels))
+    if not is_name or labels[-1].isdigit():
+        raise BadValueError(
+            f"{value!r} is not a host name",
+            "write `api.example.com`, `*.example.org` or `host.example:8443`, in lower case",
+        )
+    return Destination(bare, _port(port) if colon else 443, host != bare)
+
+
+def direct(value: str) -> Direct:
+    """Return `10.0.0.5:5432` or `[fd00::5]:5432`: a literal address, never a name."""
+    host, _, port = value.rpartition(":")
+    is_v6 = host.startswith("[") and host.endswith("]")
+    try:
+        address = ipaddress.ip_address(host[1:-1] if is_v6 else host)
+    except ValueError:
+        address = None
+    if address is None or (address.version == 6) != is_v6:
+        raise BadValueError(
+            f"{value!r} is not an address and port", "write `10.0.0.5:5432` or `[fd00::5]:5432`"
+        )
+    return Direct(str(address), _port(port))
+
+
+def _port(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", text) or int(text) > 65_535:
+        raise BadValueError(f"{text!r} is not a port", "write a number from 1 to 65535")
+    return int(text)
+
+
+def workspace(value: str) -> Workspace:
+    """Return `/a/folder:rw` or `/a/folder:ro`."""
+    path, _, mode = value.rpartition(":")
+    if mode not in {"rw", "ro"}:
+        raise BadValueError(
+            f"{value!r} does not say how the folder is given",
+            "end it with `:rw` or `:ro`",
+        )
+    return Workspace(absolute_path(path), mode == "rw")
+
+
+def url(value: str) -> str:
+    """Return an https URL without user, password or fragment. Source: RFC 3986, made narrow."""
+    found = _URL.fullmatch(value)
+    if not found or not all(map(_LABEL.fullmatch, found["host"].split("."))):
+        raise BadValueError(
+            f"{value!r} is not a URL of a server",
+            "write `https://host/path`, in lower case, without a user, a password or a `#`",
+        )
+    if found["port"]:
+        _port(found["port"])
+    return value
+
+
+def size_bytes(value: str) -> int:
+    """Return the bytes of `512M` or `1G`: 16M to 1T."""
+    found = _SIZE.fullmatch(value)
+    count = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+    if not _SIZE_UNITS["M"] * 16 <= count <= _SIZE_UNITS["T"]:
+        raise BadValueError(
+            f"{value!r} is not a size from 16M to 1T", "write `512M` or `1G`, in quotes"
+        )
+    return count

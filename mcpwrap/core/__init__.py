@@ -1,0 +1,1 @@
+"""PURE: values in, values out. Names, wire formats and decisions, without a machine."""

@@ -1,0 +1,152 @@
+r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPACKET socket.
+
+    stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
+    gate → stub      `?A\0B` send me these variables · `E…` text for stderr · `X7` the server ended
+                     with 7 · `!69 why` refused
+    stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
+    gate → wrapper   hello   `mcpwrap 1\0SESSION\0A=1\0B=2`, with descriptors 0, 1 and 2
+    wrapper → gate   `S` started · `X7` · `!70 why`
+
+The stub is a file on its own and writes these out by hand; tests hold the two together.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAGIC = b"mcpwrap 1"
+MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
+HANDSHAKE_S = 5.0
+START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
+
+
+class Exit(IntEnum):
+    """Exit statuses of the stub that are not the server's own. Source: sysexits.h."""
+
+    USAGE = 64  # no name, or one that no server can have
+    UNAVAILABLE = 69  # the gate does not answer
+    WRAPPER = 70  # the wrapper or the server could not be started, or died
+    BUSY = 75  # a limit is reached; try again
+    PROTOCOL = 76  # the handshake was not ours, or a line was too long
+    NOT_ALLOWED = 77  # this account is no agent of that server
+    NO_SUCH_SERVER = 78  # no server of that name is applied
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The gate wants the agent's values of these variables, and of no others."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stderr:
+    """A piece of what the server wrote to its standard error, already made harmless."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The server runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The server has ended; 128+N means signal N, as in a shell."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There will be no session, and why."""
+
+    status: int
+    why: str
+
+
+Packet = Ask | Stderr | Started | Ended | Refused
+
+
+class ProtocolError(ValueError):
+    """The peer sent what this protocol has no place for."""
+
+
+def encode(packet: Packet) -> bytes:
+    """Return the bytes of one packet."""
+    match packet:
+        case Ask(names):
+            return b"?" + "\0".join(names).encode()
+        case Stderr(text):
+            return b"E" + text
+        case Started():
+            return b"S"
+        case Ended(status):
+            return b"X%d" % status
+        case Refused(status, why):
+            return b"!%d %s" % (status, why.encode())
+
+
+_STATUS = re.compile(rb"[0-9]{1,3}")
+
+
+def decode(untrusted: bytes) -> Packet:
+    """Return the packet in these bytes.
+
+    Raises:
+        ProtocolError: they are none.
+    """
+    kind, rest = untrusted[:1], untrusted[1:]
+    status, _, why = rest.partition(b" ")
+    if kind == b"?":
+        return Ask(tuple(_text(rest).split("\0")))
+    if kind == b"E":
+        return Stderr(rest)
+    if untrusted == b"S":
+        return Started()
+    if kind == b"X" and _STATUS.fullmatch(rest):
+        return Ended(int(rest))
+    if kind == b"!" and _STATUS.fullmatch(status):
+        return Refused(int(status), why.decode(errors="replace"))
+    raise ProtocolError("a packet of no known kind")
+
+
+def encode_hello(subject: str, env: dict[str, str]) -> bytes:
+    """Return a hello: a server's name to the gate, a session's id to the wrapper."""
+    return b"\0".join([MAGIC, subject.encode(), *(f"{k}={v}".encode() for k, v in env.items())])
+
+
+def decode_hello(untrusted: bytes) -> tuple[str, dict[str, str]]:
+    """Return the subject and the environment of a hello.
+
+    Raises:
+        ProtocolError: another protocol, another version, or not UTF-8.
+    """
+    magic, _, rest = untrusted.partition(b"\0")
+    if magic != MAGIC or not rest:
+        raise ProtocolError("the first packet is not a hello of this version")
+    subject, _, variables = rest.partition(b"\0")
+    return _text(subject), decode_env(variables)
+
+
+def decode_env(untrusted: bytes) -> dict[str, str]:
+    r"""Return the variables of `A=1\0B=2`; an empty text or a lone NUL has none.
+
+    Raises:
+        ProtocolError: not UTF-8, or an entry without `=` or name, or a name that comes twice.
+    """
+    env: dict[str, str] = {}
+    for entry in untrusted.split(b"\0") if untrusted.strip(b"\0") else []:
+        name, equals, value = _text(entry).partition("=")
+        if not equals or not name or name in env:
+            raise ProtocolError("variables are NAME=VALUE, each once")
+        env[name] = value
+    return env
+
+
+def _text(untrusted: bytes) -> str:
+    try:
+        return untrusted.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("a packet is UTF-8") from error

@@ -1,0 +1,16 @@
+"""The wrapper's one-line status: written for people, read back by `mcpwrap status`."""
+
+import re
+
+_TEXT = re.compile(r"ready: ([0-9]+) of [0-9]+ sessions")
+
+
+def text(sessions: int, limit: int) -> str:
+    """Return the `STATUS=` of a wrapper (sd_notify(3))."""
+    return f"ready: {sessions} of {limit} sessions"
+
+
+def sessions_in(status_text: str) -> int:
+    """Return the number of sessions that a `STATUS=` names; 0 where it names none."""
+    found = _TEXT.fullmatch(status_text)
+    return int(found[1]) if found else 0

@@ -1,0 +1,1 @@
+"""Thin calls to Linux and systemd. Nothing here decides."""

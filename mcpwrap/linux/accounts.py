@@ -1,0 +1,67 @@
+"""Accounts and groups of this machine, as NSS has them."""
+
+import grp
+import pwd
+from collections.abc import Iterable
+
+from mcpwrap.core.names import ACCOUNT_PREFIX, next_uid, preferred_uid
+
+
+def ours() -> dict[str, int]:
+    """Return the UID of every account whose name says it belongs to a server."""
+    return {
+        entry.pw_name: entry.pw_uid
+        for entry in pwd.getpwall()
+        if entry.pw_name.startswith(ACCOUNT_PREFIX)
+    }
+
+
+def taken_ids(names: Iterable[str]) -> frozenset[int]:
+    """Return the ids of others that are in the way of giving UIDs to `names`.
+
+    Each id is asked for by number: directories with many accounts cannot be listed.
+    """
+    wanted = sorted(names)
+    taken = set()
+    for name in wanted:
+        uid, free = preferred_uid(name), 0
+        while free < len(wanted):
+            if _is_taken(uid):
+                taken.add(uid)
+            else:
+                free += 1
+            uid = next_uid(uid)
+    return frozenset(taken)
+
+
+def uid_of(account: str) -> int | None:
+    """Return the UID of an account, or None if there is no such account."""
+    try:
+        return pwd.getpwnam(account).pw_uid
+    except KeyError:
+        return None
+
+
+def gid_of(group: str) -> int | None:
+    """Return the GID of a group, or None if there is no such group."""
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        return None
+
+
+def name_of(uid: int) -> str | None:
+    """Return the account that has this UID, or None."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return None
+
+
+def _is_taken(number: int) -> bool:
+    owner = name_of(number)
+    try:
+        group = grp.getgrgid(number).gr_name
+    except KeyError:
+        group = None
+    return any(name and not name.startswith(ACCOUNT_PREFIX) for name in (owner, group))

@@ -1,0 +1,78 @@
+"""Packets with descriptors, and what a descriptor from a stranger may be."""
+
+import array
+import fcntl
+import os
+import socket
+import stat
+from contextlib import suppress
+
+_MAX_PASSED = 253  # SCM_MAX_FD: with room for all that can come, none is cut off unseen
+_INT_BYTES = array.array("i").itemsize
+
+
+class DescriptorError(ValueError):
+    """A passed descriptor is not what was agreed."""
+
+
+def receive(connection: socket.socket, max_bytes: int) -> tuple[bytes, list[int]]:
+    """Return one packet and the descriptors that came with it; the caller closes them.
+
+    They are close-on-exec from the first moment. An empty packet is the end of the connection.
+
+    Raises:
+        DescriptorError: packet or descriptors were cut off. All that came are closed.
+        OSError, TimeoutError: the connection broke, or nothing came in time.
+    """
+    data, ancillary, flags, _ = connection.recvmsg(
+        max_bytes, socket.CMSG_SPACE(_MAX_PASSED * _INT_BYTES), socket.MSG_CMSG_CLOEXEC
+    )
+    fds = array.array("i")
+    for level, kind, payload in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(payload[: len(payload) - len(payload) % _INT_BYTES])
+    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        close_all(fds.tolist())
+        raise DescriptorError("a packet with more in it than was agreed")
+    return data, fds.tolist()
+
+
+def send(connection: socket.socket, data: bytes, fds: list[int]) -> None:
+    """Send one packet with descriptors."""
+    rights = array.array("i", fds)
+    connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+
+
+def close_all(fds: list[int]) -> None:
+    """Close them all, whatever happens."""
+    for fd in fds:
+        with suppress(OSError):
+            os.close(fd)
+
+
+def expect_streams(fds: list[int], *, readable: int, writable: list[int]) -> None:
+    """Refuse all but pipes and AF_UNIX stream sockets, each usable in its direction.
+
+    A TCP socket would carry its maker's identity past the packet rules, a terminal can be written
+    to and typed into, and an O_PATH descriptor leads to files.
+
+    Raises:
+        DescriptorError: with which, and what it is.
+    """
+    for fd in fds:
+        if not _is_stream(fd):
+            raise DescriptorError(f"descriptor {fds.index(fd)} is neither a pipe nor a unix stream")
+    for fd, useless in [(readable, os.O_WRONLY), *((fd, os.O_RDONLY) for fd in writable)]:
+        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+        if flags & os.O_PATH or flags & os.O_ACCMODE == useless:
+            raise DescriptorError(f"descriptor {fds.index(fd)} is open in the wrong direction")
+
+
+def _is_stream(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISFIFO(mode):
+        return True
+    if not stat.S_ISSOCK(mode):
+        return False
+    with socket.socket(fileno=os.dup(fd)) as sock:
+        return sock.family == socket.AF_UNIX and sock.type == socket.SOCK_STREAM

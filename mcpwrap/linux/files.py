@@ -1,0 +1,83 @@
+"""Reading and replacing root's files."""
+
+import os
+import stat
+from pathlib import Path
+
+from mcpwrap.errors import McpwrapError
+
+
+def replace(path: str, text: str, *, mode: int = 0o644) -> None:
+    """Put `text` at `path`, whole or not at all, also if the power goes. Source: rename(2)."""
+    target = Path(path)
+    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    temporary = _temporary(target)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    with os.fdopen(fd, "w") as file:
+        os.fchmod(fd, mode)
+        file.write(text)
+        file.flush()
+        os.fsync(fd)
+    temporary.rename(target)
+    _sync_folder(target.parent)
+
+
+def replace_link(path: str, target: str) -> None:
+    """Make `path` a symbolic link to `target`, whatever it was."""
+    link = Path(path)
+    link.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    temporary = _temporary(link)
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.rename(link)
+
+
+def remove(path: str) -> None:
+    """Remove a file or link if it is there, and a drop-in folder that it leaves empty."""
+    file = Path(path)
+    file.unlink(missing_ok=True)
+    folder = file.parent
+    if (
+        "@" in folder.name
+        and folder.suffix == ".d"
+        and folder.is_dir()
+        and not any(folder.iterdir())
+    ):
+        folder.rmdir()
+
+
+def read_roots_own(path: str, *, max_bytes: int) -> bytes:
+    """Return a file that only root could have written, checked on the open file itself.
+
+    Returns at most one byte more than `max_bytes`, so that the caller sees that it is too long.
+
+    Raises:
+        FileNotFoundError: there is none.
+        McpwrapError: it is a link, or others can write to it.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise McpwrapError(f"cannot be opened: {error.strerror}", where=path, fix=_FIX) from error
+    with os.fdopen(fd, "rb") as file:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_uid != 0 or info.st_mode & 0o022:
+            raise McpwrapError("others than root can write to it", where=path, fix=_FIX)
+        return file.read(max_bytes + 1)
+
+
+_FIX = "make it a plain file: `chown root:root`, `chmod 644`"
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,94 @@
+"""Looking at how the machine is. Reads only; as root it sees the packet rules too."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.config.model import Config
+from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import accounts, packet_rules, systemd
+from mcpwrap.linux.files import read_roots_own
+from mcpwrap.plan import paths
+from mcpwrap.plan.desired import Applied, Ids
+from mcpwrap.plan.diff import Observed
+from mcpwrap.plan.registry import Registry, decode
+
+
+def config_files() -> list[SourceFile]:
+    """Return the configuration of this machine, root's own files only.
+
+    Raises:
+        McpwrapError: there is none, or others than root can write to it.
+    """
+    names = [paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")]
+    try:
+        return [SourceFile(n, read_roots_own(n, max_bytes=MAX_FILE_BYTES)) for n in names]
+    except FileNotFoundError as error:
+        raise McpwrapError(
+            "no such file", where=str(error.filename), fix="`man mcpwrap.toml` shows one"
+        ) from error
+
+
+def registry() -> Registry:
+    """Return the registry of this machine; a new machine has an empty one."""
+    text = _text(paths.REGISTRY)
+    return Registry() if text is None else decode(text)
+
+
+def ids(config: Config) -> Ids:
+    """Return the numbers of all agents that the configuration names and this machine has."""
+    names = {agent for server in config.servers.values() for agent in server.agents}
+    uids = {n: uid for n in names if (uid := accounts.uid_of(n)) is not None}
+    groups = {n[1:] for n in names if n.startswith("@")}
+    return Ids(uids, {n: gid for n in groups if (gid := accounts.gid_of(n)) is not None})
+
+
+def observe() -> Observed:
+    """Return how the machine is."""
+    links = {path: str(Path(path).readlink()) for path in _glob(paths.link("*"))}
+    loaded = systemd.loaded_instances()
+    on_disk = {Path(path).stem for path in _glob(paths.spec("*"))}
+    units = systemd.properties(
+        (unit for name in loaded | on_disk for unit in _units(name)),
+        ["ActiveState", "UnitFileState", "NeedDaemonReload"],
+    )
+    files = {path: text for path in _our_files() if (text := _text(path)) is not None}
+    return Observed(
+        files=files,
+        links=links,
+        uid_by_account=accounts.ours(),
+        listening=frozenset(n for n in loaded | on_disk if _is_listening(units, n)),
+        loaded_units=loaded,
+        has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
+        refused_uids=packet_rules.refused_uids() if os.geteuid() == 0 else None,
+        applied=msgspec.json.decode(files.get(paths.APPLIED, "{}"), type=Applied),
+        states=frozenset(Path(path).name for path in _glob(f"{paths.STATES}/*")),
+    )
+
+
+def _our_files() -> list[str]:
+    fixed = [paths.REGISTRY, paths.APPLIED, paths.ADMISSIONS, paths.WRAPPED_SET]
+    patterns = (paths.spec("*"), paths.sysusers("*"), paths.drop_in("*"))
+    return fixed + [path for pattern in patterns for path in _glob(pattern)]
+
+
+def _units(name: str) -> tuple[str, str]:
+    return paths.socket_unit(name), paths.service_unit(name)
+
+
+def _is_listening(units: dict[str, dict[str, str]], name: str) -> bool:
+    unit = units.get(paths.socket_unit(name), {})
+    return unit.get("ActiveState") == "active" and unit.get("UnitFileState") == "enabled"
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _glob(pattern: str) -> list[str]:
+    return sorted(map(str, Path("/").glob(pattern.lstrip("/"))))

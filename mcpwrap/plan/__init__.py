@@ -1,0 +1,1 @@
+"""PURE: what root should do to make the machine match the configuration, as data."""

@@ -1,0 +1,98 @@
+"""Which UID belongs to which name, for good."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from mcpwrap.core.names import FIRST_UID, LAST_UID, next_uid, preferred_uid
+from mcpwrap.errors import McpwrapError
+from mcpwrap.plan import paths
+
+FORMAT = 1
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one name has been given. A retired one is kept, so that nobody inherits its files."""
+
+    uid: int
+    is_retired: bool = False
+
+
+class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`/var/lib/mcpwrap/registry.json`."""
+
+    format: int = FORMAT
+    by_name: dict[str, Allocation] = {}
+
+    def uid_of(self, name: str) -> int:
+        """Return the UID of a name that has one."""
+        return self.by_name[name].uid
+
+
+def decode(text: str) -> Registry:
+    """Return the registry in this text.
+
+    Raises:
+        McpwrapError: another format, or not a registry. Guessing would hand out a UID twice.
+    """
+    try:
+        registry = msgspec.json.decode(text, type=Registry)
+    except msgspec.MsgspecError as error:
+        raise McpwrapError(
+            f"not a registry: {error}", where=paths.REGISTRY, fix="restore it from a backup"
+        ) from error
+    if registry.format != FORMAT:
+        raise McpwrapError(
+            f"format {registry.format}, and this version knows {FORMAT}",
+            where=paths.REGISTRY,
+            fix="install the version of mcpwrap that wrote it, or a later one",
+        )
+    return registry
+
+
+def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
+    """Return the registry with the servers whose account exists and which it does not know.
+
+    So a lost registry does not give files of one server to another.
+    """
+    found = {name: Allocation(uid=uid) for name, uid in uid_by_name.items()}
+    return Registry(by_name={**found, **registry.by_name})
+
+
+def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int]) -> Registry:
+    """Return the registry in which each of `names` has a UID and every other name is retired.
+
+    `taken_ids` are UIDs and GIDs of accounts that are not ours. A name that has a UID keeps it.
+
+    Raises:
+        McpwrapError: all 20000 are taken.
+    """
+    wanted = set(names)
+    by_name = {
+        name: Allocation(uid=old.uid, is_retired=name not in wanted)
+        for name, old in registry.by_name.items()
+    }
+    used = {allocation.uid for allocation in by_name.values()} | set(taken_ids)
+    for name in sorted(wanted - by_name.keys()):
+        uid = _free_uid(name, used)
+        used.add(uid)
+        by_name[name] = Allocation(uid=uid)
+    return Registry(by_name=dict(sorted(by_name.items())))
+
+
+def purge_retired(registry: Registry) -> Registry:
+    """Return the registry without its retired names: their UIDs are free again."""
+    return Registry(by_name={n: a for n, a in registry.by_name.items() if not a.is_retired})
+
+
+def _free_uid(name: str, used: Collection[int]) -> int:
+    uid = preferred_uid(name)
+    for _ in range(LAST_UID - FIRST_UID + 1):
+        if uid not in used:
+            return uid
+        uid = next_uid(uid)
+    raise McpwrapError(
+        f"every UID from {FIRST_UID} to {LAST_UID} is taken",
+        where=f"server {name!r}",
+        fix="remove servers with `mcpwrap apply --purge`, or accounts in that range",
+    )

@@ -1,0 +1,84 @@
+"""Build the .deb for one Debian release, inside a root of that release. RUNS AS ROOT on the host.
+
+`python -m packaging.build_deb [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package is
+kept under a hash of all it is made from, so an unchanged tree is not built again.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.system.bed import roots
+
+TOP = Path(__file__).resolve().parent.parent
+DIST = TOP / "dist"
+SOURCES = ("mcpwrap", "units", "nftables", "packaging", "docs", "examples")
+RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
+SCRIPT = Path(__file__).parent / "build_inside.sh"
+
+
+def build(suite: str) -> Path:
+    """Return the .deb of the tree as it is now, for `suite`."""
+    kept = roots.CACHE / f"deb-{suite}-{_tree_hash(suite)}"
+    if not kept.is_dir():
+        new = _build(suite)
+        for old in roots.CACHE.glob(f"deb-{suite}-*"):
+            shutil.rmtree(old)
+        shutil.move(new, kept)
+    (deb,) = kept.glob("*.deb")
+    return deb
+
+
+def _tree_hash(suite: str) -> str:
+    digest = hashlib.sha256(roots.build_root(suite).name.encode())
+    for path in _source_files():
+        digest.update(f"{path.relative_to(TOP)}\0{path.stat().st_mode:o}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _source_files() -> list[Path]:
+    found = (path for folder in SOURCES for path in (TOP / folder).rglob("*"))
+    return sorted(p for p in found if p.is_file() and "__pycache__" not in p.parts)
+
+
+def _build(suite: str) -> Path:
+    """Build in an overlay that is thrown away; return a folder with the package and a log."""
+    layer = roots.ensure(roots.build_root(suite))
+    out = Path(tempfile.mkdtemp(prefix=f"deb-{suite}.", dir=roots.CACHE))
+    with tempfile.TemporaryDirectory(dir=roots.CACHE, prefix="build-") as scratch:
+        upper, work = Path(scratch, "upper"), Path(scratch, "work")
+        upper.mkdir()
+        work.mkdir()
+        with roots.mounted_overlay(layer.lower_dirs(), upper, work) as root:
+            for path in _source_files():
+                target = root / "build/mcpwrap" / path.relative_to(TOP)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target)
+            with (out / "build.log").open("wb") as log:
+                argv = ["sh", "-es", RELEASE[suite]]
+                try:
+                    roots.run_in_root(root, argv, script=SCRIPT, inputs=[], log_fd=log.fileno())
+                except subprocess.CalledProcessError as error:
+                    tail = (out / "build.log").read_text(errors="replace")[-4000:]
+                    raise RuntimeError(f"no .deb for {suite}:\n{tail}") from error
+            for path in (root / "build").glob("*.deb"):
+                shutil.copy2(path, out)
+            shutil.copy2(root / "build/lintian.txt", out)
+    return out
+
+
+def main(suites: list[str]) -> None:
+    """Build for each suite and put the packages into dist/."""
+    DIST.mkdir(exist_ok=True)
+    for suite in suites or roots.SUITES:
+        deb = build(suite)
+        shutil.copy2(deb, DIST)
+        print(f"dist/{deb.name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,178 @@
+"""A machine, as the operator and the agents on it see it."""
+
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.system.bed.nspawn import Container, Profile
+
+CLIENT = "/opt/mcp/client/bin/python"
+ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+COMMAND_S = 120
+WARNING = 4  # syslog(3)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class CommandFailedError(AssertionError):
+    """A command inside ended with another status than the test says."""
+
+
+class Machine:
+    """One machine of the bed. Commands run as units inside it, so its own rules hold for them."""
+
+    def __init__(self, suite: str, container: Container) -> None:
+        self.suite = suite
+        self._container = container
+        self._announced: list[str] = []
+        self._read_until = ""
+        container.boot()
+
+    # ------------------------------------------------------------------ what one does
+    def as_root(self, command: str, *, stdin: str = "", status: int = 0) -> Done:
+        """Run a shell command as root; it must end with `status`."""
+        return self._run(["sh", "-c", command], user="root", stdin=stdin, status=status)
+
+    def as_user(self, user: str, command: str, *, stdin: str = "", status: int = 0) -> Done:
+        """Run a shell command as this account, in its home, with its groups."""
+        return self._run(["sh", "-c", command], user=user, stdin=stdin, status=status)
+
+    def probe(self, script: str, *, user: str = "root", status: int = 0) -> Any:
+        """Run a Python script with the system's Python and return the JSON that it prints."""
+        done = self._run(["/usr/bin/python3", "-c", script], user=user, stdin="", status=status)
+        return json.loads(done.out)
+
+    def _run(self, argv: list[str], *, user: str, stdin: str, status: int) -> Done:
+        home = "/root" if user == "root" else f"/home/{user}"
+        unit = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", f"--uid={user}"]
+        unit += [f"--setenv=HOME={home}", f"--working-directory={home}", "--service-type=exec"]
+        done = subprocess.run(
+            self._container.enter([*unit, "--", *argv]),
+            input=stdin.encode(), capture_output=True, timeout=COMMAND_S, env=ENV,
+        )  # fmt: skip
+        out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        if done.returncode != status:
+            text = f"{user}$ {shlex.join(argv)}\nended with {done.returncode}, not {status}"
+            raise CommandFailedError(f"{text}\n{out}\n{err}")
+        return Done(done.returncode, out, err)
+
+    def add_person(self, name: str, *, groups: str = "") -> int:
+        """Make an account as an administrator does, and return its UID."""
+        more = f"-G {groups}" if groups else ""
+        self.as_root(f"useradd -m -s /bin/bash {more} {name}")
+        return int(self.as_root(f"id -u {name}").out)
+
+    def configure(self, toml: str) -> None:
+        """Put this text into /etc/mcpwrap/config.toml."""
+        self.write("/etc/mcpwrap/config.toml", toml)
+
+    def apply(self) -> str:
+        """Run `mcpwrap apply` and return what it printed."""
+        return self.as_root("mcpwrap apply").out
+
+    def call_tool(
+        self,
+        server: str,
+        tool: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        user: str = "alice",
+    ) -> str:
+        """Call one tool with the official client, as an agent of `user`'s, and return its text."""
+        from tests.system.bed import agent
+
+        script = agent.script("call_tool", server=server, tool=tool, arguments=arguments or {})
+        done = self._run([CLIENT, "-c", script], user=user, stdin="", status=0)
+        return str(json.loads(done.out.splitlines()[-1]))
+
+    def client(self, story: str, *, user: str = "alice", status: int = 0, **values: Any) -> Any:
+        """Run one of the stories of `agent.py` with the official client; return what it reports."""
+        from tests.system.bed import agent
+
+        done = self._run(
+            [CLIENT, "-c", agent.script(story, **values)], user=user, stdin="", status=status
+        )
+        return json.loads(done.out.splitlines()[-1])
+
+    def reboot(self) -> None:
+        """Shut down and boot again, with the same disk."""
+        self._container.power_off()
+        self._container.boot()
+
+    def remove(self) -> None:
+        """Take the machine off the host."""
+        self._container.remove()
+
+    # ------------------------------------------------------------------ what one sees
+    @property
+    def profile(self) -> Profile:
+        """Which limits of this host the machine has."""
+        return self._container.profile
+
+    def path(self, inside: str) -> Path:
+        """Return where a file of the machine is on the host."""
+        return Path(f"/proc/{self._container.leader}/root{inside}")
+
+    def write(self, inside: str, text: str, *, mode: int = 0o644) -> None:
+        """Put a file there, root's own."""
+        path = self.path(inside)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def read(self, inside: str) -> str:
+        """Return the text of a file, as root sees it."""
+        return self.path(inside).read_text()
+
+    def uid_of(self, account: str) -> int:
+        """Return the UID of an account."""
+        return int(self.as_root(f"id -u {account}").out)
+
+    def show(self, unit: str, *names: str) -> dict[str, str]:
+        """Return properties of a unit."""
+        out = self.as_root(f"systemctl show -p {','.join(names)} '{unit}'").out
+        return dict(line.split("=", 1) for line in out.splitlines())
+
+    def journal(self, *matches: str) -> list[dict[str, Any]]:
+        """Return the entries of this boot that match."""
+        out = self.as_root(f"journalctl -b -o json --no-pager {shlex.join(matches)}").out
+        return [json.loads(line) for line in out.splitlines()]
+
+    # ------------------------------------------------------------------ what must not happen unseen
+    def announce(self, pattern: str) -> None:
+        """Say that the test is about to make such a line appear in the journal."""
+        self._announced.append(pattern)
+
+    def unannounced(self) -> list[str]:
+        """Return what the journal has of ours at warning or above since last asked."""
+        after = f"--after-cursor='{self._read_until}'" if self._read_until else "-b"
+        out = self.as_root(f"journalctl {after} -o json --no-pager --show-cursor").out
+        lines = out.splitlines()
+        if lines and lines[-1].startswith("-- cursor: "):
+            self._read_until = lines.pop().removeprefix("-- cursor: ")
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        found = [text for entry in entries if (text := _complaint(entry))]
+        left = [text for text in found if not any(re.search(p, text) for p in self._announced)]
+        self._announced.clear()
+        return left
+
+
+def _complaint(entry: dict[str, Any]) -> str:
+    """Return the text of an entry that is ours and bad; otherwise nothing."""
+    unit = str(entry.get("UNIT") or entry.get("_SYSTEMD_UNIT") or "")
+    message = str(entry.get("MESSAGE"))
+    is_ours = unit.startswith("mcpwrap") or "mcpwrap" in str(entry.get("SYSLOG_IDENTIFIER"))
+    is_dump = "core-dump" in message or "dumped core" in message
+    is_bad = int(entry.get("PRIORITY", 6)) <= WARNING or "Traceback" in message or is_dump
+    return f"{unit}: {message}" if is_ours and is_bad else ""

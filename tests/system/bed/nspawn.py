@@ -1,0 +1,194 @@
+"""Booting a root: an overlay, a cgroup of its own, systemd-nspawn. RUNS AS ROOT on the test host.
+
+Leaves the host as it was: no firewall rule, no account, no unit, no cgroup outside its own folder.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+# nspawn mounts these read-only on a v1 host; /usr/lib/bed-init makes them writable inside.
+V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "blkio", "freezer", "devices")
+BOOT_S = 60
+INIT = f"""#!/bin/sh
+# A v1 or hybrid host: without this MemoryMax=, TasksMax= and CPUQuota= would have no effect.
+for c in {" ".join(V1_CONTROLLERS)}; do
+    [ -d /sys/fs/cgroup/$c ] && mount -o remount,bind,rw,nosuid,nodev,noexec /sys/fs/cgroup/$c
+done
+exec /lib/systemd/systemd "$@"
+"""
+
+
+class Profile(Enum):
+    """What a container can show on a host with cgroup v1; on a v2 host LIMITS shows both.
+
+    LIMITS: MemoryMax=, TasksMax= and CPUQuota= act, IPAddressDeny= silently does not.
+    BPF: IPAddressDeny= acts and there is cgroup v2, memory and tasks are not limited.
+    """
+
+    LIMITS = "limits"
+    BPF = "bpf"
+
+
+class Container:
+    """One booted root. Its changes are in memory, its /home is a folder of the host's disk."""
+
+    def __init__(self, lower: list[Path], scratch: Path, profile: Profile) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=scratch))
+        self.name = "mcpwrap-" + self.folder.name.replace("_", "x")
+        self.profile = profile
+        self.root = self.folder / "root"
+        self.upper = self.folder / "rw/upper"
+        self.leader = 0
+        self._lower = lower
+        self._process: subprocess.Popen[bytes] | None = None
+        self._cgroups: list[Path] = []
+        self._mount()
+
+    def _mount(self) -> None:
+        rw, home = self.folder / "rw", self.folder / "home"
+        for path in (self.root, rw, home):
+            path.mkdir()
+        _run("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", str(rw))
+        self.upper.mkdir()
+        (rw / "work").mkdir()
+        dirs = ":".join(map(str, self._lower))
+        options = f"lowerdir={dirs},upperdir={self.upper},workdir={rw / 'work'}"
+        _run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
+
+    def boot(self) -> None:
+        """Start systemd and return when it says that it is up.
+
+        Raises:
+            RuntimeError: it did not, with what it printed.
+        """
+        notify = self.folder / "notify"
+        notify.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.bind(str(notify))
+            self._start(notify)
+            self._await_ready(sock)
+
+    def _start(self, notify: Path) -> None:
+        self._make_cgroups()
+        argv = [
+            "systemd-nspawn", "--quiet", f"--directory={self.root}", "--register=no", "--keep-unit",
+            f"--machine={self.name}", "--notify-ready=yes", "--console=pipe", "--resolv-conf=off",
+            "--timezone=off", "--link-journal=no", "--private-network", "--kill-signal=SIGRTMIN+3",
+            # Its own filter would hide what ours does and does not refuse, and Landlock with it.
+            "--system-call-filter=@known",
+            f"--bind={self.folder / 'home'}:/home",
+        ]  # fmt: skip
+        env = {**os.environ, "NOTIFY_SOCKET": str(notify), "SYSTEMD_NSPAWN_LOCK": "0"}
+        words = ["systemd.unit=multi-user.target", "systemd.show_status=no"]
+        if self.profile is Profile.BPF or not _is_v1_host():
+            env["SYSTEMD_NSPAWN_UNIFIED_HIERARCHY"] = "1"
+            argv += ["--capability=CAP_BPF,CAP_PERFMON", "--system-call-filter=bpf", "--boot"]
+        else:
+            env["SYSTEMD_NSPAWN_UNIFIED_HIERARCHY"] = "0"
+            init = self.root / "usr/lib/bed-init"
+            init.write_text(INIT)
+            init.chmod(0o755)
+            # systemd 256 refuses v1 without the first word; 258 has no v1 at all.
+            words = [
+                "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
+                "systemd.unified_cgroup_hierarchy=0",
+                *words,
+            ]
+            argv.append("/usr/lib/bed-init")
+        with (self.folder / "console.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*argv, *words],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
+                start_new_session=True, preexec_fn=self._enter_cgroups,
+            )  # fmt: skip
+
+    def _await_ready(self, sock: socket.socket) -> None:
+        assert self._process is not None
+        give_up_at = time.monotonic() + BOOT_S
+        sock.settimeout(0.5)
+        while time.monotonic() < give_up_at and self._process.poll() is None:
+            try:
+                lines = sock.recv(65536).decode().splitlines()
+            except TimeoutError:
+                continue
+            for line in lines:
+                if line.startswith("X_NSPAWN_LEADER_PID="):
+                    self.leader = int(line.partition("=")[2])
+            if "READY=1" in lines:
+                return
+        text = (self.folder / "console.log").read_text(errors="replace")
+        raise RuntimeError(f"{self.name} did not boot:\n{text[-3000:]}")
+
+    def enter(self, argv: list[str]) -> list[str]:
+        """Return the command that runs `argv` inside, as root."""
+        return [
+            "nsenter",
+            "-t",
+            str(self.leader),
+            "-m",
+            "-u",
+            "-i",
+            "-n",
+            "-p",
+            "-C",
+            "-r",
+            "-w",
+            "--",
+            *argv,
+        ]
+
+    def power_off(self) -> None:
+        """Shut down as a machine does; its disk stays, and it can boot again."""
+        assert self._process is not None
+        os.kill(self.leader, signal.SIGRTMIN + 4)
+        self._process.wait(60)
+
+    def kill(self) -> None:
+        """End every process of it at once, as when the power goes."""
+        if self._process and self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.leader or self._process.pid, signal.SIGKILL)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def remove(self) -> None:
+        """Kill it and take everything of it from the host."""
+        self.kill()
+        for path in (self.root, self.folder / "rw"):
+            if path.is_mount():
+                _run("umount", str(path))
+        shutil.rmtree(self.folder)
+        for path in self._cgroups:
+            for inner, _, _ in os.walk(path, topdown=False):
+                with suppress(OSError):
+                    Path(inner).rmdir()
+
+    def _make_cgroups(self) -> None:
+        trees = ("systemd", "unified", *V1_CONTROLLERS) if _is_v1_host() else ("",)
+        self._cgroups = [CGROUPS / t / self.name for t in trees if (CGROUPS / t).is_dir()]
+        for path in self._cgroups:
+            path.mkdir(exist_ok=True)
+
+    def _enter_cgroups(self) -> None:
+        for path in self._cgroups:
+            (path / "cgroup.procs").write_text("0")
+
+
+def _is_v1_host() -> bool:
+    return not (CGROUPS / "cgroup.controllers").exists()
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, check=True)

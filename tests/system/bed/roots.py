@@ -1,0 +1,185 @@
+"""Debian roots, built once and cached in layers. RUNS AS ROOT on the test host.
+
+A layer is a folder for overlayfs. Its name ends in a hash of everything it is built from: its
+recipe, its suite, its parent's name and the ISO week, so that security updates arrive and nothing
+is ever stale. Package mirrors and certificates are the host's own.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SUITES = ("bookworm", "trixie")
+CACHE = Path(os.environ.get("MCPWRAP_TEST_CACHE", "/var/cache/mcpwrap-test"))
+RECIPES = Path(__file__).parent / "recipes"
+HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+# What a package client of the host needs to find its registry, and nothing else.
+CLIENT_VARIABLES = ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https_proxy", "no_proxy")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One step of a root. `kind` names its recipe, a script that runs inside the root."""
+
+    suite: str
+    kind: str
+    parent: "Layer | None" = None
+
+    @property
+    def recipe(self) -> Path:
+        """The script `recipes/KIND.sh`."""
+        return RECIPES / f"{self.kind}.sh"
+
+    @property
+    def name(self) -> str:
+        """`SUITE-KIND-HASH`, where the hash covers all that the layer is built from."""
+        parts = [self.suite, self.parent.name if self.parent else time.strftime("%G-%V")]
+        parts += [self.recipe.read_text(), *(f.read_text() for f in self.inputs)]
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+        return f"{self.suite}-{self.kind}-{digest}"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Files beside the recipe that it reads, for example `servers.requirements.txt`."""
+        return sorted(RECIPES.glob(f"{self.kind}.*.txt"))
+
+    @property
+    def path(self) -> Path:
+        """Where the finished layer is."""
+        return CACHE / self.name
+
+    def lower_dirs(self) -> list[Path]:
+        """This layer's folders for overlayfs, topmost first."""
+        return [self.path, *(self.parent.lower_dirs() if self.parent else [])]
+
+
+def run_root(suite: str) -> Layer:
+    """The root that machines boot: Debian, what our package depends on, real MCP servers."""
+    return Layer(suite, "servers", Layer(suite, "base"))
+
+
+def build_root(suite: str) -> Layer:
+    """The root in which the package is built: Debian with debhelper and lintian."""
+    return Layer(suite, "build", Layer(suite, "base"))
+
+
+def ensure(layer: Layer) -> Layer:
+    """Build what is missing of `layer` and its parents; processes side by side share one build."""
+    if layer.parent:
+        ensure(layer.parent)
+    if layer.path.is_dir():
+        return layer
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{layer.suite}-{layer.kind}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not layer.path.is_dir():
+            _build(layer)
+            _forget_older(layer)
+    return layer
+
+
+def _build(layer: Layer) -> None:
+    log = CACHE / f"{layer.name}.log"
+    new = CACHE / f"{layer.name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    with log.open("wb") as out:
+        try:
+            if layer.parent is None:
+                subprocess.run(_mmdebstrap(layer, new), stdout=out, stderr=out, check=True)
+            else:
+                _build_on_parent(layer, new, out.fileno())
+        except subprocess.CalledProcessError as error:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+            raise RuntimeError(f"{layer.name} was not built; {log} ends with:\n{tail}") from error
+    new.rename(layer.path)
+
+
+def _mmdebstrap(layer: Layer, target: Path) -> list[str]:
+    packages = layer.recipe.read_text().split("#!packages", 1)[1].split()
+    # The second line of the recipe onwards runs inside; mmdebstrap gives the root as $1.
+    hook = f'chroot "$1" sh -es < {layer.recipe}'
+    return [
+        "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
+        '--aptopt=Acquire::Languages "none"', "--skip=cleanup/apt/lists",
+        f"--customize-hook={hook}", layer.suite, str(target), host_mirror(),
+    ]  # fmt: skip
+
+
+def host_mirror() -> str:
+    """The Debian archive that this machine's apt uses: its name is nowhere in the project."""
+    done = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    archives = sorted({uri for uri in done.stdout.split() if uri.rstrip("/").endswith("/debian")})
+    if not archives:
+        raise RuntimeError("apt knows no Debian archive; run `apt-get update` first")
+    return archives[0]
+
+
+def _build_on_parent(layer: Layer, upper: Path, log_fd: int) -> None:
+    assert layer.parent is not None
+    work = upper.with_suffix(".work")
+    work.mkdir(exist_ok=True)
+    upper.mkdir()
+    with mounted_overlay(layer.parent.lower_dirs(), upper, work) as root:
+        run_in_root(root, ["sh", "-es"], script=layer.recipe, inputs=layer.inputs, log_fd=log_fd)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def mounted_overlay(lower: list[Path], upper: Path, work: Path) -> Iterator[Path]:
+    """Mount `lower` (topmost first) under a writable `upper`, for the time of the block."""
+    root = work / "root"
+    root.mkdir(exist_ok=True)
+    dirs = ":".join(map(str, lower))
+    options = f"lowerdir={dirs},upperdir={upper},workdir={work / 'w'}"
+    (work / "w").mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(root)], check=True)
+    try:
+        yield root
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+
+
+def run_in_root(
+    root: Path, argv: list[str], *, script: Path, inputs: list[Path], log_fd: int
+) -> None:
+    """Run `script` by `argv` inside `root`, with the host's network, resolver and certificates.
+
+    The mounts are in a namespace of their own, so nothing is left behind, however it ends.
+    """
+    env = {name: value for name in CLIENT_VARIABLES if (value := os.environ.get(name))}
+    env |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+    env |= {"DEBIAN_FRONTEND": "noninteractive", "INPUTS": "/run/inputs"}
+    if HOST_CERTIFICATES.exists():
+        inside = "/run/host-certificates.crt"
+        env |= dict.fromkeys(("PIP_CERT", "NODE_EXTRA_CA_CERTS", "npm_config_cafile"), inside)
+    bind = [("/proc", "/proc"), ("/dev", "/dev"), ("/etc/resolv.conf", "/run/resolv.conf")]
+    bind += [(str(HOST_CERTIFICATES), "/run/host-certificates.crt")]
+    bind += [(str(path), f"/run/inputs/{path.name}") for path in inputs]
+    enter = [f'mount -t tmpfs tmpfs "{root}/run"', f'mkdir -p "{root}/run/inputs"']
+    for source, inside in bind:
+        if Path(source).is_file():
+            enter.append(f'touch "{root}{inside}"')
+        enter.append(f'[ ! -e {source} ] || mount --rbind {source} "{root}{inside}"')
+    enter += [f'exec chroot "{root}" "$@"']
+    with script.open("rb") as stdin:
+        subprocess.run(
+            ["unshare", "-m", "--propagation=private", "sh", "-ec", "\n".join(enter), "sh", *argv],
+            stdin=stdin, stdout=log_fd, stderr=log_fd, env=env, check=True,
+        )  # fmt: skip
+
+
+def _forget_older(layer: Layer) -> None:
+    """Remove layers of the same kind that an earlier recipe or week left behind."""
+    for path in CACHE.glob(f"{layer.suite}-{layer.kind}-*"):
+        if not path.name.startswith(layer.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
