@@ -27,7 +27,7 @@ system: .venv/done  ## tests in booted Debian machines, from the .deb (root)
 	$(PYTHON) -m pytest -q tests/system
 
 deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
-	@$(PYTHON) -m packaging.build_deb $(SUITES)
+	@$(PYTHON) -m tests.system.bed.package $(SUITES)
 
 clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwrap-test
 	rm -rf .venv build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,25 +1,46 @@
 """What an agent does, with the official `mcp` client. Each story runs inside the machine.
 
-This file is itself sent into the machine: `script` appends one call to its text.
+This file is itself sent into the machine: `script` appends one call to its text. What a story
+returns is printed as JSON, and the test says what it should be.
 """
 
 import inspect
+import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 
 def script(story: str, **values: Any) -> str:
-    """Return the program that runs one of the stories below and prints what it reports."""
+    """Return the program that runs one of the stories below and prints what it returns."""
     text = inspect.getsource(sys.modules[__name__])
     call = f"print(json.dumps(anyio.run({story}, {values!r})))"
     return f"{text}\n\nimport json\n\nimport anyio\n{call}\n"
 
 
-def server(name: str, **more: Any) -> Any:
-    """Return how an agent's configuration names a wrapped server."""
-    from mcp import StdioServerParameters
+@contextmanager
+def stderr_to(where: str) -> Iterator[TextIO]:
+    """Open what the agent gives its servers as standard error: inherit, null, pty or a path."""
+    if where == "inherit":
+        yield sys.stderr
+    elif where == "pty":
+        leader, follower = os.openpty()
+        with os.fdopen(follower, "w") as terminal:
+            yield terminal
+        os.close(leader)
+    else:
+        with open("/dev/null" if where == "null" else where, "w") as file:
+            yield file
 
-    return StdioServerParameters(command="mcpwrap-connect", args=[name], **more)
+
+def transport(values: dict[str, Any], errlog: TextIO) -> Any:
+    """Return how an agent's configuration names a wrapped server."""
+    from mcp import StdioServerParameters, stdio_client
+
+    command = values.get("command", "mcpwrap-connect")
+    args = [] if "command" in values else [values["server"]]
+    return stdio_client(StdioServerParameters(command=command, args=args), errlog)
 
 
 def text_of(result: Any) -> str:
@@ -28,8 +49,65 @@ def text_of(result: Any) -> str:
 
 
 async def call_tool(values: dict[str, Any]) -> str:
-    """Call one tool."""
-    from mcp import Client, stdio_client
+    """Call one tool, in whichever era the server speaks."""
+    from mcp import Client
 
-    async with Client(stdio_client(server(values["server"]))) as client:
+    async with Client(transport(values, sys.stderr)) as client:
         return text_of(await client.call_tool(values["tool"], values["arguments"]))
+
+
+async def handshake_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """Use all that the handshake era has, with server-everything."""
+    import mcp_types as types
+    from mcp import Client
+
+    seen: dict[str, Any] = {"progress": []}
+
+    async def sample(_context: Any, params: Any) -> Any:
+        seen["sampled"] = params.messages[0].content.text
+        text = types.TextContent(type="text", text="a sample")
+        return types.CreateMessageResult(role="assistant", content=text, model="none")
+
+    async def elicit(_context: Any, params: Any) -> Any:
+        seen["elicited"] = params.message
+        return types.ElicitResult(action="decline")
+
+    async def list_roots(_context: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///home/alice", name="home")])
+
+    async def progress(done: float, total: float | None, _message: str | None) -> None:
+        seen["progress"].append([done, total])
+
+    with stderr_to(values.get("stderr", "inherit")) as errlog:
+        async with Client(
+            transport(values, errlog),
+            mode="legacy",
+            sampling_callback=sample,
+            elicitation_callback=elicit,
+            list_roots_callback=list_roots,
+        ) as client:
+            seen["version"] = client.protocol_version
+            seen["tools"] = sorted(tool.name for tool in (await client.list_tools()).tools)
+            seen["echo"] = text_of(await client.call_tool("echo", {"message": "hello"}))
+            job = {"duration": 0.3, "steps": 3}
+            await client.call_tool(
+                "trigger-long-running-operation", job, progress_callback=progress
+            )
+            question = {"prompt": "say something", "maxTokens": 10}
+            seen["sample"] = text_of(await client.call_tool("trigger-sampling-request", question))
+            await client.call_tool("trigger-elicitation-request", {})
+            seen["roots"] = text_of(await client.call_tool("get-roots-list", {}))
+    return seen
+
+
+async def stateless_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """Use the era without a handshake, with mcp-server-time."""
+    from mcp import Client
+
+    async with Client(transport(values, sys.stderr), mode="2026-07-28") as client:
+        noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        return {
+            "version": client.protocol_version,
+            "tools": sorted(tool.name for tool in (await client.list_tools()).tools),
+            "noon": text_of(await client.call_tool("convert_time", noon)),
+        }

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.system.bed import agent
 from tests.system.bed.nspawn import Container, Profile
+from tests.system.bed.session import Session
 
 CLIENT = "/opt/mcp/client/bin/python"
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -54,18 +56,23 @@ class Machine:
         return json.loads(done.out)
 
     def _run(self, argv: list[str], *, user: str, stdin: str, status: int) -> Done:
-        home = "/root" if user == "root" else f"/home/{user}"
-        unit = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", f"--uid={user}"]
-        unit += [f"--setenv=HOME={home}", f"--working-directory={home}", "--service-type=exec"]
         done = subprocess.run(
-            self._container.enter([*unit, "--", *argv]),
+            self._container.enter(self._argv(argv, user)),
             input=stdin.encode(), capture_output=True, timeout=COMMAND_S, env=ENV,
         )  # fmt: skip
         out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         if done.returncode != status:
-            text = f"{user}$ {shlex.join(argv)}\nended with {done.returncode}, not {status}"
+            text = f"{user}$ {shlex.join(argv)[-2000:]}\nended with {done.returncode}, not {status}"
             raise CommandFailedError(f"{text}\n{out}\n{err}")
         return Done(done.returncode, out, err)
+
+    @staticmethod
+    def _argv(argv: list[str], user: str) -> list[str]:
+        """Return the command as a unit of its own; outside one it would be in no cgroup."""
+        home = "/root" if user == "root" else f"/home/{user}"
+        unit = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", f"--uid={user}"]
+        unit += [f"--setenv=HOME={home}", f"--working-directory={home}", "--service-type=exec"]
+        return [*unit, "--", *argv]
 
     def add_person(self, name: str, *, groups: str = "") -> int:
         """Make an account as an administrator does, and return its UID."""
@@ -90,25 +97,34 @@ class Machine:
         user: str = "alice",
     ) -> str:
         """Call one tool with the official client, as an agent of `user`'s, and return its text."""
-        from tests.system.bed import agent
-
-        script = agent.script("call_tool", server=server, tool=tool, arguments=arguments or {})
-        done = self._run([CLIENT, "-c", script], user=user, stdin="", status=0)
-        return str(json.loads(done.out.splitlines()[-1]))
-
-    def client(self, story: str, *, user: str = "alice", status: int = 0, **values: Any) -> Any:
-        """Run one of the stories of `agent.py` with the official client; return what it reports."""
-        from tests.system.bed import agent
-
-        done = self._run(
-            [CLIENT, "-c", agent.script(story, **values)], user=user, stdin="", status=status
+        return str(
+            self.agent("call_tool", user=user, server=server, tool=tool, arguments=arguments or {})
         )
+
+    def agent(self, story: str, *, user: str = "alice", **values: Any) -> Any:
+        """Play one of the stories of `agent.py`, as an agent of `user`'s; return what it saw."""
+        argv = [CLIENT, "-c", agent.script(story, **values)]
+        done = self._run(argv, user=user, stdin="", status=0)
         return json.loads(done.out.splitlines()[-1])
+
+    def session(self, name: str, *, user: str = "alice", command: str = "") -> Session:
+        """Start a stub and hold its session open, as an agent does."""
+        argv = self._argv(["sh", "-c", command or f"exec mcpwrap-connect {name}"], user)
+        process = subprocess.Popen(
+            self._container.enter(argv),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV,
+        )  # fmt: skip
+        return Session(process)
 
     def reboot(self) -> None:
         """Shut down and boot again, with the same disk."""
         self._container.power_off()
         self._container.boot()
+
+    def shut_down(self) -> Path:
+        """Shut down, and return the folder with all that has changed on the disk."""
+        self._container.power_off()
+        return self._container.upper
 
     def remove(self) -> None:
         """Take the machine off the host."""
@@ -138,6 +154,12 @@ class Machine:
     def uid_of(self, account: str) -> int:
         """Return the UID of an account."""
         return int(self.as_root(f"id -u {account}").out)
+
+    def pids(self, name: str) -> list[int]:
+        """Return the processes of server `name`, its supervisor left out."""
+        main = self.show(f"mcpwrap@{name}.service", "MainPID")["MainPID"]
+        out = self.as_root(f"pgrep -u mcpw-{name} || true").out
+        return [int(pid) for pid in out.split() if pid != main]
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""

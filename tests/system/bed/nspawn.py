@@ -3,6 +3,7 @@
 Leaves the host as it was: no firewall rule, no account, no unit, no cgroup outside its own folder.
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -43,14 +44,15 @@ class Container:
 
     def __init__(self, lower: list[Path], scratch: Path, profile: Profile) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=scratch))
-        self.name = "mcpwrap-" + self.folder.name.replace("_", "x")
+        self._lock = (self.folder / "lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.name = _machine_name(self.folder)
         self.profile = profile
         self.root = self.folder / "root"
         self.upper = self.folder / "rw/upper"
         self.leader = 0
         self._lower = lower
         self._process: subprocess.Popen[bytes] | None = None
-        self._cgroups: list[Path] = []
         self._mount()
 
     def _mount(self) -> None:
@@ -110,6 +112,7 @@ class Container:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
                 start_new_session=True, preexec_fn=self._enter_cgroups,
             )  # fmt: skip
+        (self.folder / "nspawn.pid").write_text(str(self._process.pid))
 
     def _await_ready(self, sock: socket.socket) -> None:
         assert self._process is not None
@@ -166,24 +169,61 @@ class Container:
     def remove(self) -> None:
         """Kill it and take everything of it from the host."""
         self.kill()
-        for path in (self.root, self.folder / "rw"):
-            if path.is_mount():
-                _run("umount", str(path))
-        shutil.rmtree(self.folder)
-        for path in self._cgroups:
-            for inner, _, _ in os.walk(path, topdown=False):
-                with suppress(OSError):
-                    Path(inner).rmdir()
+        self._lock.close()
+        _take_away(self.folder)
+        _remove_cgroups(self.name)
 
     def _make_cgroups(self) -> None:
-        trees = ("systemd", "unified", *V1_CONTROLLERS) if _is_v1_host() else ("",)
-        self._cgroups = [CGROUPS / t / self.name for t in trees if (CGROUPS / t).is_dir()]
-        for path in self._cgroups:
+        for path in _cgroups(self.name):
             path.mkdir(exist_ok=True)
 
     def _enter_cgroups(self) -> None:
-        for path in self._cgroups:
+        for path in _cgroups(self.name):
             (path / "cgroup.procs").write_text("0")
+
+
+def remove_abandoned(scratch: Path) -> None:
+    """Take away machines of a run that was killed before it could."""
+    for folder in scratch.glob("m-*"):
+        with (folder / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            pid_file = folder / "nspawn.pid"
+            if pid_file.exists() and folder.name in _command_line(int(pid_file.read_text())):
+                os.kill(int(pid_file.read_text()), signal.SIGKILL)
+            _take_away(folder)
+        _remove_cgroups(_machine_name(folder))
+
+
+def _machine_name(folder: Path) -> str:
+    return "mcpwrap-" + folder.name.replace("_", "x")
+
+
+def _command_line(pid: int) -> str:
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
+def _take_away(folder: Path) -> None:
+    for path in (folder / "root", folder / "rw"):
+        if path.is_mount():
+            _run("umount", "--lazy", str(path))
+    shutil.rmtree(folder)
+
+
+def _cgroups(name: str) -> list[Path]:
+    trees = ("systemd", "unified", *V1_CONTROLLERS) if _is_v1_host() else ("",)
+    return [CGROUPS / tree / name for tree in trees if (CGROUPS / tree).is_dir()]
+
+
+def _remove_cgroups(name: str) -> None:
+    for path in _cgroups(name):
+        for inner, _, _ in os.walk(path, topdown=False):
+            with suppress(OSError):
+                Path(inner).rmdir()
 
 
 def _is_v1_host() -> bool:

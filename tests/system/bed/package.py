@@ -1,6 +1,6 @@
 """Build the .deb for one Debian release, inside a root of that release. RUNS AS ROOT on the host.
 
-`python -m packaging.build_deb [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package is
+`python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package is
 kept under a hash of all it is made from, so an unchanged tree is not built again.
 """
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tests.system.bed import roots
 
-TOP = Path(__file__).resolve().parent.parent
+TOP = Path(__file__).resolve().parents[3]
 DIST = TOP / "dist"
 SOURCES = ("mcpwrap", "units", "nftables", "packaging", "docs", "examples")
 RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
-SCRIPT = Path(__file__).parent / "build_inside.sh"
+SCRIPT = TOP / "packaging/build_inside.sh"
 
 
 def build(suite: str) -> Path:

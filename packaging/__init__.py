@@ -1,1 +1,0 @@
-"""From the tree to packages."""

@@ -1,0 +1,51 @@
+"""A root with the package installed in it by apt, made once for each package, as a layer."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.system.bed import package, roots
+from tests.system.bed.machine import Machine
+from tests.system.bed.nspawn import Container, Profile
+
+MACHINES = roots.CACHE / "machines"
+
+
+def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
+    """Boot a Debian without mcpwrap, with the package beside it in /root."""
+    lower = roots.ensure(roots.run_root(suite)).lower_dirs()
+    machine = _boot(suite, lower, profile)
+    shutil.copy2(package.build(suite), machine.path("/root/mcpwrap.deb"))
+    return machine
+
+
+def installed_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
+    """Boot a Debian on which apt has installed the package."""
+    return _boot(suite, [_layer(suite), *roots.run_root(suite).lower_dirs()], profile)
+
+
+def _boot(suite: str, lower: list[Path], profile: Profile) -> Machine:
+    MACHINES.mkdir(parents=True, exist_ok=True)
+    container = Container(lower, MACHINES, profile)
+    try:
+        return Machine(suite, container)
+    except BaseException:
+        container.remove()
+        raise
+
+
+def _layer(suite: str) -> Path:
+    """Install in a machine that runs, shut it down, and keep what changed on its disk."""
+    deb = package.build(suite)
+    kept = deb.parent / f"installed-on-{roots.run_root(suite).name}"
+    if not kept.is_dir():
+        machine = bare_machine(suite)
+        try:
+            machine.as_root("apt-get install -y /root/mcpwrap.deb")
+            machine.as_root("rm /root/mcpwrap.deb; : > /etc/machine-id")
+            upper = machine.shut_down()
+            subprocess.run(["cp", "-a", str(upper), f"{kept}.new"], check=True)
+            Path(f"{kept}.new").rename(kept)
+        finally:
+            machine.remove()
+    return kept

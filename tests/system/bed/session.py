@@ -1,0 +1,115 @@
+"""One session held open by a stub in a machine, spoken to line by line."""
+
+import json
+import queue
+import subprocess
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+_ANSWER_S = 20
+
+
+class Session:
+    """A stub that runs, with pipes to it. Use as a context manager: the end closes its input."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._next_id = 0
+        # Read ahead in a thread, so that no answer is waited for without end.
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.returncode is None:
+            self.close()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send one line."""
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """Return the next line.
+
+        Raises:
+            queue.Empty: none came in time.
+            EOFError: there will be none, with what stood on stderr.
+        """
+        line = self._lines.get(timeout=_ANSWER_S)
+        if not line:
+            assert self.process.stderr
+            raise EOFError(self.process.stderr.read().decode(errors="replace"))
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def request(self, method: str, params: dict[str, Any] | None = None) -> int:
+        """Send a request and return its id."""
+        self._next_id += 1
+        self.send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params or {}})
+        return self._next_id
+
+    def answer_to(self, request_id: int) -> dict[str, Any]:
+        """Return the answer to a request; what comes before it is passed over."""
+        while True:
+            message = self.receive()
+            if message.get("id") == request_id and "method" not in message:
+                return message
+
+    def initialize(self) -> None:
+        """Do the handshake of 2025-06-18."""
+        info = {"name": "bed", "version": "1"}
+        version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        self.answer_to(self.request("initialize", version))
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def evaluate(self, code: str) -> Any:
+        """Run Python in the probe server (see PROBE); `result` is what it leaves in that name."""
+        self.send({"code": code})
+        return self.receive()["result"]
+
+    def close(self) -> tuple[int, str]:
+        """Close the input, wait for the stub, and return its status and what it had on stderr."""
+        assert self.process.stdin
+        assert self.process.stderr
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            status = self.process.wait(timeout=_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self._reader.join()
+        with self.process.stderr as stderr, self.process.stdout or stderr:
+            return status, stderr.read().decode(errors="replace")
+
+
+# A server that does what the test says, as a server: with its account, its sandbox, its limits.
+PROBE = """\
+import json, sys
+for line in sys.stdin:
+    names = {"result": None}
+    try:
+        exec(json.loads(line)["code"], names)
+        result = names["result"]
+    except OSError as error:
+        result = f"OSError {error.errno}"
+    print(json.dumps({"result": result}), flush=True)
+"""

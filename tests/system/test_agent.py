@@ -1,0 +1,114 @@
+"""An agent spawns `mcpwrap-connect NAME` in place of the server, and notices nothing."""
+
+import threading
+
+import pytest
+
+from tests.system.bed.machine import Machine
+
+TOOLS = {"echo", "get-env", "get-sum", "trigger-sampling-request", "trigger-elicitation-request"}
+
+
+@pytest.mark.parametrize("stderr", ["inherit", "pty", "null", "/home/alice/stderr.txt"])
+def test_the_handshake_era_works_whole(machine: Machine, stderr: str) -> None:
+    seen = machine.agent("handshake_tour", server="everything", stderr=stderr)
+    assert seen["version"] == "2025-11-25"
+    assert set(seen["tools"]) >= TOOLS
+    assert seen["echo"] == "Echo: hello"
+    assert seen["progress"] == [[1, 3], [2, 3], [3, 3]]
+    assert "say something" in seen["sampled"]  # the server asked the agent
+    assert "a sample" in seen["sample"]
+    assert "Please provide inputs" in seen["elicited"]
+    assert "file:///home/alice" in seen["roots"]
+
+
+def test_stderr_reaches_the_agent(machine: Machine) -> None:
+    machine.agent("handshake_tour", server="everything", stderr="/home/alice/stderr.txt")
+    assert "Starting default (STDIO) server" in machine.read("/home/alice/stderr.txt")
+
+
+def test_the_stateless_era_works(machine: Machine) -> None:
+    seen = machine.agent("stateless_tour", server="time")
+    assert seen["version"] == "2026-07-28"
+    assert seen["tools"] == ["convert_time", "get_current_time"]
+    assert "21:00" in seen["noon"]
+
+
+def test_a_link_needs_no_argument(machine: Machine) -> None:
+    seen = machine.agent("stateless_tour", command="/var/lib/mcpwrap/bin/mcp-wrapper-time")
+    assert seen["version"] == "2026-07-28"
+
+
+def test_memory_outlives_the_session(machine: Machine) -> None:
+    entity = {"name": "n1", "entityType": "t", "observations": ["lasting"]}
+    machine.call_tool("memory", "create_entities", {"entities": [entity]})
+    assert "lasting" in machine.call_tool("memory", "read_graph")
+
+
+def test_a_cancelled_call_is_cancelled_in_the_server(machine: Machine) -> None:
+    job = {"name": "trigger-long-running-operation", "arguments": {"duration": 1, "steps": 1}}
+    with machine.session("everything") as session:
+        session.initialize()
+        cancelled, kept = session.request("tools/call", job), session.request("tools/call", job)
+        params = {"requestId": cancelled, "reason": "changed my mind"}
+        session.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        seen = []
+        while kept not in seen:
+            seen.append(session.receive().get("id"))
+        assert cancelled not in seen  # it was sent first, and would have been answered first
+
+
+def test_a_person_at_a_terminal_can_speak_to_a_server(machine: Machine) -> None:
+    """Neither descriptor is a pipe: the stub copies."""
+    seen = machine.probe(
+        """
+import json, os, pty
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv("/usr/bin/mcpwrap-connect", ["mcpwrap-connect", "probe"])
+os.write(fd, json.dumps({"code": "result = 6 * 7"}).encode() + b"\\n")
+text = b""
+while b'{"result"' not in text:
+    text += os.read(fd, 4096)
+os.write(fd, b"\\x04")
+print(json.dumps([text.decode().splitlines()[-1], os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
+""",
+        user="alice",
+    )
+    assert seen == ['{"result": 42}', 0]
+
+
+def test_input_and_output_may_be_files(machine: Machine) -> None:
+    machine.write("/home/alice/in.jsonl", '{"code": "result = [1, 2]"}\n')
+    machine.as_user("alice", "mcpwrap-connect probe < in.jsonl > out.jsonl")
+    assert machine.read("/home/alice/out.jsonl") == '{"result": [1, 2]}\n'
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("import os; os._exit(0)", 0),
+        ("import os; os._exit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143),  # 128 + 15, as in a shell
+    ],
+)
+def test_the_stub_exits_as_the_server_did(machine: Machine, code: str, status: int) -> None:
+    with machine.session("probe") as session:
+        session.send({"code": code})
+        assert session.close()[0] == status
+
+
+def test_a_large_message_passes_whole_in_both_directions(machine: Machine) -> None:
+    """Four of 4 MiB in flight both ways at once: a relay with one thread would stand still."""
+    payload = "x" * (4 * 1024 * 1024)
+
+    def send_four() -> None:
+        for _ in range(4):
+            session.send({"code": f"result = '{payload}'"})
+
+    with machine.session("probe") as session:
+        sender = threading.Thread(target=send_four)
+        sender.start()
+        for _ in range(4):
+            assert session.receive()["result"] == payload
+        sender.join()
