@@ -71,7 +71,8 @@ text = b""
 while b'{"result"' not in text:
     text += os.read(fd, 4096)
 os.write(fd, b"\\x04")
-print(json.dumps([text.decode().splitlines()[-1], os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
+_, status = os.waitpid(pid, 0)
+print(json.dumps([text.decode().splitlines()[-1], os.waitstatus_to_exitcode(status)]))
 """,
         user="alice",
     )

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 
@@ -30,7 +31,7 @@ def stderr_to(where: str) -> Iterator[TextIO]:
             yield terminal
         os.close(leader)
     else:
-        with open("/dev/null" if where == "null" else where, "w") as file:
+        with Path("/dev/null" if where == "null" else where).open("w") as file:
             yield file
 
 

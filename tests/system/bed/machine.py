@@ -161,6 +161,25 @@ class Machine:
         out = self.as_root(f"pgrep -u mcpw-{name} || true").out
         return [int(pid) for pid in out.split() if pid != main]
 
+    def await_end_of(self, name: str, within_s: float = 2.0) -> None:
+        """Wait until no process of server `name` is left but its supervisor.
+
+        Raises:
+            AssertionError: some are, after `within_s`.
+        """
+        watch = f"""
+import json, os, select
+poll, left = select.poll(), []
+for pid in {self.pids(name)}:
+    try: poll.register(os.pidfd_open(pid), select.POLLIN); left.append(pid)
+    except ProcessLookupError: pass
+while left and poll.poll({within_s * 1000}):
+    for fd, _ in poll.poll(0): poll.unregister(fd); left.pop()
+print(json.dumps(len(left)))
+"""
+        assert self.probe(watch) == 0, f"processes of {name} are left"
+        assert self.pids(name) == []
+
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""
         out = self.as_root(f"systemctl show -p {','.join(names)} '{unit}'").out

@@ -1,7 +1,7 @@
 """Build the .deb for one Debian release, inside a root of that release. RUNS AS ROOT on the host.
 
-`python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package is
-kept under a hash of all it is made from, so an unchanged tree is not built again.
+`python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package
+is kept under a hash of all it is made from, so an unchanged tree is not built again.
 """
 
 import hashlib

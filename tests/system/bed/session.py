@@ -19,14 +19,22 @@ class Session:
         self._next_id = 0
         # Read ahead in a thread, so that no answer is waited for without end.
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._stderr: list[bytes] = []
+        self._readers = [threading.Thread(target=read) for read in (self._read, self._read_stderr)]
+        for reader in self._readers:
+            reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout
-        for line in self.process.stdout:
-            self._lines.put(line)
+        with self.process.stdout as stdout:
+            for line in stdout:
+                self._lines.put(line)
         self._lines.put(b"")
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr
+        with self.process.stderr as stderr:
+            self._stderr += stderr
 
     def __enter__(self) -> "Session":
         return self
@@ -46,8 +54,8 @@ class Session:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
 
-    def receive(self) -> dict[str, Any]:
-        """Return the next line.
+    def read_line(self) -> str:
+        """Return the next line, without its newline.
 
         Raises:
             queue.Empty: none came in time.
@@ -55,10 +63,14 @@ class Session:
         """
         line = self._lines.get(timeout=_ANSWER_S)
         if not line:
-            assert self.process.stderr
-            raise EOFError(self.process.stderr.read().decode(errors="replace"))
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+            self._readers[1].join()
+            raise EOFError(b"".join(self._stderr).decode(errors="replace"))
+        return line.decode().rstrip("\n")
+
+    def receive(self) -> dict[str, Any]:
+        """Return the next message."""
+        message: dict[str, Any] = json.loads(self.read_line())
+        return message
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> int:
         """Send a request and return its id."""
@@ -88,17 +100,17 @@ class Session:
     def close(self) -> tuple[int, str]:
         """Close the input, wait for the stub, and return its status and what it had on stderr."""
         assert self.process.stdin
-        assert self.process.stderr
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
             status = self.process.wait(timeout=_ANSWER_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
             raise
-        self._reader.join()
-        with self.process.stderr as stderr, self.process.stdout or stderr:
-            return status, stderr.read().decode(errors="replace")
+        for reader in self._readers:
+            reader.join(_ANSWER_S)
+        return status, b"".join(self._stderr).decode(errors="replace")
 
 
 # A server that does what the test says, as a server: with its account, its sandbox, its limits.

@@ -1,0 +1,92 @@
+"""However a session ends, nothing of it is left; and the next one works."""
+
+import signal
+
+import pytest
+
+from tests.system.bed.machine import Machine
+
+# A daemon as the books have it: forked twice, a session of its own, everything closed.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 100)
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+result = os.getpid()
+"""
+
+
+def test_killing_the_stub_ends_the_whole_tree(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate(DAEMON)
+        assert len(machine.pids("probe")) == 2  # the server, and the daemon that it left behind
+        stub = int(machine.as_root("pgrep -u alice -f mcpwrap-connect").out)
+        machine.as_root(f"kill -KILL {stub}")
+        machine.await_end_of("probe")
+    assert machine.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
+    assert machine.as_root("ls /run/mcpwrap/rt/probe").out == ""  # its home and tmp are gone too
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stub_that_is_told_to_end_takes_the_server_along(machine: Machine, number: int) -> None:
+    with machine.session("probe") as session:
+        session.evaluate("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+        stub = int(machine.as_root("pgrep -u alice -f mcpwrap-connect").out)
+        machine.as_root(f"kill -{int(number)} {stub}")
+        machine.await_end_of("probe")
+
+
+def test_a_server_that_ends_takes_its_tree_along(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate(DAEMON)
+        assert session.close()[0] == 0
+    machine.await_end_of("probe")
+
+
+def test_sessions_of_one_server_end_apart(machine: Machine) -> None:
+    with machine.session("probe") as one, machine.session("probe") as other:
+        one.evaluate("result = 1")
+        other.evaluate("result = 2")
+        assert "2 of 16 sessions" in machine.show("mcpwrap@probe", "StatusText")["StatusText"]
+        assert one.close()[0] == 0
+        assert other.evaluate("result = 3") == 3
+
+
+def test_an_agent_that_stops_reading_and_dies_leaves_nothing(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.send({"code": "result = 'x' * 8_000_000"})  # more than all pipes between them hold
+        stub = int(machine.as_root("pgrep -u alice -f mcpwrap-connect").out)
+        machine.as_root(f"kill -KILL {stub}")
+        machine.await_end_of("probe")
+
+
+def test_stopping_the_wrapper_is_told_to_the_agent(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate("result = 1")
+        machine.as_root("systemctl stop mcpwrap@probe.service")
+        status, err = session.close()
+    assert (status, err) == (70, "mcpwrap-connect: the wrapper was stopped\n")
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the next one starts it again
+
+
+def test_a_gate_that_dies_is_back_for_the_next_session(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate("result = 1")
+        machine.announce("mcpwrap-gate.service")
+        gate = machine.show("mcpwrap-gate", "MainPID")["MainPID"]
+        machine.as_root(f"kill -KILL {gate}")
+        machine.await_end_of("probe")
+        assert session.close()[0] == 69
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+
+
+def test_a_server_that_floods_stderr_harms_nobody(machine: Machine) -> None:
+    flood = r"import sys; sys.stderr.write('\x1b]52;c;ZXZpbA==\x07' * 100_000); sys.stderr.flush()"
+    with machine.session("probe") as session:
+        session.send({"code": flood})
+        _, err = session.close()
+    assert err == r"\x1b]52;c;ZXZpbA==\x07" * 100_000  # written out, so no terminal obeys it

@@ -1,0 +1,77 @@
+"""The stub: a file on its own, whose constants are held to those of `core.hello` here."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_agent import connect
+from mcpwrap.core import hello
+from mcpwrap.core.hello import Exit
+from mcpwrap.plan import paths
+
+FILE = Path(connect.__file__)
+TREE = ast.parse(FILE.read_text())
+TEXTS = {node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)}
+# not the interpreter of the tests: it starts as its first line says
+STUB = [*FILE.read_text().splitlines()[0].removeprefix("#!").split(), str(FILE)]
+
+
+def run(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*STUB, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10
+    )
+
+
+def test_help_is_printed_where_it_was_asked_for() -> None:
+    for flag in ("-h", "--help"):
+        done = run(flag)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("usage: mcpwrap-connect NAME\n")
+
+
+def test_help_documents_every_status_that_is_not_the_servers() -> None:
+    documented = re.findall(r"^    (\d+) ", run("--help").stdout, re.MULTILINE)
+    assert documented == [str(int(status)) for status in Exit]
+
+
+@pytest.mark.parametrize("args", [[], ["git", "more"], ["--help", "git"]])
+def test_without_one_name_it_says_how_it_is_used(args: list[str]) -> None:
+    done = run(*args)
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert done.stderr == run("--help").stdout
+
+
+def test_it_imports_next_to_nothing() -> None:
+    imported = {
+        alias.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(TREE)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == {"posix", "sys", "_socket"}
+
+
+def test_its_constants_are_ours() -> None:
+    assert connect.MAX_PACKET_BYTES == hello.MAX_PACKET_BYTES
+    assert connect.USAGE == Exit.USAGE
+    assert connect.UNAVAILABLE == Exit.UNAVAILABLE
+    assert connect.PROTOCOL == Exit.PROTOCOL
+    assert connect.HELLO_S > hello.HANDSHAKE_S
+    assert paths.link("git").endswith(f"/{connect.LINK_PREFIX}git")
+
+
+def test_its_hello_is_ours() -> None:
+    assert hello.encode_hello("", {}) in TEXTS
+
+
+def test_it_knows_every_kind_of_packet() -> None:
+    packets: list[hello.Packet] = [
+        hello.Ask(("A",)),
+        hello.Stderr(b""),
+        hello.Ended(0),
+        hello.Refused(0, ""),
+    ]
+    assert {hello.encode(packet)[:1] for packet in packets} <= TEXTS

@@ -1,0 +1,61 @@
+"""The guest list is what the file says now; where it says nothing, nobody is on it."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mcpwrap.as_gate.admissions import GuestList
+from mcpwrap.core.spec import Admission, Admissions, encode
+from mcpwrap.linux import files
+
+ALICE = Admissions(by_server={"git": Admission(uids=(1000,), gids=(), inherits=())})
+CAROL = Admissions(by_server={"git": Admission(uids=(1002,), gids=(), inherits=())})
+NOBODY = Admissions()
+
+
+def test_without_a_file_nobody_is_admitted(tmp_path: Path) -> None:
+    assert GuestList(tmp_path / "gate.json").current() == NOBODY
+
+
+def test_a_list_that_root_replaced_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "gate.json"
+    guests = GuestList(path)
+    for admissions in (ALICE, CAROL, NOBODY, ALICE):  # the first two are of one size
+        files.replace(str(path), encode(admissions))
+        assert guests.current() == guests.current() == admissions
+    path.unlink()
+    assert guests.current() == NOBODY
+    files.replace(str(path), encode(CAROL))
+    assert guests.current() == CAROL
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"", b"{", b"[]", b'{"by_server": {"git": {}}}', b'{"\xff": 1}']
+)
+def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
+    tmp_path: Path, garbage: bytes
+) -> None:
+    path = tmp_path / "gate.json"
+    guests = GuestList(path)
+    files.replace(str(path), encode(ALICE))
+    assert guests.current() == ALICE
+    path.write_bytes(garbage)
+    for _ in range(2):
+        with pytest.raises(msgspec.MsgspecError):
+            guests.current()
+    files.replace(str(path), encode(CAROL))
+    assert guests.current() == CAROL
+
+
+def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "gate.json"
+    guests = GuestList(path)
+    files.replace(str(path), encode(ALICE))
+    assert guests.current() == ALICE
+    path.rename(tmp_path / "kept.json")
+    path.write_text("garbage")
+    with pytest.raises(msgspec.MsgspecError):
+        guests.current()
+    (tmp_path / "kept.json").rename(path)
+    assert guests.current() == ALICE

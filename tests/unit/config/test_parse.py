@@ -1,0 +1,159 @@
+"""What is right in a configuration, and what it becomes."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.config.model import (
+    Config,
+    ConfigError,
+    Destination,
+    Direct,
+    Limits,
+    Local,
+    Remote,
+    SecretRef,
+    Server,
+    Workspace,
+)
+from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, REMOTE_KEYS, parse
+from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
+
+RUNS = Local(command="/x")
+EXAMPLE = """
+[mcp_servers.github]
+url = "https://api.githubcopilot.com/mcp/"
+bearer_token_env_var = "GITHUB_TOKEN"
+
+[mcp_servers.local-tool]
+command = "/usr/local/bin/my-tool"
+args = ["--mode", "mcp", "--verbose"]
+cwd = "/home/alice/project"
+env = { API_KEY = "${MY_TOOL_API_KEY}", TOOL_CONFIG = "/workspace/.tool-config.json" }
+inherits = ["TZ"]
+
+[mcp_servers.local-tool.mcpwrap]
+agents = ["alice"]
+egress = ["api.example.com", "*.example.org"]
+direct = ["10.0.0.5:5432"]
+workspace = ["/home/alice/project:rw"]
+state = true
+secret_files = ["MY_TOOL_API_KEY"]
+relay = "gate"
+limits = { memory = "1G", tasks = 256, sessions = 16 }
+"""
+
+
+def test_the_example_of_the_design_is_understood() -> None:
+    github = Server(
+        name="github",
+        runs=Remote(url="https://api.githubcopilot.com/mcp/", bearer_token_env_var="GITHUB_TOKEN"),
+    )
+    local_tool = Server(
+        name="local-tool",
+        runs=Local(
+            command="/usr/local/bin/my-tool",
+            args=("--mode", "mcp", "--verbose"),
+            cwd="/home/alice/project",
+            env={
+                "API_KEY": (SecretRef("MY_TOOL_API_KEY"),),
+                "TOOL_CONFIG": ("/workspace/.tool-config.json",),
+            },
+            inherits=("TZ",),
+        ),
+        agents=("alice",),
+        egress=(
+            Destination("api.example.com", 443, with_subdomains=False),
+            Destination("example.org", 443, with_subdomains=True),
+        ),
+        direct=(Direct("10.0.0.5", 5432),),
+        workspace=(Workspace("/home/alice/project", is_writable=True),),
+        state=True,
+        secret_files=("MY_TOOL_API_KEY",),
+        limits=Limits(memory_bytes=1024**3, tasks=256, sessions=16),
+    )
+    assert parse([source(EXAMPLE)]) == Config({"github": github, "local-tool": local_tool})
+
+
+def runs(**env: tuple[str | SecretRef, ...]) -> Server:
+    return Server(name="a", runs=Local(command="/x", env=env))
+
+
+RIGHT: list[tuple[Place, str, Server]] = [
+    (LOCAL, "", Server(name="a", runs=RUNS)),  # the defaults are the narrowest
+    (BARE, "url = 'https://h:8443/x?y'", Server(name="a", runs=Remote(url="https://h:8443/x?y"))),
+    (LOCAL, "args = ['', 'é', '$HOME', '${']", Server(
+        name="a", runs=Local(command="/x", args=("", "é", "$HOME", "${")))),
+    (LOCAL, "cwd = '/a b'", Server(name="a", runs=Local(command="/x", cwd="/a b"))),
+    (LOCAL, "inherits = ['TZ', 'LC_ALL', 'x']", Server(
+        name="a", runs=Local(command="/x", inherits=("TZ", "LC_ALL", "x")))),
+    (LOCAL, "env = {}", Server(name="a", runs=RUNS)),
+    (ENV, "A = ''", runs(A=())),
+    (ENV, "A = 'a ${B}c$D'", runs(A=("a ", SecretRef("B"), "c$D"))),
+    (ENV, "A = '${B}${B}'", runs(A=(SecretRef("B"), SecretRef("B")))),
+    (ENV, "LD_PRELOAD = '/lib/x.so'", runs(LD_PRELOAD=("/lib/x.so",))),  # the operator may
+    (OURS, "agents = ['alice', '@dev', '_ci', 'a.b-c']", Server(
+        name="a", runs=RUNS, agents=("alice", "@dev", "_ci", "a.b-c"))),
+    (OURS, "egress = []", Server(name="a", runs=RUNS)),
+    (OURS, "egress = ['*.xn--bcher-kva.example:8443']", Server(
+        name="a", runs=RUNS, egress=(Destination("xn--bcher-kva.example", 8443, True),))),  # noqa: FBT003
+    (OURS, "direct = ['[FD00:0::5]:1', '127.0.0.1:65535']", Server(
+        name="a", runs=RUNS, direct=(Direct("fd00::5", 1), Direct("127.0.0.1", 65535)))),
+    (OURS, "workspace = ['/a:b:ro']", Server(
+        name="a", runs=RUNS, workspace=(Workspace("/a:b", is_writable=False),))),
+    (OURS, "relay = 'direct'", Server(name="a", runs=RUNS, relay="direct")),
+    (OURS, "shared = true", Server(name="a", runs=RUNS, shared=True)),
+    (OURS, "state = false", Server(name="a", runs=RUNS)),
+    (LIMITS, "memory = '16M'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**24))),
+    (LIMITS, "memory = '1T'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**40))),
+    (LIMITS, "tasks = 32768", Server(name="a", runs=RUNS, limits=Limits(tasks=32768))),
+    (LIMITS, "sessions = 1", Server(name="a", runs=RUNS, limits=Limits(sessions=1))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "line", "server"), RIGHT)
+def test_what_is_right_is_understood(place: Place, line: str, server: Server) -> None:
+    assert parse([source(place.with_line(line))]) == Config({"a": server})
+
+
+def test_no_file_and_an_empty_file_have_no_servers() -> None:
+    assert parse([]) == parse([source("")]) == parse([source("[mcp_servers]")]) == Config({})
+
+
+def test_servers_come_in_the_order_of_their_names_whatever_the_order_of_files() -> None:
+    files = [source(LOCAL.with_line("", name), name) for name in ("b", "c", "a")]
+    assert list(parse(files).servers) == ["a", "b", "c"]
+    assert parse(files) == parse(files[::-1])
+
+
+scalars = (
+    st.integers().map(str)
+    | st.sampled_from(["true", "inf", "-0.0", "1979-05-27", "07:32:00", "''", "'1G'", "'/x:rw'"])
+    | st.text("ab${}/.:@\\u00e9", max_size=9).map(lambda text: f"'{text}'")
+)
+toml_values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | inner.map(lambda value: f"{{ a = {value} }}")
+    ),
+    max_leaves=4,
+)
+toml_lines = st.builds(
+    "{} = {}".format,
+    st.sampled_from([*LOCAL_KEYS, *REMOTE_KEYS, *OUR_KEYS, *LIMIT_KEYS, "'é'", "a.b"]),
+    toml_values,
+)
+places = st.sampled_from([BARE, LOCAL, REMOTE, ENV, OURS, LIMITS])
+
+
+@given(
+    st.binary()
+    | st.text().map(str.encode)
+    | st.builds(Place.with_line, places, toml_lines).map(str.encode)
+)
+def test_whatever_is_written_is_understood_or_refused(content: bytes) -> None:
+    with suppress(ConfigError):
+        assert all(name == server.name for name, server in parse([source(content)]).servers.items())

@@ -1,0 +1,221 @@
+"""What is wrong in a configuration: every error is found in one run, with its place and a fix."""
+
+import json
+
+import pytest
+
+from mcpwrap.config.model import ConfigError, Problem
+from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, OUR_KEYS, SourceFile, parse
+from mcpwrap.config.reader import MAX_ITEMS
+from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
+from tests.unit.core.test_names import BAD_NAMES
+
+WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part of the problem
+    (LOCAL, "retries = 3", "retries", "no such setting"),
+    (LOCAL, "Args = []", "Args", "no such setting"),
+    (LOCAL, "bearer_token_env_var = 'T'", "bearer_token_env_var", "no such setting"),
+    (REMOTE, "args = []", "args", "no such setting"),
+    (REMOTE, "env = {}", "env", "no such setting"),
+    (OURS, "agent = ['alice']", "agent", "no such setting"),
+    (OURS, "instances = 'per-agent'", "instances", "no such setting"),
+    (LIMITS, "memory_bytes = 5", "memory_bytes", "no such setting"),
+    (BARE, "", "", "needs `command` or `url`"),
+    (BARE, "url = 5", "url", "a number where text belongs"),
+    (BARE, "command = ['/x']", "command", "a list where text belongs"),
+    (BARE, "command = 'npx'", "command", "no PATH is searched"),
+    (BARE, "command = './x'", "command", "not an absolute path"),
+    (BARE, "command = '/a/../x'", "command", "not an absolute path"),
+    (BARE, "command = ''", "command", "not an absolute path"),
+    (BARE, 'command = "/x\\u0000"', "command", "not an absolute path"),
+    (BARE, "url = 'http://x.example/'", "url", "not a URL"),
+    (BARE, "url = 'https://me:pw@x.example/'", "url", "not a URL"),
+    (BARE, "url = 'https://X.example/'", "url", "not a URL"),
+    (BARE, "url = 'https://x.example/#a'", "url", "not a URL"),
+    (BARE, "url = 'https://x..example/'", "url", "not a URL"),
+    (BARE, 'url = "https://x.example/\\n"', "url", "not a URL"),
+    (BARE, "url = 'https://x.example:70000/'", "url", "not a port"),
+    (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "name of a secret"),
+    (LOCAL, "args = '--x'", "args", "text where a list"),
+    (LOCAL, "args = ['--x', 5]", "args", "where a list of text belongs"),
+    (LOCAL, "args = ['--key', '--token=${KEY}']", "args[1]", "a secret in an argument"),
+    (LOCAL, 'args = ["a\\u0000b"]', "args[0]", "a NUL"),
+    (LOCAL, f"args = ['{'a' * 32769}']", "args[0]", "over 32 768 characters"),
+    (LOCAL, f"args = {[''] * (MAX_ITEMS + 1)}", "args", "257 entries"),
+    (LOCAL, "cwd = 'home'", "cwd", "not an absolute path"),
+    (LOCAL, "cwd = '/home/'", "cwd", "not an absolute path"),
+    (LOCAL, "env = []", "env", "a list where a table belongs"),
+    (ENV, "A = 5", "A", "a number where text belongs"),
+    (ENV, "A = '${'", "A", "without its `}`"),
+    (ENV, "A = '${KEY} ${KEY'", "A", "without its `}`"),
+    (ENV, "A = '${}'", "A", "name of a secret"),
+    (ENV, "A = '${${KEY}}'", "A", "name of a secret"),
+    (ENV, "A = '${key}'", "A", "name of a secret"),
+    (ENV, "1A = ''", "'1A'", "name of a variable"),
+    (ENV, "A-B = ''", "'A-B'", "name of a variable"),
+    (ENV, "'' = ''", "''", "name of a variable"),
+    (ENV, "'A=B' = ''", "'A=B'", "name of a variable"),
+    (ENV, "'É' = ''", "'É'", "name of a variable"),
+    (ENV, '"A\\n" = ""', r"'A\n'", "name of a variable"),
+    (LOCAL, "inherits = ['A B']", "inherits[0]", "name of a variable"),
+    (LOCAL, "inherits = ['TZ', 'LD_PRELOAD']", "inherits[1]", "no agent may set it"),
+    (OURS, "agents = 'alice'", "agents", "text where a list"),
+    (OURS, "agents = []", "agents", "nobody may use this server"),
+    (OURS, "agents = ['alice', 'root']", "agents[1]", "root is no agent"),
+    (OURS, "agents = ['Alice']", "agents[0]", "not an account"),
+    (OURS, "agents = ['1000']", "agents[0]", "not an account"),
+    (OURS, "agents = ['@']", "agents[0]", "not an account"),
+    (OURS, "agents = ['*']", "agents[0]", "not an account"),
+    (OURS, 'agents = ["alice\\n"]', "agents[0]", "not an account"),
+    (OURS, "egress = 'x.example'", "egress", "text where a list"),
+    (OURS, "egress = ['x.example', '1.2.3.4']", "egress[1]", "not a host name"),
+    (OURS, "egress = ['x.example:70000']", "egress[0]", "not a port"),
+    (OURS, "direct = ['db.example:5432']", "direct[0]", "not an address and port"),
+    (OURS, "workspace = ['/home/alice']", "workspace[0]", "how the folder is given"),
+    (OURS, "workspace = ['/home/alice:rwx']", "workspace[0]", "how the folder is given"),
+    (OURS, "workspace = ['alice:rw']", "workspace[0]", "not an absolute path"),
+    (OURS, "workspace = ['/home/../etc:ro']", "workspace[0]", "not an absolute path"),
+    (OURS, "state = 'yes'", "state", "text where true or false belongs"),
+    (OURS, "state = 1", "state", "a number where true or false belongs"),
+    (OURS, "shared = 1979-05-27", "shared", "a date where true or false belongs"),
+    (OURS, "secret_files = ['lower']", "secret_files[0]", "name of a secret"),
+    (OURS, "secret_files = ['../KEY']", "secret_files[0]", "name of a secret"),
+    (OURS, "relay = 'none'", "relay", "'none' is no relay"),
+    (OURS, "relay = true", "relay", "true or false where text belongs"),
+    (OURS, "limits = 5", "limits", "a number where a table belongs"),
+    (LIMITS, "memory = 1073741824", "memory", "a number where text belongs"),
+    (LIMITS, "memory = '15M'", "memory", "not a size"),
+    (LIMITS, "memory = '2T'", "memory", "not a size"),
+    (LIMITS, "memory = '1GB'", "memory", "not a size"),
+    (LIMITS, "memory = {}", "memory", "a table where text belongs"),
+    (LIMITS, "tasks = 0", "tasks", "not a number from 1 to 32768"),
+    (LIMITS, "tasks = 32769", "tasks", "not a number from 1 to 32768"),
+    (LIMITS, "tasks = 1.5", "tasks", "not a number"),
+    (LIMITS, "tasks = true", "tasks", "not a number"),  # to Python, true is 1
+    (LIMITS, "sessions = -1", "sessions", "not a number from 1 to 1024"),
+    (LIMITS, "sessions = 1025", "sessions", "not a number from 1 to 1024"),
+    (LIMITS, "sessions = '5'", "sessions", "not a number"),
+]  # fmt: skip
+WHOLE_FILES: list[tuple[str | bytes, str, str, str]] = [  # text, table, key, part of the problem
+    ("name = 'x'", "", "name", "no such setting"),
+    ("[mcpServers.git]", "", "mcpServers", "no such setting"),  # as agents write it
+    ("mcp_servers = []", "", "mcp_servers", "a list where a table belongs"),
+    ("[mcp_servers.a]\nmcpwrap = 5\ncommand = '/x'", "[mcp_servers.a]", "mcpwrap", "a number"),
+    (f"#{' ' * MAX_FILE_BYTES}", "", "", "over 1 MiB"),
+    (b"# fine\n# \xff", "", "", "not UTF-8 (line 2)"),
+    ("[mcp_servers", "", "", "not TOML"),
+    ("a = 1\na = 2", "", "", "not TOML"),
+    ("\ufeff", "", "", "not TOML"),
+    ("a = 2021-02-30", "", "", "not TOML"),
+    (f"a = {'[' * 100_000}", "", "", "nested too deeply"),
+    (f"a = {'{a=' * 100_000}", "", "", "nested too deeply"),
+]
+
+BIG = "9" * 5000  # Python makes no number of over 4300 digits, and no digits of it
+
+
+def problems(*files: SourceFile) -> list[Problem]:
+    with pytest.raises(ConfigError) as caught:
+        parse(files)
+    return list(caught.value.problems)
+
+
+@pytest.mark.parametrize(("place", "line", "key", "fragment"), WRONG)
+def test_what_is_wrong_is_told_with_its_place(
+    place: Place, line: str, key: str, fragment: str
+) -> None:
+    [found] = problems(source(place.with_line(line)))
+    assert (found.file, found.table, found.key) == ("f.toml", place.table_of("a"), key)
+    assert fragment in found.problem
+    assert found.fix
+
+
+def test_one_run_tells_everything_that_is_wrong() -> None:
+    text = "".join(row[0].with_line(row[1], f"s{i}") for i, row in enumerate(WRONG))
+    found = problems(source(text))
+    expected = [(row[0].table_of(f"s{i}"), row[2]) for i, row in enumerate(WRONG)]
+    assert sorted((problem.table, problem.key) for problem in found) == sorted(expected)
+
+
+def test_everything_that_is_wrong_in_one_server_is_told_too() -> None:
+    text = (
+        "[mcp_servers.a]\nargs = ['${A}', '${B}']\nx = 1\n"
+        "[mcp_servers.a.mcpwrap]\ny = 1\nlimits = { tasks = 0, sessions = 0, z = 1 }"
+    )
+    keys = ["", "args[0]", "args[1]", "x", "tasks", "sessions", "z", "y"]
+    assert [problem.key for problem in problems(source(text))] == keys
+
+
+@pytest.mark.parametrize(("text", "table", "key", "fragment"), WHOLE_FILES)
+def test_a_file_that_is_wrong_as_a_whole(
+    text: str | bytes, table: str, key: str, fragment: str
+) -> None:
+    [found] = problems(source(text))
+    assert (found.table, found.key) == (table, key)
+    assert fragment in found.problem
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_server_has_a_name_that_can_be_an_account(name: str) -> None:
+    [found] = problems(source(f"[mcp_servers.{json.dumps(name)}]\ncommand = '/x'"))
+    assert (found.table, found.key) == ("[mcp_servers]", repr(name))
+    assert "cannot be the name of a server" in found.problem
+
+
+def test_a_server_is_a_command_or_a_url_and_not_both() -> None:
+    both = problems(source("[mcp_servers.a]\ncommand = '/x'\nurl = 'https://x.example/'"))
+    assert both[0].problem == "needs `command` or `url`, and one only"
+
+
+def test_a_server_stands_in_one_file_only() -> None:
+    text = LOCAL.with_line("")
+    [found] = problems(source(text, "a.toml"), source(text, "b.toml"))
+    assert (found.file, found.table) == ("b.toml", "[mcp_servers.a]")
+    assert found.problem == "also stands in a.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a = {BIG}",
+        LIMITS.with_line(f"tasks = {BIG}"),
+        LIMITS.with_line(f"tasks = 0x{BIG}"),
+        LIMITS.with_line(f"tasks{'.a' * 3000} = 1"),  # a table in a table, 3000 times
+        LOCAL.with_line(f"mcpwrap{'.a' * 3000} = 1"),
+    ],
+)
+def test_what_python_can_hardly_print_is_a_problem_too(text: str) -> None:
+    assert problems(source(text))
+
+
+def test_a_server_stands_once_in_a_file_too() -> None:
+    found = problems(source("[[mcp_servers.a]]\ncommand = '/x'"))
+    assert str(found[0]).startswith("f.toml, [mcp_servers], a: a list where a table belongs\n")
+
+
+def test_there_is_a_last_server() -> None:
+    text = "".join(LOCAL.with_line("", f"s{i}") for i in range(MAX_SERVERS + 1))
+    assert [found.problem for found in problems(source(text))] == ["1001 servers"]
+
+
+def test_a_broken_file_does_not_hide_what_is_wrong_in_the_next() -> None:
+    found = problems(source("[", "a.toml"), source("x = 1", "b.toml"))
+    assert [problem.file for problem in found] == ["a.toml", "b.toml"]
+
+
+def test_a_problem_is_one_line_and_its_fix_another() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse([source(OURS.with_line("relay = 'none'") + "x = 1")])
+    assert str(caught.value).splitlines() == [
+        "f.toml, [mcp_servers.a.mcpwrap], relay: 'none' is no relay",
+        '  fix: write `"gate"` or `"direct"`',
+        "f.toml, [mcp_servers.a.mcpwrap], x: no such setting",
+        f"  fix: write one of: {', '.join(OUR_KEYS)}",
+        "2 problems; nothing was changed",
+    ]
+
+
+def test_a_key_cannot_steer_the_terminal_that_shows_its_problem() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse([source(r'"a\u001b[2J\nb" = 1')])
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 3

@@ -1,0 +1,137 @@
+"""The packets: what is written is what is read, and nothing else is read."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.hello import (
+    Ask,
+    Ended,
+    Packet,
+    ProtocolError,
+    Refused,
+    Started,
+    Stderr,
+    decode,
+    decode_env,
+    decode_hello,
+    encode,
+    encode_hello,
+)
+
+PACKETS: list[tuple[Packet, bytes]] = [
+    (Ask(("TZ",)), b"?TZ"),
+    (Ask(("TZ", "LANG")), b"?TZ\0LANG"),
+    (Stderr(b""), b"E"),
+    (Stderr(b"\xff\0E"), b"E\xff\0E"),
+    (Started(), b"S"),
+    (Ended(0), b"X0"),
+    (Ended(137), b"X137"),
+    (Refused(78, "no server 'é'"), "!78 no server 'é'".encode()),
+    (Refused(69, ""), b"!69 "),
+]
+GARBAGE = [
+    b"",
+    b"s",
+    b"S ",
+    b"SS",
+    b"\0",
+    b"X",
+    b"X-1",
+    b"X+1",
+    b"X1 ",
+    b"X1\n",
+    b"X1234",
+    b"X\xd9\xa1",  # an Arabic one
+    b"!",
+    b"!x why",
+    b"! 78 why",
+    b"?\xff",
+    b"mcpwrap 1\0git",
+]
+names = st.text("ABC_", min_size=1)
+values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@pytest.mark.parametrize(("packet", "raw"), PACKETS)
+def test_a_packet_is_read_as_it_was_written(packet: Packet, raw: bytes) -> None:
+    assert encode(packet) == raw
+    assert decode(raw) == packet
+
+
+@pytest.mark.parametrize("untrusted", GARBAGE)
+def test_garbage_is_no_packet(untrusted: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode(untrusted)
+
+
+@pytest.mark.parametrize(
+    ("untrusted", "packet"),
+    [
+        (b"!70", Refused(70, "")),
+        (b"!70 \xff", Refused(70, "\ufffd")),  # a reason is shown, never judged
+    ],
+)
+def test_a_refusal_is_understood_whatever_its_reason(untrusted: bytes, packet: Packet) -> None:
+    assert decode(untrusted) == packet
+
+
+@given(
+    st.binary() | st.builds(bytes.__add__, st.sampled_from([b"?", b"X", b"!", b"S"]), st.binary())
+)
+def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
+    with suppress(ProtocolError):
+        assert decode(encode(decode(untrusted))) == decode(untrusted)
+    with suppress(ProtocolError):
+        assert "" not in decode_env(untrusted)
+    with suppress(ProtocolError):
+        assert "\0" not in decode_hello(b"mcpwrap 1\0" + untrusted)[0]
+
+
+@given(values.filter(bool), st.dictionaries(names, values))
+def test_a_hello_is_read_as_it_was_written(subject: str, env: dict[str, str]) -> None:
+    assert decode_hello(encode_hello(subject, env)) == (subject, env)
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [
+        b"",
+        b"mcpwrap 1",
+        b"mcpwrap 1\0",
+        b"mcpwrap 2\0git",
+        b"mcpwrap 10\0git",
+        b"MCPWRAP 1\0git",
+        b"\0git",
+        b"mcpwrap 1\0\xff",
+        b"mcpwrap 1\0git\0A",
+        b"mcpwrap 1\0git\0A=\xff",
+    ],
+)
+def test_garbage_is_no_hello(untrusted: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_hello(untrusted)
+
+
+@pytest.mark.parametrize(
+    ("untrusted", "env"),
+    [
+        (b"", {}),
+        (b"\0", {}),  # the stub has none of what was asked: an empty packet would be the end
+        (b"A=", {"A": ""}),
+        (b"A=1\0B=2", {"A": "1", "B": "2"}),
+        (b"A=b=c\n", {"A": "b=c\n"}),
+    ],
+)
+def test_variables_are_read(untrusted: bytes, env: dict[str, str]) -> None:
+    assert decode_env(untrusted) == env
+
+
+@pytest.mark.parametrize(
+    "untrusted", [b"A", b"=1", b"A=1\0A=2", b"A=1\0\0B=2", b"A=1\0", b"A=\xff"]
+)
+def test_variables_without_a_form_are_refused(untrusted: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_env(untrusted)

@@ -1,0 +1,69 @@
+"""Names that are safe as a file, a unit instance and an account; and the UID of each."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcpwrap.core import names
+
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "A",
+    "gitHub",
+    "-x",
+    "_x",
+    "1x",
+    "a@b",
+    "a.b",
+    "a b",
+    "a/b",
+    "a%i",
+    "é",
+    "aé",
+    "a\u0661",  # a digit, but not of 0-9
+    "git\n",  # `$` would let it pass
+    "git\0",
+    "a" * (names.MAX_NAME_CHARS + 1),
+    "a" * 300,
+]
+
+
+@pytest.mark.parametrize("name", ["a", "git", "a-b_c9", "a-", "a" * names.MAX_NAME_CHARS])
+def test_a_good_name_makes_a_login_that_useradd_takes(name: str) -> None:
+    assert names.is_server_name(name)
+    assert len(names.account_of(name)) <= 32
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_bad_name_is_none(name: str) -> None:
+    assert not names.is_server_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "uid"),
+    [
+        ("postgres-ci", 27514),
+        ("git-b", 27514),
+        ("sqlite-api", 26136),
+        ("aws-remote", 26136),
+        ("jira-3", 32089),
+        ("linear-server", 32089),
+        ("x23306", 31726),
+        ("github", 31726),
+    ],
+)
+def test_the_preferred_uid_never_changes(name: str, uid: int) -> None:
+    assert names.preferred_uid(name) == uid
+
+
+@given(st.text())
+@example("")
+def test_the_preferred_uid_is_in_our_range(name: str) -> None:
+    assert names.FIRST_UID <= names.preferred_uid(name) <= names.LAST_UID
+
+
+@pytest.mark.parametrize(("uid", "after"), [(20_000, 20_001), (39_998, 39_999), (39_999, 20_000)])
+def test_after_the_last_uid_comes_the_first(uid: int, after: int) -> None:
+    assert names.next_uid(uid) == after

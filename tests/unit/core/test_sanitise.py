@@ -1,0 +1,84 @@
+"""A server's stderr cannot steer the terminal that shows it, and people can still read it."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.sanitise import Sanitiser
+
+STEERING = [
+    ("\x1b[2J", r"\x1b[2J"),
+    ("\x9b2J", r"\x9b2J"),  # CSI in one character, for terminals that read 8 bits
+    ("\x1b]52;c;Y2F0\x07", r"\x1b]52;c;Y2F0\x07"),  # OSC 52 writes the clipboard
+    ("\x9d52;c;Y2F0\x9c", r"\x9d52;c;Y2F0\x9c"),
+    ("\x90q\x9c", r"\x90q\x9c"),
+    ("safe\rrm", r"safe\rrm"),  # would overwrite
+    ("a\x08b", r"a\x08b"),
+    ("a\0b", r"a\x00b"),
+    ("a\x7fb", r"a\x7fb"),
+    ("a\x0bb\x0cc", r"a\x0bb\x0cc"),
+    ("a\x85b", r"a\x85b"),
+    ("a\u202eb", r"a\u202eb"),
+    ("a\u2066b\u2069", r"a\u2066b\u2069"),
+    ("a\u200fb\u061c", r"a\u200fb\u061c"),
+    ("a\u200bb", r"a\u200bb"),
+    ("a\u2060b", r"a\u2060b"),
+    ("\ufeffa", r"\ufeffa"),
+    ("a\u2028b", r"a\u2028b"),
+    ("\U000e0041", r"\U000e0041"),  # a tag: invisible, and models read it
+]
+PLAIN = [
+    "",
+    "tab\tand\nnewline\n",
+    r"a backslash \x1b stays as it is",
+    "grüße, čeština, ελληνικά, кириллица",
+    "\u0639\u0631\u0628\u064a \u05e2\u05d1\u05e8\u05d9\u05ea",
+    "हिन्दी ไทย 日本語 한국어",
+    "e\u0301 \U0001f600",
+]
+BROKEN = [
+    (b"\xff", rb"\xff"),
+    (b"a\xc3(", rb"a\xc3("),
+    (b"\xc0\xaf", rb"\xc0\xaf"),  # an overlong slash
+    (b"\xed\xa0\x80", rb"\xed\xa0\x80"),  # half of a pair
+    (b"\xe2\x82", rb"\xe2\x82"),  # cut off by the end
+    (b"\x9b2J", rb"\x9b2J"),  # a lone byte that an 8-bit terminal obeys
+]
+
+
+def sanitised(*chunks: bytes) -> bytes:
+    sanitiser = Sanitiser()
+    return b"".join(map(sanitiser.feed, chunks)) + sanitiser.rest()
+
+
+@pytest.mark.parametrize(("text", "shown"), STEERING)
+def test_what_steers_or_hides_is_written_out(text: str, shown: str) -> None:
+    assert sanitised(text.encode()).decode() == shown
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_text_of_every_script_stays(text: str) -> None:
+    assert sanitised(text.encode()).decode() == text
+
+
+@pytest.mark.parametrize(("untrusted", "shown"), BROKEN)
+def test_what_is_not_utf_8_is_written_out(untrusted: bytes, shown: bytes) -> None:
+    assert sanitised(untrusted) == shown
+
+
+def test_a_carriage_return_that_ends_a_line_is_dropped() -> None:
+    assert sanitised(b"a\r\nb\r\n") == b"a\nb\n"
+
+
+@pytest.mark.parametrize("raw", [*(t.encode() for t in PLAIN), *(b for b, _ in BROKEN), b"a\r\nb"])
+def test_every_cut_shows_the_same(raw: bytes) -> None:
+    for cut in range(len(raw) + 1):
+        assert sanitised(raw[:cut], raw[cut:]) == sanitised(raw)
+
+
+@given(st.lists(st.binary() | st.text().map(lambda t: t.encode(errors="replace"))))
+def test_nothing_comes_out_that_steers(chunks: list[bytes]) -> None:
+    shown = sanitised(*chunks).decode()
+    assert {c for c in shown if unicodedata.category(c) == "Cc"} <= {"\n", "\t"}

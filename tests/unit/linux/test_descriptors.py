@@ -1,0 +1,175 @@
+"""Real descriptors of every kind: which a stranger may pass, and that none is left open."""
+
+import fcntl
+import os
+import pty
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.linux import descriptors
+from mcpwrap.linux.descriptors import DescriptorError
+
+Opened = list[int]
+
+
+def pipe_ends(_: Path) -> Opened:
+    return list(os.pipe())
+
+
+def pipe_ends_reversed(_: Path) -> Opened:
+    return list(os.pipe())[::-1]
+
+
+def unix_stream(_: Path) -> Opened:
+    return [end.detach() for end in socket.socketpair()]
+
+
+def unix_packets(_: Path) -> Opened:
+    return [end.detach() for end in socket.socketpair(type=socket.SOCK_SEQPACKET)]
+
+
+def tcp(_: Path) -> Opened:
+    return [socket.socket(socket.AF_INET).detach() for _ in range(2)]
+
+
+def terminal(_: Path) -> Opened:
+    return list(pty.openpty())
+
+
+def plain_file(folder: Path) -> Opened:
+    flags = os.O_RDWR | os.O_CREAT
+    return [os.open(folder / "file", flags) for _ in range(2)]
+
+
+def folder(path: Path) -> Opened:
+    return [os.open(path, os.O_RDONLY) for _ in range(2)]
+
+
+def null(_: Path) -> Opened:
+    return [os.open("/dev/null", os.O_RDWR) for _ in range(2)]
+
+
+def event(_: Path) -> Opened:
+    return [os.eventfd(0) for _ in range(2)]
+
+
+def fifo(path: Path) -> Opened:
+    os.mkfifo(path / "fifo")
+    return [os.open(path / "fifo", os.O_RDWR) for _ in range(2)]
+
+
+def path_of_fifo(path: Path) -> Opened:
+    os.mkfifo(path / "fifo")
+    return [os.open(path / "fifo", os.O_PATH) for _ in range(2)]
+
+
+def path_of_socket(path: Path) -> Opened:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path / "sock"))
+    return [os.open(path / "sock", os.O_PATH) for _ in range(2)]
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    """Open the two descriptors of a row, and close them after the test."""
+    make: Callable[[Path], Opened] = request.param
+    fds = make(tmp_path)
+    yield fds
+    descriptors.close_all(fds)
+
+
+@pytest.mark.parametrize("opened", [pipe_ends, unix_stream, fifo], indirect=True)
+def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
+    flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened]
+    descriptors.expect_streams(opened, readable=opened[0], writable=opened[1:])
+    assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened] == flags
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        unix_packets,
+        tcp,  # carries its maker's identity past the packet rules
+        terminal,  # can be typed into
+        plain_file,
+        folder,
+        null,
+        event,
+        path_of_fifo,
+        path_of_socket,  # leads to a service, though it can be neither read nor written
+        pipe_ends_reversed,
+    ],
+    indirect=True,
+)
+def test_whatever_else_is_refused(opened: Opened) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(DescriptorError):
+        descriptors.expect_streams(opened, readable=opened[0], writable=opened[1:])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.fixture
+def connection() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return both ends of a connection of packets."""
+    ends = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    yield ends
+    for end in ends:
+        end.close()
+
+
+Connection = tuple[socket.socket, socket.socket]
+
+
+@pytest.mark.parametrize("count", [1, 3, 253])
+def test_a_packet_comes_with_its_descriptors(connection: Connection, count: int) -> None:
+    ours, theirs = connection
+    read_fd, write_fd = os.pipe()
+    descriptors.send(theirs, b"hello", [write_fd] * count)
+    data, fds = descriptors.receive(ours, 64)
+    os.write(fds[-1], b"x")
+    assert (data, len(fds), os.read(read_fd, 9)) == (b"hello", count, b"x")
+    assert all(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC for fd in fds)
+    descriptors.close_all([*fds, read_fd, write_fd])
+
+
+def test_a_packet_may_come_without_and_the_end_is_empty(connection: Connection) -> None:
+    ours, theirs = connection
+    theirs.send(b"hello")
+    theirs.close()
+    assert descriptors.receive(ours, 64) == (b"hello", [])
+    assert descriptors.receive(ours, 64) == (b"", [])
+
+
+def test_what_else_the_kernel_adds_is_no_descriptor(connection: Connection) -> None:
+    ours, theirs = connection
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    theirs.send(b"hello")
+    assert descriptors.receive(ours, 64) == (b"hello", [])
+
+
+def test_nothing_in_time_is_an_error(connection: Connection) -> None:
+    connection[0].settimeout(0.01)
+    with pytest.raises(TimeoutError):
+        descriptors.receive(connection[0], 64)
+
+
+def test_of_a_packet_that_is_too_long_no_descriptor_stays_open(connection: Connection) -> None:
+    ours, theirs = connection
+    read_fd, write_fd = os.pipe()
+    descriptors.send(theirs, b"x" * 65, [write_fd, write_fd])
+    os.close(write_fd)
+    with pytest.raises(DescriptorError):
+        descriptors.receive(ours, 64)
+    assert os.read(read_fd, 9) == b""  # the end: nobody holds the other side
+    os.close(read_fd)
+
+
+def test_closing_goes_on_after_one_that_is_closed() -> None:
+    read_fd, write_fd = os.pipe()
+    descriptors.close_all([read_fd, read_fd, write_fd])
+    for fd in (read_fd, write_fd):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)

@@ -1,0 +1,159 @@
+"""Root's files are replaced whole, and read only if nobody else could have written them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    for text in ("first, and longer", "é"):
+        files.replace(str(path), text)
+        assert path.read_bytes() == text.encode()
+    assert names_in(path.parent) == ["file"]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o644), (0o000, 0o600)])
+def test_a_file_has_its_mode_whatever_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        files.replace(str(tmp_path / "file"), "", mode=mode)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o7777 == mode
+
+
+def test_a_reader_keeps_the_file_it_has_open(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.replace(str(path), "old")
+    with path.open() as reader:
+        files.replace(str(path), "new")
+        assert reader.read() == "old"
+
+
+def test_what_a_crash_left_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / ".file.new").write_text("half of a text that is longer")
+    files.replace(str(tmp_path / "file"), "text")
+    assert (tmp_path / "file").read_text() == "text"
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_a_link_in_the_way_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("safe")
+    (tmp_path / ".file.new").symlink_to("victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        files.replace(str(tmp_path / "file"), "text")
+    assert (tmp_path / "victim").read_text() == "safe"
+
+
+def test_a_file_is_utf_8_whatever_the_locale_of_the_operator(tmp_path: Path) -> None:
+    code = "import sys; from mcpwrap.linux import files; files.replace(sys.argv[1], '\\u00e9')"
+    # as in any locale but those of UTF-8, which Python takes for granted too often to show it
+    ascii_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-c", code, str(tmp_path / "file")]
+    done = subprocess.run(command, env=ascii_locale, capture_output=True, cwd=Path.cwd())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "file").read_bytes() == "é".encode()
+
+
+def test_a_link_is_replaced_whatever_was_there(tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "link"
+    for target in ("/a", "/b"):
+        files.replace_link(str(link), target)
+        assert str(link.readlink()) == target
+    link.unlink()
+    link.write_text("a file")
+    (link.parent / ".link.new").symlink_to("left by a crash")
+    files.replace_link(str(link), "/c")
+    assert str(link.readlink()) == "/c"
+    assert names_in(link.parent) == ["link"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "others", "left"),
+    [
+        ("mcpwrap@git.service.d", [], []),
+        ("mcpwrap@git.service.d", ["20-mine.conf"], ["mcpwrap@git.service.d"]),  # an operator's
+        ("servers", [], ["servers"]),
+        ("sysusers.d", [], ["sysusers.d"]),  # the system's, though it ends in .d
+    ],
+)
+def test_a_drop_in_folder_goes_with_its_last_file(
+    tmp_path: Path, folder: str, others: list[str], left: list[str]
+) -> None:
+    (tmp_path / folder).mkdir()
+    for name in ("10-mcpwrap.conf", *others):
+        (tmp_path / folder / name).touch()
+    for _ in range(2):  # again does no harm
+        files.remove(str(tmp_path / folder / "10-mcpwrap.conf"))
+        assert names_in(tmp_path) == left
+    assert [name for kept in left for name in names_in(tmp_path / kept)] == others
+
+
+def test_removing_a_link_leaves_its_target(tmp_path: Path) -> None:
+    (tmp_path / "target").touch()
+    (tmp_path / "link").symlink_to("target")
+    files.remove(str(tmp_path / "link"))
+    assert names_in(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("max_bytes", [0, 5])
+def test_a_file_of_roots_is_read_up_to_one_byte_too_many(max_bytes: int) -> None:
+    text = Path("/etc/passwd").read_bytes()  # root's own on every machine
+    assert files.read_roots_own("/etc/passwd", max_bytes=max_bytes) == text[: max_bytes + 1]
+    assert files.read_roots_own("/etc/passwd", max_bytes=len(text)) == text
+
+
+def writable_by(mode: int) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.touch()
+        path.chmod(mode)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        writable_by(0o664),
+        writable_by(0o646),
+        writable_by(0o666),
+        Path.mkdir,
+        os.mkfifo,  # and nobody waits for its writer
+        lambda path: path.symlink_to("/etc/passwd"),
+        lambda path: path.symlink_to("nowhere"),
+    ],
+)
+def test_what_others_could_have_written_is_refused(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "config.toml"
+    make(path)
+    with pytest.raises(McpwrapError) as caught:
+        files.read_roots_own(str(path), max_bytes=9)
+    assert caught.value.where == str(path)
+
+
+def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.touch(mode=0o644)
+    if os.geteuid() == 0:
+        os.chown(path, 1000, 1000)
+    with pytest.raises(McpwrapError, match="others than root"):
+        files.read_roots_own(str(path), max_bytes=9)
+
+
+def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)

@@ -1,0 +1,34 @@
+"""Who is at the other end, as the kernel says."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from mcpwrap.linux import peer
+from mcpwrap.linux.peer import Peer
+
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX, 5).connect(sys.argv[1])"
+
+
+def ourselves(pid: int) -> Peer:
+    return Peer(pid, os.geteuid(), frozenset({os.getegid(), *os.getgroups()}))
+
+
+def test_both_ends_of_a_pair_are_ourselves() -> None:
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        assert peer.of(ours) == peer.of(theirs) == ourselves(os.getpid())
+
+
+def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None:
+    path = str(tmp_path / "gate.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(path)
+        listener.listen()
+        with subprocess.Popen([sys.executable, "-c", CONNECT, path]) as agent:
+            assert agent.wait() == 0
+        connection, _ = listener.accept()
+        with connection:
+            assert peer.of(connection) == ourselves(agent.pid)

@@ -1,0 +1,65 @@
+"""The second filter, in a process that has it: which sockets can be made, and which cannot."""
+
+import subprocess
+import sys
+
+import pytest
+
+TRY = """
+import errno, socket, sys
+from mcpwrap.linux import seccomp
+seccomp.refuse_sockets()
+try:
+    eval(sys.argv[1])
+except OSError as error:
+    print(errno.errorcode[error.errno])
+else:
+    print("made")
+"""
+
+
+def tried(expression: str) -> str:
+    command = [sys.executable, "-c", TRY, expression]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "socket.socket(socket.AF_UNIX)",
+        "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
+        "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)",
+        "socket.socket(socket.AF_VSOCK)",
+        "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)",  # MPTCP
+        "socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 262)",
+    ],
+)
+def test_a_way_past_the_packet_rules_is_refused(expression: str) -> None:
+    assert tried(expression) == "EAFNOSUPPORT"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "socket.socketpair()",  # Node and Python make pipes to their children of it
+        "socket.socket(socket.AF_INET)",
+        "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",  # getaddrinfo(3) asks by it
+        "open('/dev/null')",
+    ],
+)
+def test_what_a_server_needs_can_still_be_made(expression: str) -> None:
+    assert tried(expression) == "made"
+
+
+AFTER_EXEC = """
+import os, sys
+from mcpwrap.linux import seccomp
+seccomp.refuse_sockets()
+os.execv(sys.executable, [sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX)"])
+"""
+
+
+def test_a_program_that_is_started_keeps_the_filter() -> None:
+    done = subprocess.run([sys.executable, "-c", AFTER_EXEC], capture_output=True, text=True)
+    assert done.stderr.endswith("Address family not supported by protocol\n")

@@ -1,0 +1,140 @@
+"""A name has its UID for good, and no two names share one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.names import FIRST_UID, LAST_UID, preferred_uid
+from mcpwrap.core.spec import encode
+from mcpwrap.errors import McpwrapError
+from mcpwrap.plan.registry import (
+    Allocation,
+    Registry,
+    adopt,
+    allocate,
+    decode,
+    purge_retired,
+)
+
+EVERY_UID = range(FIRST_UID, LAST_UID + 1)
+# of many names, two that want the same UID; and one that wants the last of all
+COLLISIONS = ["postgres-ci", "git-b", "sqlite-api", "aws-remote", "jira-3", "linear-server"]
+WANTS_LAST_UID = next(n for n in map("s{}".format, range(10**6)) if preferred_uid(n) == LAST_UID)
+
+
+def uids(registry: Registry) -> dict[str, int]:
+    return {name: allocation.uid for name, allocation in registry.by_name.items()}
+
+
+@pytest.mark.parametrize(
+    ("names", "taken_ids", "expected"),
+    [
+        ([], [], {}),
+        (["github"], [], {"github": 31726}),
+        (["github"], [31727], {"github": 31726}),
+        (["github"], [31726, 31727], {"github": 31728}),
+        (["postgres-ci", "git-b"], [], {"git-b": 27514, "postgres-ci": 27515}),  # by name
+        (["sqlite-api", "aws-remote"], [], {"aws-remote": 26136, "sqlite-api": 26137}),
+        (["jira-3", "linear-server"], [32090], {"jira-3": 32089, "linear-server": 32091}),
+        (["github", "x23306"], [], {"github": 31726, "x23306": 31727}),
+        ([WANTS_LAST_UID], [], {WANTS_LAST_UID: 39_999}),
+        ([WANTS_LAST_UID], [39_999], {WANTS_LAST_UID: 20_000}),  # not 40000
+        ([WANTS_LAST_UID], [39_999, 20_000], {WANTS_LAST_UID: 20_001}),
+    ],
+)
+def test_a_new_name_gets_the_first_free_uid(
+    names: list[str], taken_ids: list[int], expected: dict[str, int]
+) -> None:
+    assert uids(allocate(names, Registry(), taken_ids)) == expected
+
+
+def test_who_was_first_keeps_the_uid() -> None:
+    first = allocate(["postgres-ci"], Registry(), [])
+    assert uids(allocate(["git-b", "postgres-ci"], first, [])) == {
+        "git-b": 27515,  # although it would come first by name
+        "postgres-ci": 27514,
+    }
+
+
+def test_a_name_keeps_its_uid_even_if_a_stranger_took_it() -> None:
+    first = allocate(["github"], Registry(), [])
+    assert allocate(["github"], first, [31726]) == first
+
+
+def test_a_retired_name_keeps_its_uid_until_it_is_purged() -> None:
+    retired = allocate(["git-b"], allocate(["postgres-ci"], Registry(), []), [])
+    assert retired.by_name["postgres-ci"] == Allocation(uid=27514, is_retired=True)
+    assert retired.by_name["git-b"] == Allocation(uid=27515)
+
+    back = allocate(["postgres-ci"], retired, [])
+    assert back.by_name["postgres-ci"] == Allocation(uid=27514)
+
+    purged = purge_retired(retired)
+    assert uids(purged) == {"git-b": 27515}
+    assert uids(allocate(["git-b", "postgres-ci"], purged, []))["postgres-ci"] == 27514
+
+
+def test_a_lost_registry_is_found_again_in_the_accounts() -> None:
+    found = adopt(Registry(), {"git-b": 27515})
+    assert uids(allocate(["git-b", "postgres-ci"], found, [])) == {
+        "git-b": 27515,
+        "postgres-ci": 27514,
+    }
+
+
+def test_what_is_registered_counts_more_than_an_account() -> None:
+    known = Registry(by_name={"git": Allocation(uid=20_001, is_retired=True)})
+    assert adopt(known, {"git": 20_002}) == known
+
+
+def test_the_last_free_uid_is_found_and_then_there_is_none() -> None:
+    all_but_one = set(EVERY_UID) - {preferred_uid("github") - 1}
+    full = allocate(["github"], Registry(), all_but_one)
+    assert uids(full) == {"github": 31725}
+    with pytest.raises(McpwrapError, match="every UID from 20000 to 39999 is taken"):
+        allocate(["github", "git"], full, all_but_one)
+
+
+names = st.sets(st.sampled_from([*COLLISIONS, "github", "x23306", "a", "b", WANTS_LAST_UID]))
+taken_ids = st.sets(st.integers(27513, 27517) | st.integers(32088, 32092))
+
+
+@given(st.lists(names, max_size=6), taken_ids)
+def test_no_uid_ever_moves_and_no_two_names_share_one(
+    changes: list[set[str]], taken: set[int]
+) -> None:
+    registry = Registry()
+    for wanted in changes:
+        before, registry = registry, allocate(wanted, registry, taken)
+        now = uids(registry)
+        assert uids(before).items() <= now.items()
+        assert {n for n, a in registry.by_name.items() if not a.is_retired} == wanted
+        assert len(set(now.values())) == len(now)
+        assert taken.isdisjoint(now.values())
+        assert set(now.values()) <= set(EVERY_UID)
+        assert allocate(wanted, registry, taken) == registry
+        assert decode(encode(registry)) == registry
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("", "not a registry"),
+        ("null", "not a registry"),
+        ("[]", "not a registry"),
+        ('{"by_name": {"a": 20000}}', "not a registry"),
+        ('{"by_name": {"a": {"uid": "20000"}}}', "not a registry"),
+        ('{"by_name": {"a": {}}}', "not a registry"),
+        ('{"by_name": {"a": {"uid": 20000, "gid": 1}}}', "not a registry"),
+        ('{"format": 1, "by_name": {}}x', "not a registry"),
+        ('{"format": 0, "by_name": {}}', "format 0, and this version knows 1"),
+        ('{"format": 2, "by_name": {}}', "format 2, and this version knows 1"),
+        # Another format has other fields. A backup would be the wrong advice.
+        ('{"format": 2, "uids": {}}', "format 2, and this version knows 1"),
+        ('{"format": 2, "by_name": {"a": {"uid": 20000, "http": []}}}', "format 2"),
+    ],
+)
+def test_what_is_no_registry_of_this_format_is_refused(text: str, fragment: str) -> None:
+    with pytest.raises(McpwrapError, match=fragment) as caught:
+        decode(text)
+    assert caught.value.where == "/var/lib/mcpwrap/registry.json"

@@ -1,0 +1,123 @@
+"""Bytes through real pipes and sockets, blocking or not, to the end or a break."""
+
+import os
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from mcpwrap.core.lines import MAX_LINE_BYTES, LineTooLongError
+from mcpwrap.linux.descriptors import close_all
+from mcpwrap.session import relay
+
+Pipe = tuple[int, int]
+MORE_THAN_A_PIPE_HOLDS = b"0123456789abcde\n" * 65_536
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    """Return the reading and the writing end of a pipe."""
+    ends = os.pipe()
+    yield ends
+    close_all(list(ends))
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Return threads for the other end."""
+    with ThreadPoolExecutor() as threads:
+        yield threads
+
+
+def write_and_close(fd: int, data: bytes) -> None:
+    with os.fdopen(fd, "wb") as file, suppress(BrokenPipeError):
+        file.write(data)
+
+
+def read_all(fd: int) -> bytes:
+    with os.fdopen(os.dup(fd), "rb") as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("blocking", ["blocking", "non-blocking"])
+def test_all_is_passed_on_however_slow_the_reader(
+    pipe: Pipe, pool: ThreadPoolExecutor, blocking: str
+) -> None:
+    source_fd, feed_fd = os.pipe()
+    for fd in (source_fd, pipe[1]):
+        os.set_blocking(fd, blocking == "blocking")  # as their owner left them
+    fed = pool.submit(write_and_close, feed_fd, MORE_THAN_A_PIPE_HOLDS)
+    got = pool.submit(read_all, pipe[0])
+    relay.relay_lines(source_fd, pipe[1])
+    assert os.get_blocking(pipe[1]) == (blocking == "blocking")
+    os.close(pipe[1])
+    assert got.result() == MORE_THAN_A_PIPE_HOLDS
+    fed.result()
+    os.close(source_fd)
+
+
+@pytest.mark.parametrize("stream", [b"", b"\n", b"a\nb\n", b"a\nrest", b"rest"])
+def test_what_comes_after_the_last_newline_is_passed_on_too(pipe: Pipe, stream: bytes) -> None:
+    source_fd, feed_fd = os.pipe()
+    write_and_close(feed_fd, stream)
+    relay.relay_lines(source_fd, pipe[1])
+    os.close(pipe[1])
+    assert read_all(pipe[0]) == stream
+    os.close(source_fd)
+
+
+def test_half_a_line_waits_for_its_end(pipe: Pipe, pool: ThreadPoolExecutor) -> None:
+    source_fd, feed_fd = os.pipe()
+    os.set_blocking(source_fd, False)
+    done = pool.submit(relay.relay_lines, source_fd, pipe[1])
+    os.write(feed_fd, b"one\nhal")
+    assert os.read(pipe[0], 99) == b"one\n"
+    os.write(feed_fd, b"f\n")
+    assert os.read(pipe[0], 99) == b"half\n"
+    os.close(feed_fd)
+    done.result()
+    os.close(source_fd)
+
+
+def test_a_line_without_an_end_breaks_the_relay(pipe: Pipe, pool: ThreadPoolExecutor) -> None:
+    source_fd, feed_fd = os.pipe()
+    fed = pool.submit(write_and_close, feed_fd, b"x" * (MAX_LINE_BYTES + 1))
+    with pytest.raises(LineTooLongError):
+        relay.relay_lines(source_fd, pipe[1])
+    os.close(source_fd)
+    fed.result()
+    os.close(pipe[1])
+    assert read_all(pipe[0]) == b""
+
+
+@pytest.mark.parametrize("blocking", ["blocking", "non-blocking"])
+def test_a_reader_that_is_gone_is_told(pipe: Pipe, blocking: str) -> None:
+    os.set_blocking(pipe[1], blocking == "blocking")
+    os.close(pipe[0])
+    with pytest.raises(BrokenPipeError):
+        relay.write(pipe[1], b"x")
+
+
+def test_a_peer_that_left_without_reading_is_the_end() -> None:
+    ours, theirs = socket.socketpair()
+    ours.send(b"unread")
+    theirs.close()  # so the kernel says ECONNRESET
+    with ours:
+        assert relay.read(ours.fileno()) == b""
+
+
+def test_each_piece_is_delivered_in_order(pipe: Pipe) -> None:
+    os.write(pipe[1], b"no newline")
+    pieces: list[bytes] = []
+
+    def deliver(piece: bytes) -> None:
+        pieces.append(piece)
+        if len(pieces) == 1:
+            os.write(pipe[1], b"more")
+        else:
+            os.close(pipe[1])
+
+    relay.relay_each(pipe[0], deliver)
+    assert pieces == [b"no newline", b"more"]
