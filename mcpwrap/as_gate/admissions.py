@@ -28,7 +28,7 @@ class GuestList:
             return self._admissions
         identity = (info.st_ino, info.st_mtime_ns, info.st_size)
         if identity != self._seen:
-            self._admissions = Admissions()
+            self._seen, self._admissions = None, Admissions()
             self._admissions = decode_admissions(self._path.read_bytes())
             self._seen = identity
         return self._admissions

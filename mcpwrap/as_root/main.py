@@ -11,8 +11,8 @@ from pathlib import Path
 from mcpwrap.as_root.carry_out import carry_out
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import this_machine
-from mcpwrap.linux.this_machine import Retired
 from mcpwrap.plan import paths
+from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import Step
 
 

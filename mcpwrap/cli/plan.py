@@ -7,7 +7,7 @@ import click
 from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import this_machine
-from mcpwrap.linux.this_machine import Retired
+from mcpwrap.plan.diff import Retired
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"
 

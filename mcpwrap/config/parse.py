@@ -81,6 +81,8 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
         problem = Problem(file.name, "", "", f"not UTF-8 (line {at})", "save it as UTF-8")
     except tomllib.TOMLDecodeError as error:
         problem = Problem(file.name, "", "", f"not TOML: {error}", "see toml.io for the form")
+    except ValueError as error:  # a number of thousands of digits
+        problem = Problem(file.name, "", "", f"not TOML: {error}", "no value needs that")
     except RecursionError:
         problem = Problem(file.name, "", "", "nested too deeply", "no value needs over 3 levels")
     problems.append(problem)
@@ -97,7 +99,7 @@ def _server(name: str, reader: Reader) -> Server:
     server = Server(
         name=name,
         runs=runs,
-        agents=ours.many("agents", values.agent, ("@mcpwrap",)),
+        agents=ours.many("agents", values.agent, ("@mcpwrap",), may_be_empty=False),
         egress=ours.many("egress", values.destination),
         direct=ours.many("direct", values.direct),
         workspace=ours.many("workspace", values.workspace),
@@ -107,8 +109,6 @@ def _server(name: str, reader: Reader) -> Server:
         shared=ours.flag("shared"),
         limits=_limits(ours.table("limits")),
     )
-    if not server.agents:
-        ours.note("agents", "nobody may use this server", 'write `agents = ["alice"]`')
     ours.finish(OUR_KEYS)
     return server
 

@@ -1,5 +1,6 @@
 """Reading one TOML table: every key is asked for by type, and what is wrong is noted."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -8,6 +9,7 @@ from mcpwrap.config.values import BadValueError
 
 T = TypeVar("T")
 MAX_ITEMS = 256
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Reader:
@@ -40,7 +42,12 @@ class Reader:
         return self._understood(key, understand, value, default)
 
     def many(
-        self, key: str, understand: Callable[[str], T], default: tuple[T, ...] = ()
+        self,
+        key: str,
+        understand: Callable[[str], T],
+        default: tuple[T, ...] = (),
+        *,
+        may_be_empty: bool = True,
     ) -> tuple[T, ...]:
         """Return the list of strings at `key`, each understood; all that are wrong are noted."""
         value = self._table.pop(key, None)
@@ -49,6 +56,8 @@ class Reader:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.note(key, f"{_kind(value)} where a list of text belongs", f'write `{key} = ["…"]`')
             return default
+        if not value and not may_be_empty:
+            self.note(key, "an empty list: nobody", "name at least one, or take the key out")
         if len(value) > MAX_ITEMS:
             self.note(key, f"{len(value)} entries", f"write at most {MAX_ITEMS}")
             return default
@@ -68,7 +77,7 @@ class Reader:
         value = self._table.pop(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= last:
             return value
-        self.note(key, f"{value!r} is not a number from 1 to {last}", f"write `{key} = {default}`")
+        self.note(key, f"not a whole number from 1 to {last}", f"write `{key} = {default}`")
         return default
 
     def table(self, key: str) -> "Reader":
@@ -87,7 +96,8 @@ class Reader:
     def finish(self, known: tuple[str, ...]) -> None:
         """Note every key that nobody asked for."""
         for key in self._table:
-            self.note(key, "no such setting", f"write one of: {', '.join(known)}")
+            shown = key if _PLAIN_KEY.fullmatch(key) else ascii(key)
+            self.note(shown, "no such setting", f"write one of: {', '.join(known)}")
 
     def _understood(self, key: str, understand: Callable[[str], T], value: str, default: T) -> T:
         try:

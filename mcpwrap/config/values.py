@@ -15,11 +15,15 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _URL = re.compile(r"https://(?P<host>[a-z0-9.-]{1,253})(:(?P<port>[0-9]*))?(/[!$-~]*)?")
 _SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
 _SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-# A value of these makes a program run code or load a library that the agent chose.
+# A value of these makes a program run code, load a library or trust a host that the agent chose.
 _STEERING = re.compile(
-    r"LD_.*|DYLD_.*|PYTHON.*|NODE_.*|NPM_.*|PERL.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_OPTIONS|BASH.*|GIT_.*"
-    r"|ENV|SHELLOPTS|PS4|IFS|PATH|HOME|USER|LOGNAME|TMPDIR|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*"
-    r"|SSL_.*|OPENSSL_.*|CURL_.*|REQUESTS_CA_BUNDLE|HOSTALIASES|RES_OPTIONS|(?i:[a-z]+_proxy)"
+    r"LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS"
+    r"|PATH|HOME|USER|LOGNAME|TMPDIR|TMP|TEMP|ENV|BASH.*|SHELLOPTS|PS4|IFS|PROMPT_COMMAND"
+    r"|PYTHON.*|PIP_.*|UV_.*|VIRTUAL_ENV|NODE_.*|NPM_.*|BUN_.*|DENO_.*|ELECTRON_.*"
+    r"|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|PHP.*|LUA_.*|R_.*|ERL_.*|DOTNET_.*|CLASSPATH|MAVEN_.*"
+    r"|JAVA_.*|JDK_.*|_JAVA_OPTIONS|GIT_.*"
+    r"|SSL.*|OPENSSL_.*|CURL_.*|AWS_CA_BUNDLE|REQUESTS_CA_BUNDLE|[A-Z]+_PROXY",
+    re.IGNORECASE,
 )
 MAX_TEXT_CHARS = 32 * 1024
 
@@ -53,7 +57,7 @@ def argument(value: str) -> str:
 def absolute_path(value: str) -> str:
     """Return an absolute path in its shortest form: no `.`, `..`, `//` or slash at the end."""
     plain_text(value)
-    parts = value.split("/")[1:]
+    parts = value.split("/")[1:] if value != "/" else []
     if not value.startswith("/") or any(part in {"", ".", ".."} for part in parts):
         raise BadValueError(f"{value!r} is not an absolute path", "write it from `/`, without `..`")
     return value
@@ -114,7 +118,7 @@ def destination(value: str) -> Destination:
     bare = host.removeprefix("*.")
     labels = bare.split(".")
     is_name = len(bare) <= 253 and len(labels) > 1 and all(map(_LABEL.fullmatch, labels))
-    if not is_name or labels[-1].isdigit():
+    if not is_name or not labels[-1][0].isalpha():  # 127.0x1 is an address to some resolvers
         raise BadValueError(
             f"{value!r} is not a host name",
             "write `api.example.com`, `*.example.org` or `host.example:8443`, in lower case",
@@ -130,7 +134,7 @@ def direct(value: str) -> Direct:
         address = ipaddress.ip_address(host[1:-1] if is_v6 else host)
     except ValueError:
         address = None
-    if address is None or (address.version == 6) != is_v6:
+    if address is None or (address.version == 6) != is_v6 or "%" in host:  # a zone may be any text
         raise BadValueError(
             f"{value!r} is not an address and port", "write `10.0.0.5:5432` or `[fd00::5]:5432`"
         )

@@ -13,6 +13,7 @@ The stub is a file on its own and writes these out by hand; tests hold the two t
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import assert_never
 
 MAGIC = b"mcpwrap 1"
 MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
@@ -86,6 +87,8 @@ def encode(packet: Packet) -> bytes:
             return b"X%d" % status
         case Refused(status, why):
             return b"!%d %s" % (status, why.encode())
+        case _:
+            assert_never(packet)
 
 
 _STATUS = re.compile(rb"[0-9]{1,3}")

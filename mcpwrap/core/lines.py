@@ -26,6 +26,8 @@ class LineBuffer:
         whole, rest = chunk[:end], chunk[end:]
         if whole:
             self._check(self._partial_bytes + chunk.find(b"\n") + 1)
+            if len(whole) > self._max_line_bytes:
+                self._check(max(map(len, whole.split(b"\n"))) + 1)
             whole = b"".join([*self._partial, whole])
             self._partial, self._partial_bytes = [], 0
         self._partial.append(rest)

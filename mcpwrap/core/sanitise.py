@@ -15,14 +15,17 @@ class Sanitiser:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="backslashreplace")
+        self._held = ""  # a carriage return at the end: what follows says what it is
 
     def feed(self, untrusted: bytes) -> bytes:
         r"""Return the text with unsafe characters written out, as `\x1b` for an escape."""
-        return self._visible(self._decoder.decode(untrusted))
+        text = self._held + self._decoder.decode(untrusted)
+        self._held = "\r" if text.endswith("\r") else ""
+        return self._visible(text.removesuffix(self._held))
 
     def rest(self) -> bytes:
         """Return what is left of a character that the end of the stream cut off."""
-        return self._visible(self._decoder.decode(b"", final=True))
+        return self._visible(self._held + self._decoder.decode(b"", final=True))
 
     @staticmethod
     def _visible(text: str) -> bytes:

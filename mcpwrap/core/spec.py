@@ -1,6 +1,10 @@
 """What root tells the gate and the wrappers: two JSON files, written by `apply`."""
 
+from typing import TypeVar
+
 import msgspec
+
+T = TypeVar("T")
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +52,7 @@ def decode_spec(text: bytes) -> Spec:
     Raises:
         msgspec.MsgspecError: it is not one, or of another version.
     """
-    return msgspec.json.decode(text, type=Spec)
+    return _decode(text, Spec)
 
 
 def decode_admissions(text: str | bytes) -> Admissions:
@@ -57,4 +61,11 @@ def decode_admissions(text: str | bytes) -> Admissions:
     Raises:
         msgspec.MsgspecError: it is not one, or of another version.
     """
-    return msgspec.json.decode(text, type=Admissions)
+    return _decode(text, Admissions)
+
+
+def _decode(text: str | bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from error

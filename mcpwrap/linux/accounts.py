@@ -2,7 +2,7 @@
 
 import grp
 import pwd
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mcpwrap.core.names import ACCOUNT_PREFIX, next_uid, preferred_uid
 
@@ -16,10 +16,11 @@ def ours() -> dict[str, int]:
     }
 
 
-def taken_ids(names: Iterable[str]) -> frozenset[int]:
+def taken_ids(names: Iterable[str], used: Collection[int]) -> frozenset[int]:
     """Return the ids of others that are in the way of giving UIDs to `names`.
 
-    Each id is asked for by number: directories with many accounts cannot be listed.
+    `used` are our own, of servers that are and that were: the search goes on past them. Each id is
+    asked for by number: directories with many accounts cannot be listed.
     """
     wanted = sorted(names)
     taken = set()
@@ -28,7 +29,7 @@ def taken_ids(names: Iterable[str]) -> frozenset[int]:
         while free < len(wanted):
             if _is_taken(uid):
                 taken.add(uid)
-            else:
+            elif uid not in used:
                 free += 1
             uid = next_uid(uid)
     return frozenset(taken)

@@ -60,11 +60,10 @@ def expect_streams(fds: list[int], *, readable: int, writable: list[int]) -> Non
         DescriptorError: with which, and what it is.
     """
     for fd in fds:
-        if not _is_stream(fd):
+        if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_PATH or not _is_stream(fd):
             raise DescriptorError(f"descriptor {fds.index(fd)} is neither a pipe nor a unix stream")
     for fd, useless in [(readable, os.O_WRONLY), *((fd, os.O_RDONLY) for fd in writable)]:
-        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-        if flags & os.O_PATH or flags & os.O_ACCMODE == useless:
+        if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == useless:
             raise DescriptorError(f"descriptor {fds.index(fd)} is open in the wrong direction")
 
 

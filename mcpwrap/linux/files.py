@@ -13,7 +13,7 @@ def replace(path: str, text: str, *, mode: int = 0o644) -> None:
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     temporary = _temporary(target)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
-    with os.fdopen(fd, "w") as file:
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
         os.fchmod(fd, mode)
         file.write(text)
         file.flush()
@@ -61,11 +61,16 @@ def read_roots_own(path: str, *, max_bytes: int) -> bytes:
         if isinstance(error, FileNotFoundError):
             raise
         raise McpwrapError(f"cannot be opened: {error.strerror}", where=path, fix=_FIX) from error
-    with os.fdopen(fd, "rb") as file:
+    try:
         info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode) or info.st_uid != 0 or info.st_mode & 0o022:
+        if not stat.S_ISREG(info.st_mode):
+            raise McpwrapError("is not a plain file", where=path, fix=_FIX)
+        if info.st_uid != 0 or info.st_mode & 0o022:
             raise McpwrapError("others than root can write to it", where=path, fix=_FIX)
-        return file.read(max_bytes + 1)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(max_bytes + 1)
+    finally:
+        os.close(fd)
 
 
 _FIX = "make it a plain file: `chown root:root`, `chmod 644`"

@@ -63,9 +63,17 @@ def observe() -> Observed:
         loaded_units=loaded,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
         refused_uids=packet_rules.refused_uids() if os.geteuid() == 0 else None,
-        applied=msgspec.json.decode(files.get(paths.APPLIED, "{}"), type=Applied),
+        applied=_applied(files.get(paths.APPLIED, "{}")),
         states=frozenset(Path(path).name for path in _glob(f"{paths.STATES}/*")),
     )
+
+
+def _applied(text: str) -> Applied:
+    """Return what the last run made effective; a file that cannot be read says nothing did."""
+    try:
+        return msgspec.json.decode(text, type=Applied)
+    except msgspec.MsgspecError:
+        return Applied()
 
 
 def _our_files() -> list[str]:
@@ -85,7 +93,7 @@ def _is_listening(units: dict[str, dict[str, str]], name: str) -> bool:
 
 def _text(path: str) -> str | None:
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
 

@@ -7,11 +7,15 @@ and packets are refused before an account exists and until it is gone.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+
+import msgspec
 
 from mcpwrap.core import spec as specs
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.plan import paths, steps, units
 from mcpwrap.plan.desired import Applied, Desired
+from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step
 
 
@@ -30,24 +34,29 @@ class Observed:
     states: frozenset[str] = frozenset()  # servers that have left a state folder
 
 
-def diff(want: Desired, have: Observed, *, purge: frozenset[str] = frozenset()) -> list[Step]:
-    """Return what root should do. An empty list says that the machine is as it should be.
+class Retired(Enum):
+    """What becomes of the state and the UID of a server that is no longer configured."""
 
-    `purge` are retired servers whose state is to be removed too.
-    """
+    KEEP = "keep"
+    PURGE = "purge"
+
+
+def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list[Step]:
+    """Return what root should do. An empty list says that the machine is as it should be."""
     gone = _gone(want, have)
     return [
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
+        *_forget_changed(want, have),
         *_stop(gone, have),
-        *_refuse_packets(want, have, gone),
+        *_refuse_packets(want, have),
         *_make_accounts(want, have),
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
         *_remove_accounts(gone, have),
         *_let_packets_go(want, have, gone),
-        *(steps.RemoveTree(f"{paths.STATES}/{name}") for name in sorted(purge & have.states)),
+        *(_purge(want, have) if retired is Retired.PURGE else []),
         *_write({paths.APPLIED: specs.encode(_applied(want))}, have),
     ]
 
@@ -76,21 +85,37 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
     """Take from the guest list, now, everything that the new one does not have."""
     if paths.ADMISSIONS not in have.files:
         return []
-    now = specs.decode_admissions(have.files[paths.ADMISSIONS]).by_server
+    try:
+        now = specs.decode_admissions(have.files[paths.ADMISSIONS]).by_server
+    except msgspec.MsgspecError:
+        return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions()))]
     kept = {n: a for n, a in now.items() if want.admissions.by_server.get(n) == a}
     if kept == now:
         return []
     return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions(by_server=kept)))]
 
 
+def _forget_changed(want: Desired, have: Observed) -> list[Step]:
+    """Note first that these are not in effect: broken off later, the next run restarts them."""
+    now, then = _applied(want).hash_by_server, have.applied.hash_by_server
+    same = {name: text for name, text in then.items() if now.get(name) == text}
+    if same == then:
+        return []
+    return [
+        steps.WriteFile(
+            paths.APPLIED,
+            specs.encode(Applied(hash_by_server=same, refused_uids=have.applied.refused_uids)),
+        )
+    ]
+
+
 def _stop(gone: list[str], have: Observed) -> list[Step]:
     return [steps.StopServer(name) for name in gone if name in have.loaded_units | have.listening]
 
 
-def _refuse_packets(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
+def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
     """Refuse the packets of old and new wrappers alike, before anything of the new exists."""
-    leaving = {have.uid_by_account.get(account_of(name)) for name in gone} - {None}
-    return _rules(have, {*want.uid_by_name.values(), *(uid for uid in leaving if uid)})
+    return _rules(have, {*want.uid_by_name.values(), *have.uid_by_account.values()})
 
 
 def _let_packets_go(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
@@ -150,7 +175,9 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
 
 def _start(want: Desired, have: Observed) -> list[Step]:
     now, then = _applied(want).hash_by_server, have.applied.hash_by_server
-    restarts = [steps.RestartServer(n) for n in now if n in then and now[n] != then[n]]
+    restarts = [
+        steps.RestartServer(n) for n in now if n in have.loaded_units and now[n] != then.get(n)
+    ]
     starts = [steps.StartSocket(n) for n in now if n not in have.listening]
     return [*restarts, *starts]
 
@@ -163,6 +190,16 @@ def _remove_accounts(gone: list[str], have: Observed) -> list[Step]:
         if paths.sysusers(name) in have.files:
             todo.append(steps.RemoveFile(paths.sysusers(name)))
     return todo
+
+
+def _purge(want: Desired, have: Observed) -> list[Step]:
+    """Remove what is left of retired servers; only then may others have their UIDs."""
+    left = sorted(have.states - want.uid_by_name.keys())
+    trees: list[Step] = [steps.RemoveTree(f"{paths.STATES}/{name}") for name in left]
+    text = specs.encode(purge_retired(want.registry))
+    if text == specs.encode(want.registry):
+        return trees
+    return [*trees, steps.WriteFile(paths.REGISTRY, text)]
 
 
 def _applied(want: Desired) -> Applied:

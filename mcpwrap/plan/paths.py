@@ -9,7 +9,7 @@ WRAPPED_SET = "/var/lib/mcpwrap/wrapped.nft"
 SPECS = "/var/lib/mcpwrap/servers"
 STATES = "/var/lib/mcpwrap/state"
 LINKS = "/var/lib/mcpwrap/bin"
-SYSUSERS = "/etc/sysusers.d"
+SYSUSERS = "/var/lib/mcpwrap/sysusers"
 UNITS = "/etc/systemd/system"
 LOCK = "/run/mcpwrap/apply.lock"
 STUB = "/usr/bin/mcpwrap-connect"
@@ -22,8 +22,8 @@ def spec(name: str) -> str:
 
 
 def sysusers(name: str) -> str:
-    """Return the sysusers.d(5) file of the account of `name`."""
-    return f"{SYSUSERS}/mcpwrap-{name}.conf"
+    """Return the file, in the form of sysusers.d(5), from which the account of `name` is made."""
+    return f"{SYSUSERS}/{name}.conf"
 
 
 def drop_in(name: str) -> str:

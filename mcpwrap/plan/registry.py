@@ -1,6 +1,7 @@
 """Which UID belongs to which name, for good."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -14,7 +15,7 @@ FORMAT = 1
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one name has been given. A retired one is kept, so that nobody inherits its files."""
 
-    uid: int
+    uid: Annotated[int, msgspec.Meta(ge=FIRST_UID, le=LAST_UID)]
     is_retired: bool = False
 
 
@@ -29,6 +30,12 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.by_name[name].uid
 
 
+class _Format(msgspec.Struct):
+    """What every version of the file has."""
+
+    format: int
+
+
 def decode(text: str) -> Registry:
     """Return the registry in this text.
 
@@ -36,26 +43,39 @@ def decode(text: str) -> Registry:
         McpwrapError: another format, or not a registry. Guessing would hand out a UID twice.
     """
     try:
+        written = msgspec.json.decode(text, type=_Format).format
+        if written != FORMAT:
+            raise McpwrapError(
+                f"format {written}, and this version knows {FORMAT}",
+                where=paths.REGISTRY,
+                fix="install the version of mcpwrap that wrote it, or a later one",
+            )
         registry = msgspec.json.decode(text, type=Registry)
     except msgspec.MsgspecError as error:
-        raise McpwrapError(
-            f"not a registry: {error}", where=paths.REGISTRY, fix="restore it from a backup"
-        ) from error
-    if registry.format != FORMAT:
-        raise McpwrapError(
-            f"format {registry.format}, and this version knows {FORMAT}",
-            where=paths.REGISTRY,
-            fix="install the version of mcpwrap that wrote it, or a later one",
-        )
+        raise _garbage(str(error)) from error
+    uids = [allocation.uid for allocation in registry.by_name.values()]
+    if len(set(uids)) < len(uids):
+        raise _garbage("two names have one UID")
     return registry
+
+
+def _garbage(why: str) -> McpwrapError:
+    return McpwrapError(
+        f"not a registry: {why}", where=paths.REGISTRY, fix="restore it from a backup"
+    )
 
 
 def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
     """Return the registry with the servers whose account exists and which it does not know.
 
-    So a lost registry does not give files of one server to another.
+    So a lost registry does not give files of one server to another. An account outside of our
+    range was made by somebody else, and is not adopted.
     """
-    found = {name: Allocation(uid=uid) for name, uid in uid_by_name.items()}
+    found = {
+        name: Allocation(uid=uid)
+        for name, uid in uid_by_name.items()
+        if FIRST_UID <= uid <= LAST_UID
+    }
     return Registry(by_name={**found, **registry.by_name})
 
 

@@ -43,10 +43,10 @@ def icmp(family, protocol, name):
             for who in (b"root", b"wrapper") if kind in (8, 128) else ():
                 if b"probe-" + who in data: seen.append(["icmp", name, who.decode()])
     return serve
-servers = [tcp(socket.AF_INET, "127.0.0.1"), tcp(socket.AF_INET6, "::1"), tcp(socket.AF_INET, "10.9.8.7"),
-    tcp(socket.AF_INET6, "fd00::7"), udp(socket.AF_INET, "127.0.0.1"), udp(socket.AF_INET6, "::1"),
-    udp(socket.AF_INET, "10.9.8.7"), udp(socket.AF_INET6, "fd00::7"),
-    icmp(socket.AF_INET, 1, "127.0.0.1"), icmp(socket.AF_INET6, 58, "::1")]
+servers = [icmp(socket.AF_INET, 1, "127.0.0.1"), icmp(socket.AF_INET6, 58, "::1")]
+for transport in (tcp, udp):
+    servers += [transport(socket.AF_INET, address) for address in ("127.0.0.1", "10.9.8.7")]
+    servers += [transport(socket.AF_INET6, address) for address in ("::1", "fd00::7")]
 for serve in servers: threading.Thread(target=serve, daemon=True).start()
 print("listening", flush=True)
 sys.stdin.readline()
@@ -94,7 +94,8 @@ def arrivals(machine: Machine, *senders: str) -> tuple[set[tuple[str, ...]], dic
     machine.write("/opt/listener.py", LISTENER)
     machine.write("/opt/sender.py", SENDER)
     machine.as_root(
-        "ip link set lo up; ip addr replace 10.9.8.7/32 dev lo; ip -6 addr replace fd00::7/128 dev lo nodad;"
+        "ip link set lo up; ip addr replace 10.9.8.7/32 dev lo;"
+        "ip -6 addr replace fd00::7/128 dev lo nodad;"
         "sysctl -qw net.ipv4.ping_group_range='0 2147483647'"
     )
     told = {}

@@ -8,17 +8,18 @@ from tests.system.conftest import THREE_SERVERS
 # Every file of the root with what it is; left out is what apt, logs and a running system write.
 SNAPSHOT = r"""
 import hashlib, json, os, stat
-skip = ("/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/home", "/var/log", "/var/cache", "/var/tmp",
-        "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/etc/.pwd.lock", "/usr/lib/bed-init")
+skip = ("/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/home", "/var/log", "/var/cache",
+        "/var/tmp", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/etc/.pwd.lock")
 seen = {}
 for top, folders, files in os.walk("/"):
-    folders[:] = [f for f in folders if not os.path.join(top, f).startswith(skip) and f != "__pycache__"]
+    folders[:] = [f for f in folders if not os.path.join(top, f).startswith(skip)]
     for name in folders + files:
         path = os.path.join(top, name)
         info = os.lstat(path)
         if path.startswith(skip) or name.endswith("-"): continue  # /etc/passwd-: shadow's own copy
         what = [oct(info.st_mode), info.st_uid, info.st_gid]
-        if stat.S_ISREG(info.st_mode): what.append(hashlib.sha256(open(path, "rb").read()).hexdigest())
+        if stat.S_ISREG(info.st_mode):
+            what.append(hashlib.sha256(open(path, "rb").read()).hexdigest())
         if stat.S_ISLNK(info.st_mode): what.append(os.readlink(path))
         seen[path] = what
 seen["units"] = sorted(os.popen("systemctl list-units --all --plain --no-legend 'mcpwrap*'"))

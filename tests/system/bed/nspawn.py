@@ -112,7 +112,6 @@ class Container:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
                 start_new_session=True, preexec_fn=self._enter_cgroups,
             )  # fmt: skip
-        (self.folder / "nspawn.pid").write_text(str(self._process.pid))
 
     def _await_ready(self, sock: socket.socket) -> None:
         assert self._process is not None
@@ -190,9 +189,9 @@ def remove_abandoned(scratch: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            pid_file = folder / "nspawn.pid"
-            if pid_file.exists() and folder.name in _command_line(int(pid_file.read_text())):
-                os.kill(int(pid_file.read_text()), signal.SIGKILL)
+            for pid in _processes_in(_machine_name(folder)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             _take_away(folder)
         _remove_cgroups(_machine_name(folder))
 
@@ -201,10 +200,10 @@ def _machine_name(folder: Path) -> str:
     return "mcpwrap-" + folder.name.replace("_", "x")
 
 
-def _command_line(pid: int) -> str:
-    with suppress(FileNotFoundError):
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    return ""
+def _processes_in(name: str) -> list[int]:
+    """Return every process in the machine's own cgroup: nspawn and all that it started."""
+    files = (file for tree in _cgroups(name)[:1] for file in tree.rglob("cgroup.procs"))
+    return [int(pid) for file in files for pid in file.read_text().split()]
 
 
 def _take_away(folder: Path) -> None:

@@ -21,8 +21,6 @@ class Place:
 
 _SERVER = "[mcp_servers.NAME]"
 _WHOLE = f"{_SERVER}\ncommand = '/x'"
-TOP = Place("", "")
-SERVERS = Place("[mcp_servers]", "")
 BARE = Place(_SERVER, _SERVER)
 LOCAL = Place(_SERVER, _WHOLE)
 REMOTE = Place(_SERVER, f"{_SERVER}\nurl = 'https://x.example/'")

@@ -12,7 +12,7 @@ from mcpwrap.core import spec as specs
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.plan import paths, registry, steps, units
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
-from mcpwrap.plan.diff import Observed, diff
+from mcpwrap.plan.diff import Observed, Retired, diff
 from mcpwrap.plan.steps import Step
 
 IDS = Ids({"alice": 1000, "bob": 1001}, {"mcpwrap": 990})
@@ -106,7 +106,8 @@ class Machine:
 
 def wanted(text: str, have: Observed) -> Desired:
     known = {a.removeprefix(ACCOUNT_PREFIX): uid for a, uid in have.uid_by_account.items()}
-    before = registry.decode(have.files.get(paths.REGISTRY, "{}"))
+    text_before = have.files.get(paths.REGISTRY)
+    before = registry.decode(text_before) if text_before else registry.Registry()
     config = parse([SourceFile("config.toml", text.encode())])
     allocated = registry.allocate(config.servers, registry.adopt(before, known), frozenset())
     return desired(config, allocated, IDS)
@@ -117,9 +118,7 @@ def plan(text: str, have: Observed) -> list[Step]:
 
 
 def plan_with_purge(text: str, have: Observed) -> list[Step]:
-    want = wanted(text, have)
-    purged = have.states - want.uid_by_name.keys()
-    return diff(replace(want, registry=registry.purge_retired(want.registry)), have, purge=purged)
+    return diff(wanted(text, have), have, Retired.PURGE)
 
 
 def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:

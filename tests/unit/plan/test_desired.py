@@ -41,7 +41,7 @@ def test_a_server_has_its_files_account_and_link() -> None:
     uid = want.uid_by_name["git"]
     assert want.registry.uid_of("git") == uid
     assert list(want.server_files["git"]) == [paths.spec("git"), paths.drop_in("git")]
-    assert list(want.sysusers_files) == ["/etc/sysusers.d/mcpwrap-git.conf"]
+    assert list(want.sysusers_files) == ["/var/lib/mcpwrap/sysusers/git.conf"]
     assert want.links == {"/var/lib/mcpwrap/bin/mcp-wrapper-git": "/usr/bin/mcpwrap-connect"}
 
 

@@ -29,7 +29,7 @@ def test_a_new_machine_is_made_in_an_order_that_is_safe() -> None:
         "write /var/lib/mcpwrap/registry.json",
         "write /var/lib/mcpwrap/wrapped.nft",
         f"load the packet rules; refused all network: {GIT_UID}",
-        "write /etc/sysusers.d/mcpwrap-git.conf",
+        "write /var/lib/mcpwrap/sysusers/git.conf",
         f"make the account mcpw-git with UID {GIT_UID}",
         "write /var/lib/mcpwrap/servers/git.json",
         "write /etc/systemd/system/mcpwrap@git.service.d/10-mcpwrap.conf",
@@ -45,6 +45,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
     assert described(plan(NOTHING, applied(GIT).seen_by_root())) == [
         "write /var/lib/mcpwrap/registry.json",
         "write /var/lib/mcpwrap/gate.json",
+        "write /var/lib/mcpwrap/applied.json",  # without git: it is in effect no longer
         "stop git; its sessions end",
         "remove /var/lib/mcpwrap/servers/git.json",
         "remove /etc/systemd/system/mcpwrap@git.service.d/10-mcpwrap.conf",
@@ -52,7 +53,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
         "make systemd read the unit files again",
         "write /var/lib/mcpwrap/gate.json",  # the same text again: harmless, and shorter to plan
         "remove the account mcpw-git",
-        "remove /etc/sysusers.d/mcpwrap-git.conf",
+        "remove /var/lib/mcpwrap/sysusers/git.conf",
         "write /var/lib/mcpwrap/wrapped.nft",
         "load the packet rules; refused all network: nobody but the gate",
         "write /var/lib/mcpwrap/applied.json",
@@ -62,6 +63,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
 def test_a_changed_server_is_restarted_and_no_other() -> None:
     todo = plan(CHANGED, applied(GIT_AND_TIME).seen_by_root())
     assert described(todo) == [
+        "write /var/lib/mcpwrap/applied.json",  # so that a run broken off here restarts git too
         "write /var/lib/mcpwrap/servers/git.json",
         "restart git if it runs; its sessions end",
         "write /var/lib/mcpwrap/applied.json",
@@ -72,8 +74,8 @@ def test_a_state_is_kept_until_it_is_purged() -> None:
     gone = applied(STATE, NOTHING)
     assert gone.uid_by_state == {"git": GIT_UID}
     assert described(plan_with_purge(NOTHING, gone.seen_by_root())) == [
-        "write /var/lib/mcpwrap/registry.json",
         "remove /var/lib/mcpwrap/state/git and all in it",
+        "write /var/lib/mcpwrap/registry.json",  # the UID is free only when nothing is left of it
     ]
 
 
@@ -124,7 +126,7 @@ def test_a_lost_file_comes_back(text: str, path: str) -> None:
     ("path", "fragment"),
     [
         (paths.spec("git"), ["write /var/lib/mcpwrap/servers/git.json"]),
-        (paths.sysusers("git"), ["write /etc/sysusers.d/mcpwrap-git.conf"]),
+        (paths.sysusers("git"), ["write /var/lib/mcpwrap/sysusers/git.conf"]),
         (
             paths.drop_in("git"),
             [

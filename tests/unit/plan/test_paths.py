@@ -9,7 +9,7 @@ from mcpwrap.plan import paths
     ("path", "expected"),
     [
         (paths.spec("git"), "/var/lib/mcpwrap/servers/git.json"),
-        (paths.sysusers("git"), "/etc/sysusers.d/mcpwrap-git.conf"),
+        (paths.sysusers("git"), "/var/lib/mcpwrap/sysusers/git.conf"),
         (paths.drop_in("git"), "/etc/systemd/system/mcpwrap@git.service.d/10-mcpwrap.conf"),
         (paths.link("git"), "/var/lib/mcpwrap/bin/mcp-wrapper-git"),
         (paths.socket_unit("git"), "mcpwrap@git.socket"),
