@@ -10,32 +10,7 @@ from tests.system.bed import installed, roots
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile, remove_abandoned
 from tests.system.bed.session import PROBE
-
-NODE_MODULES = "/opt/mcp/npm/node_modules/@modelcontextprotocol"
-THREE_SERVERS = f"""
-[mcp_servers.everything]
-command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-everything/dist/index.js"]
-
-[mcp_servers.memory]
-command = "/usr/bin/node"
-args = ["{NODE_MODULES}/server-memory/dist/index.js"]
-env = {{ MEMORY_FILE_PATH = "/var/lib/mcpwrap/state/memory/memory.json" }}
-
-[mcp_servers.memory.mcpwrap]
-agents = ["alice"]
-state = true
-
-[mcp_servers.time]
-command = "/opt/mcp/pypi/bin/mcp-server-time"
-args = ["--local-timezone", "UTC"]
-"""
-PROBE_SERVER = """
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-inherits = ["TZ", "PROJECT"]
-"""
+from tests.system.servers import PROBE_SERVER, THREE_SERVERS
 
 
 def pytest_sessionstart() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.system.bed.machine import Machine
-from tests.system.conftest import THREE_SERVERS
+from tests.system.servers import THREE_SERVERS
 
 # Every file of the root with what it is; left out is what apt, logs and a running system write.
 SNAPSHOT = r"""
