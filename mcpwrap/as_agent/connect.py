@@ -9,16 +9,19 @@ The packets are described in mcpwrap/core/hello.py.
 import posix
 import sys
 from _socket import AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket
+from time import sleep
 
 GATE = "/run/mcpwrap/gate.sock"
 LINK_PREFIX = "mcp-wrapper-"
 MAX_PACKET_BYTES = 64 * 1024
-HELLO_S = 10.0  # twice what the gate gives the handshake
+FIRST_S = 45.0  # the gate's own limits, added up: handshake, variables, start of the wrapper
+TRIES, BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
 USAGE, UNAVAILABLE, PROTOCOL = 64, 69, 76
 S_IFMT, S_IFIFO, S_IFSOCK = 0o170000, 0o010000, 0o140000
 SO_TYPE, SO_DOMAIN, SOCK_STREAM = 3, 39, 1
 SIGTERM = 15
 
+NO_GATE = b"mcpwrap-connect: the gate does not answer: `systemctl status mcpwrap-gate` says why\n"
 HELP = b"""\
 usage: mcpwrap-connect NAME
 
@@ -36,12 +39,6 @@ Exit status: the server's own, 128+N if signal N ended it, or
     77  this account may not use NAME
     78  there is no server NAME
 """
-
-
-def fail(status: int, why: bytes) -> None:
-    """Print one line and exit."""
-    write_all(2, b"mcpwrap-connect: " + why + b"\n")
-    posix._exit(status)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -114,37 +111,51 @@ def as_streams() -> tuple[list[int], list[int]]:
     return given, pids
 
 
-def connect(name: str) -> tuple[socket, list[int]]:
-    """Return the connection to the gate, with hello and descriptors sent, and the copiers."""
+def knock(name: str, fds: list[int]) -> socket:
+    """Return a connection to the gate, with the hello and the descriptors sent."""
     gate = socket(AF_UNIX, SOCK_SEQPACKET)
-    gate.settimeout(HELLO_S)
-    try:
-        gate.connect(GATE)
-    except OSError:
-        fail(UNAVAILABLE, b"the gate does not answer: is mcpwrap-gate.socket running?")
-    fds: list[int] = []
-    pids: list[int] = []
-    try:
-        fds, pids = as_streams()
-    except OSError:
-        fail(PROTOCOL, b"standard input and output must be open")
+    gate.settimeout(FIRST_S)
+    gate.connect(GATE)
     rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
     try:
         gate.sendmsg([b"mcpwrap 1\0" + name.encode()], [(SOL_SOCKET, SCM_RIGHTS, rights)])
     except OSError:
         pass  # it refused before we spoke, and its answer waits for us
-    for fd in fds:
-        posix.close(fd)  # so that the other ends see the end when the gate closes them
-    gate.settimeout(None)
-    return gate, pids
+    return gate
 
 
 def receive(gate: socket) -> bytes:
-    """Return the next packet; a reset comes before what was sent earlier, so ask twice."""
-    try:
-        return gate.recv(MAX_PACKET_BYTES)
-    except ConnectionResetError:
-        return gate.recv(MAX_PACKET_BYTES)
+    """Return the next packet; empty at the end."""
+    for _ in range(2):  # a reset comes before what was sent earlier, so ask twice
+        try:
+            return gate.recv(MAX_PACKET_BYTES)
+        except ConnectionResetError:
+            pass
+    return b""
+
+
+def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
+    """Return the connection and the gate's first packet; empty if there is no gate to be had.
+
+    Until that packet nothing was read from the agent, so a gate that dies or restarts is asked
+    again.
+    """
+    gate, packet = socket(AF_UNIX, SOCK_SEQPACKET), b""
+    for _ in range(TRIES):
+        try:
+            gate = knock(name, fds)
+            packet = receive(gate)
+        except TimeoutError:
+            break  # it heard us, and does not answer
+        except OSError:
+            packet = b""
+        if packet:
+            break
+        sleep(BETWEEN_TRIES_S)
+    gate.settimeout(None)
+    for fd in fds:
+        posix.close(fd)  # so that the other ends see the end when the gate closes them
+    return gate, packet
 
 
 def end(status: int, pids: list[int]) -> None:
@@ -156,9 +167,9 @@ def end(status: int, pids: list[int]) -> None:
     posix._exit(status)
 
 
-def serve(gate: socket, pids: list[int]) -> None:
+def serve(gate: socket, packet: bytes, pids: list[int]) -> None:
     """Do what the gate says until it says the end."""
-    while packet := receive(gate):
+    while packet:
         kind, rest = packet[:1], packet[1:]
         if kind == b"E":
             write_all(2, rest)
@@ -171,21 +182,30 @@ def serve(gate: socket, pids: list[int]) -> None:
             status, _, why = rest.partition(b" ")
             write_all(2, b"mcpwrap-connect: " + why + b"\n")
             end(int(status), pids)
-        else:
+        elif kind != b"S":
             write_all(2, b"mcpwrap-connect: the gate is of another version than this program\n")
             end(PROTOCOL, pids)
-    write_all(2, b"mcpwrap-connect: the gate closed the session\n")
-    end(UNAVAILABLE, pids)
+        packet = receive(gate)
 
 
 def main() -> None:
     """Run one session."""
+    pids = [0, 0]
     try:
-        serve(*connect(server_name(sys.argv)))
+        name = server_name(sys.argv)
+        fds, pids = as_streams()
+        gate, packet = enter(name, fds)
+        if not packet:
+            write_all(2, NO_GATE)
+            end(UNAVAILABLE, pids)
+        serve(gate, packet, pids)
+        write_all(2, b"mcpwrap-connect: the gate broke off the session\n")
+        end(UNAVAILABLE, pids)
     except KeyboardInterrupt:
-        posix._exit(130)
+        end(130, pids)
     except OSError:
-        fail(UNAVAILABLE, b"the gate broke off the session")
+        write_all(2, b"mcpwrap-connect: standard input and output must be open\n")
+        end(PROTOCOL, pids)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ def run(stub: socket.socket, who: Peer, admissions: Admissions) -> None:
         say(f"uid {who.uid}, {name!r}: {error}")
         _say(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
         return
+    _say(stub, hello.Started())
     _hold(stub, wrapper, agent_fds, server_fds)
 
 

@@ -1,8 +1,9 @@
 r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPACKET socket.
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
-    gate → stub      `?A\0B` send me these variables · `E…` text for stderr · `X7` the server ended
-                     with 7 · `!69 why` refused
+    gate → stub      `?A\0B` send me these variables · `S` the server runs (before this nothing of
+                     the agent's was read) · `E…` text for stderr · `X7` the server ended with 7 ·
+                     `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
     gate → wrapper   hello   `mcpwrap 1\0SESSION\0A=1\0B=2`, with descriptors 0, 1 and 2
     wrapper → gate   `S` started · `X7` · `!70 why`

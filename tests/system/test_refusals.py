@@ -48,7 +48,7 @@ def test_no_name_is_answered_with_the_usage(machine: Machine) -> None:
 
 def test_a_gate_that_is_down_is_said_at_once(machine: Machine) -> None:
     machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
-    err = machine.as_user("alice", "timeout 2 mcpwrap-connect probe", status=69).err
+    err = machine.as_user("alice", "timeout 4 mcpwrap-connect probe", status=69).err
     assert "the gate does not answer" in err
     machine.as_root("systemctl start mcpwrap-gate.socket")  # the service follows on first use
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
@@ -72,6 +72,27 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
     machine.as_user("alice", "mcpwrap-connect alone </dev/null")  # the twin: one at a time may
     machine.configure(before)
     machine.apply()
+
+
+def test_a_wrapper_that_cannot_start_is_tried_once_and_harms_nobody(machine: Machine) -> None:
+    """Eight agents in a row, more than any start limit; then it is mended, and works."""
+    spec = "/var/lib/mcpwrap/servers/probe.json"
+    machine.as_root(
+        f"systemctl stop mcpwrap@probe.service; mv {spec} /tmp/spec; echo {{}} > {spec}"
+    )
+    machine.announce(r"mcpwrap@probe\.service|Traceback")
+    cursor = (
+        machine.as_root("journalctl -n 0 --show-cursor -q").out.removeprefix("-- cursor: ").strip()
+    )
+    for _ in range(8):
+        err = machine.as_user("alice", "timeout 5 mcpwrap-connect probe", status=70).err
+        assert "`systemctl status mcpwrap@probe` says why" in err
+    assert machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"] == "active"
+    starts = machine.journal(f"--after-cursor={cursor}", "UNIT=mcpwrap@probe.service")
+    tries = [e for e in starts if str(e["MESSAGE"]).startswith("Starting ")]
+    assert 1 <= len(tries) <= 8  # one for each who asked, not one more for their waiting
+    machine.as_root(f"mv /tmp/spec {spec}")
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
 
 
 # Speaks to the gate without the stub: HELLO and the descriptors are the test's.
@@ -124,7 +145,7 @@ print(json.dumps(answers))
 
 def test_only_two_streams_and_an_honest_hello_are_taken(machine: Machine) -> None:
     answers = machine.probe(RAW, user="alice")
-    admitted = {what for what, answer in answers.items() if answer.startswith(("admitted", "?"))}
+    admitted = {what for what, answer in answers.items() if answer.startswith(("S", "?"))}
     assert admitted == {"pipes", "unix stream"}  # the twins
     refused = {what: answer for what, answer in answers.items() if what not in admitted}
     assert {

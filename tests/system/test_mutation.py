@@ -1,0 +1,164 @@
+"""Each directive earns its place: with it a probe is refused, with its line taken out it is not."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.bed.machine import CommandFailedError, Machine
+
+SERVICE = "mcpwrap@.service"
+SYSCALL = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+result = "done" if libc.syscall({}) >= 0 else os.strerror(ctypes.get_errno())
+"""
+STATUS = "result = [l.split()[1] for l in open('/proc/self/status') if l.startswith('{}:')][0]"
+READ_ONLY = "import os; result = bool(os.statvfs('{}').f_flag & os.ST_RDONLY)"
+LIST = """
+import os
+try: result = sorted(os.listdir('{0}')) and 'listed'
+except OSError as error: result = os.strerror(error.errno)
+"""
+DENIED, NO_FAMILY = "Permission denied", "Address family not supported by protocol"
+NOT_PERMITTED = "Operation not permitted"
+# The line or lines that are taken out, what the server tries, and what it is told with them in.
+SERVER_TABLE = [
+    ("CapabilityBoundingSet=", STATUS.format("CapBnd"), "0000000000000000"),
+    ("RestrictSUIDSGID=", "import os; open('f', 'w'); os.chmod('f', 0o4700)", "OSError 1"),
+    ("RestrictNamespaces=", SYSCALL.format("56, 0x10000011, 0, 0, 0, 0"), NOT_PERMITTED),  # clone
+    ("ProtectSystem=", READ_ONLY.format("/usr"), True),
+    ("ProtectHome=", LIST.format("/home"), DENIED),
+    ("PrivateTmp=", "import os; result = os.path.exists('/tmp/of-the-machine')", False),
+    ("PrivateDevices=", "import os; result = os.path.exists('/dev/of-the-machine')", False),
+    ("PrivateIPC=", "import os; result = os.readlink('/proc/self/ns/ipc') == {ipc!r}", False),
+    ("ProtectHostname=", "import os; result = os.readlink('/proc/self/ns/uts') == {uts!r}", False),
+    ("ProtectProc=", "import os; result = os.path.exists('/proc/1')", False),
+    ("ProtectKernelModules=", LIST.format("/usr/lib/modules"), DENIED),
+    ("UMask=", "import os; open('f', 'w'); result = os.stat('f').st_mode & 0o777", 0o600),
+    ("InaccessiblePaths=-/run/dbus", LIST.format("/run/dbus"), DENIED),
+    ("InaccessiblePaths=-/var/log", LIST.format("/var/log"), DENIED),
+    ("SystemCallFilter=~", SYSCALL.format("250, 0, -3, 0"), NOT_PERMITTED),  # keyctl
+    (
+        "SystemCallFilter=@system-service",
+        SYSCALL.format("101, 0, 0, 0, 0"),
+        NOT_PERMITTED,
+    ),  # ptrace
+    (
+        "RestrictAddressFamilies=",
+        "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+        "OSError 97",
+    ),
+    ("LimitNOFILE=", "import resource; result = resource.getrlimit(7)", [4096, 4096]),
+    ("CoredumpFilter=", "result = open('/proc/self/coredump_filter').read()", "00000000\n"),
+]
+
+
+@contextmanager
+def without(machine: Machine, unit: str, *starts: str) -> Iterator[None]:
+    """Take the lines that start so out of a unit, for the time of the block."""
+    lines = machine.read(f"/usr/lib/systemd/system/{unit}").splitlines()
+    kept = [line for line in lines if not line.startswith(starts)]
+    assert len(kept) < len(lines), f"{unit} has no line {starts}"
+    override = f"/etc/systemd/system/{unit}"
+    machine.write(override, "\n".join(kept) + "\n")
+    machine.as_root("systemctl daemon-reload; systemctl stop mcpwrap@probe.service")
+    try:
+        yield
+    finally:
+        machine.as_root(f"rm {override}; systemctl daemon-reload")
+        machine.as_root("systemctl stop mcpwrap@probe.service")
+
+
+def tried(machine: Machine, code: str) -> object:
+    """Let the probe server run this and return what it was told."""
+    with machine.session("probe") as session:
+        return session.evaluate(code)
+
+
+@pytest.fixture(scope="module")
+def names(wrapped_machine: Machine) -> dict[str, str]:
+    """Put what a probe could find on the machine, and return the names of its namespaces."""
+    wrapped_machine.as_root("touch /tmp/of-the-machine; mkdir -p /usr/lib/modules/6.1")
+    wrapped_machine.as_root("mknod -m 666 /dev/of-the-machine c 1 3")
+    kinds = ("ipc", "uts")
+    return {
+        kind: wrapped_machine.as_root(f"readlink /proc/1/ns/{kind}").out.strip() for kind in kinds
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "refusal"), SERVER_TABLE, ids=[r[0] for r in SERVER_TABLE]
+)
+def test_a_directive_of_the_wrapper_is_what_refuses(
+    machine: Machine, names: dict[str, str], line: str, code: str, refusal: object
+) -> None:
+    code = code.replace("{ipc!r}", repr(names["ipc"])).replace("{uts!r}", repr(names["uts"]))
+    assert tried(machine, code) == refusal
+    with without(machine, SERVICE, line):
+        assert tried(machine, code) != refusal
+
+
+def test_the_check_is_what_keeps_a_wrapper_from_starting(machine: Machine) -> None:
+    machine.as_root("systemctl stop mcpwrap@probe.service; nft delete table inet mcpwrap")
+    machine.announce("mcpwrap-check@probe|Dependency failed|mcpwrap@probe")
+    with pytest.raises(CommandFailedError, match="dependency job"):
+        machine.as_root("systemctl start mcpwrap@probe")
+    with without(machine, SERVICE, "Requires=mcpwrap-check@", "After=mcpwrap-check@"):
+        machine.as_root("systemctl start mcpwrap@probe")  # without it: started, without rules
+    machine.apply()
+
+
+@pytest.mark.parametrize(
+    ("line", "mode"),
+    [("SocketMode=", "666"), ("SocketUser=", "root:mcpwrap-gate 600"), ("RemoveOnStop=", "")],
+)
+def test_a_directive_of_the_socket_is_what_shuts_it(machine: Machine, line: str, mode: str) -> None:
+    stat = "stat -c '%U:%G %a' /run/mcpwrap/sock/probe.sock"
+    restart = "systemctl restart mcpwrap@probe.socket"
+    assert machine.as_root(stat).out == "mcpwrap-gate:mcpwrap-gate 600\n"
+    with without(machine, "mcpwrap@.socket", line):
+        machine.as_root(restart)
+        assert mode in machine.as_root(stat).out
+        machine.as_root("systemctl stop mcpwrap@probe.socket")
+        is_left = machine.as_root(f"{stat} 2>/dev/null || true").out != ""
+        assert is_left == (line == "RemoveOnStop=")
+    machine.apply()
+    assert machine.as_root(stat).out == "mcpwrap-gate:mcpwrap-gate 600\n"
+
+
+GATE_TABLE = [
+    ("PrivateNetwork=", "readlink /proc/{pid}/ns/net", "readlink /proc/1/ns/net"),
+    ("PrivateIPC=", "readlink /proc/{pid}/ns/ipc", "readlink /proc/1/ns/ipc"),
+    ("ProtectHostname=", "readlink /proc/{pid}/ns/uts", "readlink /proc/1/ns/uts"),
+    ("CapabilityBoundingSet=", "grep -c 'CapBnd:.0*$' /proc/{pid}/status || true", "echo 0"),
+]
+
+
+@pytest.mark.parametrize(("line", "look", "same"), GATE_TABLE, ids=[row[0] for row in GATE_TABLE])
+def test_a_directive_of_the_gate_is_what_parts_it(
+    machine: Machine, line: str, look: str, same: str
+) -> None:
+    def is_apart() -> bool:
+        machine.as_root("systemctl restart mcpwrap-gate.service")
+        pid = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+        return machine.as_root(look.format(pid=pid)).out != machine.as_root(same).out
+
+    assert is_apart()
+    with without(machine, "mcpwrap-gate.service", line):
+        assert not is_apart()
+    machine.as_root("systemctl restart mcpwrap-gate.service")
+
+
+def test_the_second_filter_is_what_takes_unix_sockets_from_a_server(machine: Machine) -> None:
+    """Not a directive: the wrapper itself takes them, because it needs them to speak to systemd."""
+    code = "import socket; result = socket.socket(socket.AF_UNIX).close() or 'made'"
+    assert tried(machine, code) == "OSError 97"
+    sandbox = "/usr/lib/mcpwrap/mcpwrap/session/sandbox.py"
+    text = machine.read(sandbox)
+    machine.write(sandbox, text.replace("    seccomp.refuse_sockets()\n", ""))
+    machine.as_root("systemctl stop mcpwrap@probe.service")
+    assert tried(machine, code) == "made"
+    machine.write(sandbox, text)
+    machine.as_root("systemctl stop mcpwrap@probe.service")
+    assert tried(machine, code) == "OSError 97"
