@@ -2,13 +2,12 @@
 
 import pwd
 import shutil
-import subprocess
 from contextlib import suppress
 from typing import assert_never
 
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
-from mcpwrap.linux.systemd import SYSTEMCTL, run
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
 from mcpwrap.plan import paths, steps
 
 SYSUSERS = "/usr/bin/systemd-sysusers"
@@ -21,8 +20,8 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901
     """Do one step. Doing it again does no harm. One case a step is the point of this function.
 
     Raises:
-        McpwrapError: the machine did something else than was asked.
-        OSError, subprocess.SubprocessError: it could not be done.
+        McpwrapError: a tool failed, or the machine did something else than was asked.
+        OSError: a file could not be written or removed.
     """
     match step:
         case steps.WriteFile(path, text):
@@ -60,7 +59,7 @@ def _make_account(name: str, uid: int) -> None:
         raise McpwrapError(
             f"UID {uid} has come to belong to {owner!r}",
             where=name,
-            fix="run `mcpwrap apply` again",
+            fix="another UID is chosen the next time",
         )
     if accounts.uid_of(name) not in {None, uid}:
         raise McpwrapError(
@@ -94,7 +93,7 @@ def _stop(name: str) -> None:
 def _forget_failures(name: str) -> None:
     """Take failed units of the server out of systemd's memory, and with them their start limits."""
     for unit in _units(name):
-        with suppress(subprocess.CalledProcessError):  # it is not loaded: nothing to forget
+        with suppress(ToolError):  # it is not loaded: nothing to forget
             run(SYSTEMCTL, "reset-failed", "--", unit)
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,12 +46,12 @@ def _apply(retired: Retired) -> None:
 def _do(step: Step, done: int) -> None:
     try:
         carry_out(step)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
+    except (OSError, McpwrapError) as error:
+        fix = error.fix if isinstance(error, McpwrapError) else "mend what it says"
         raise McpwrapError(
-            f"{said.strip()}\n  {done} steps before it were done and stay done",
+            f"{getattr(error, 'problem', error)}\n  {done} steps before it were done and stay done",
             where=step.describe(),
-            fix="mend what it says, then run `mcpwrap apply` again: it goes on from there",
+            fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
         ) from error
 
 

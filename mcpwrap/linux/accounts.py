@@ -19,11 +19,12 @@ def ours() -> dict[str, int]:
 def taken_ids(names: Iterable[str], used: Collection[int]) -> frozenset[int]:
     """Return the ids of others that are in the way of giving UIDs to `names`.
 
-    `used` are our own, of servers that are and that were: the search goes on past them. Each id is
-    asked for by number: directories with many accounts cannot be listed.
+    `used` are our own, of servers that are and that were: somebody else may have got one since, and
+    the search goes on past them. Each id is asked for by number, because directories with many
+    accounts cannot be listed.
     """
     wanted = sorted(names)
-    taken = set()
+    taken = {uid for uid in used if _is_taken(uid)}
     for name in wanted:
         uid, free = preferred_uid(name), 0
         while free < len(wanted):

@@ -1,10 +1,8 @@
 """Our table in the kernel's packet filter."""
 
-import subprocess
-
 import msgspec
 
-from mcpwrap.linux.systemd import run
+from mcpwrap.linux.systemd import ToolError, run
 
 NFT = "/usr/sbin/nft"
 
@@ -25,7 +23,7 @@ def refused_uids() -> frozenset[int]:
     """Return the UIDs in the set of wrappers; empty if the table is not loaded. Needs root."""
     try:
         listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", "wrapped")
-    except subprocess.CalledProcessError:
+    except ToolError:
         return frozenset()
     objects = msgspec.json.decode(listing, type=_Listing).nftables
     return frozenset(uid for found in objects if found.set for uid in found.set.elem)

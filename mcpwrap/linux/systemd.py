@@ -4,26 +4,36 @@ import re
 import subprocess
 from collections.abc import Iterable
 
+from mcpwrap.errors import McpwrapError
+
 SYSTEMCTL = "/usr/bin/systemctl"
 ANALYZE = "/usr/bin/systemd-analyze"
 _TIMEOUT_S = 90
+
+
+class ToolError(McpwrapError):
+    """A tool of the system failed; the problem is what it said."""
 
 
 def run(*argv: str) -> str:
     """Run a tool by its absolute path, with an empty environment, and return what it printed.
 
     Raises:
-        subprocess.CalledProcessError: it failed; `stderr` says why.
+        ToolError: it is not there, failed, or took over 90 s.
     """
-    done = subprocess.run(
-        argv,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        timeout=_TIMEOUT_S,
-    )
+    try:
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip()
+        raise ToolError(said, where=" ".join(argv), fix="see what it says") from error
     return done.stdout
 
 

@@ -82,7 +82,8 @@ def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
 def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int]) -> Registry:
     """Return the registry in which each of `names` has a UID and every other name is retired.
 
-    `taken_ids` are UIDs and GIDs of accounts that are not ours. A name that has a UID keeps it.
+    `taken_ids` are UIDs and GIDs of accounts that are not ours. A name that has a UID keeps it,
+    unless somebody else has got it since: a person comes before a server.
 
     Raises:
         McpwrapError: all 20000 are taken.
@@ -91,6 +92,7 @@ def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int
     by_name = {
         name: Allocation(uid=old.uid, is_retired=name not in wanted)
         for name, old in registry.by_name.items()
+        if name not in wanted or old.uid not in taken_ids
     }
     used = {allocation.uid for allocation in by_name.values()} | set(taken_ids)
     for name in sorted(wanted - by_name.keys()):

@@ -59,9 +59,9 @@ def assert_nothing_is_open(seen: dict[str, Any], alice: int, mallory: int) -> No
     assert all(uids == allowed[name] for name, uids in seen["guests"].items())
 
 
-@pytest.mark.parametrize("syscall", ["rename", "vfork", "unlink"])
+@pytest.mark.parametrize("syscalls", ["rename", "vfork,clone,clone3", "unlink"])
 def test_killed_anywhere_apply_leaves_no_door_open(
-    boot: Callable[..., Machine], syscall: str
+    boot: Callable[..., Machine], syscalls: str
 ) -> None:
     """strace kills root's program at the first, second, … such call, until it gets through."""
     machine = boot()
@@ -71,8 +71,8 @@ def test_killed_anywhere_apply_leaves_no_door_open(
         machine.configure(OLD)
         machine.apply()
         machine.configure(NEW)
-        inject = f"inject={syscall}:signal=SIGKILL:when={kills + 1}"
-        strace = f"strace -qq -o /dev/null -e trace={syscall} -e {inject}"
+        inject = f"inject={syscalls}:signal=SIGKILL:when={kills + 1}"
+        strace = f"strace -qq -o /dev/null -e trace={syscalls} -e {inject}"
         status = machine.as_root(f"{strace} /usr/lib/mcpwrap/mcpwrap-root apply; echo $?").out
         assert_nothing_is_open(machine.probe(LOOK), alice, mallory)
         machine.apply()
@@ -84,7 +84,9 @@ def test_killed_anywhere_apply_leaves_no_door_open(
         if status.endswith("\n0\n"):
             break
         kills += 1
-    assert kills >= {"rename": 8, "vfork": 5, "unlink": 2}[syscall]  # so it was killed at each
+    assert (
+        kills >= {"rename": 8, "vfork,clone,clone3": 5, "unlink": 2}[syscalls]
+    )  # so it was killed at each
     machine.as_user("alice", "mcpwrap-connect coming </dev/null")
     machine.as_user("mallory", "mcpwrap-connect coming </dev/null", status=77)
 
@@ -157,6 +159,25 @@ def test_a_uid_that_is_taken_is_left_alone(boot: Callable[..., Machine]) -> None
     machine.as_root("rm /var/lib/mcpwrap/registry.json")  # lost: the accounts still tell
     machine.apply()
     assert machine.uid_of("mcpw-github") == 31728
+
+
+def test_a_person_keeps_the_uid_and_the_network_that_a_server_had(
+    boot: Callable[..., Machine],
+) -> None:
+    """A server goes, useradd gives its UID to a person, and the server comes back."""
+    machine = boot()
+    one = '[mcp_servers.github]\ncommand = "/usr/bin/python3"\nargs = ["/opt/probe.py"]\n'
+    machine.configure(one)
+    machine.apply()
+    machine.configure("")
+    machine.apply()
+    machine.as_root("useradd -u 31726 -m zed")
+    machine.configure(one)
+    machine.apply()
+    assert machine.uid_of("mcpw-github") == 31727
+    refused = machine.as_root("nft list set inet mcpwrap wrapped").out
+    assert ("31726" in refused, "31727" in refused) == (False, True)
+    machine.as_user("alice", "mcpwrap-connect github </dev/null")
 
 
 def test_an_account_that_took_a_servers_place_stops_it(boot: Callable[..., Machine]) -> None:

@@ -19,7 +19,10 @@ for top, folders, files in os.walk("/"):
         if path.startswith(skip) or name.endswith("-"): continue  # /etc/passwd-: shadow's own copy
         what = [oct(info.st_mode), info.st_uid, info.st_gid]
         if stat.S_ISREG(info.st_mode):
-            what.append(hashlib.sha256(open(path, "rb").read()).hexdigest())
+            # Outside /etc nothing is rewritten in place, so size and time tell as well as a hash.
+            what += [info.st_size, info.st_mtime_ns]
+            if path.startswith("/etc/"):
+                what[-1] = hashlib.sha256(open(path, "rb").read()).hexdigest()
         if stat.S_ISLNK(info.st_mode): what.append(os.readlink(path))
         seen[path] = what
 seen["units"] = sorted(os.popen("systemctl list-units --all --plain --no-legend 'mcpwrap*'"))

@@ -122,10 +122,17 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
         ("", "not a registry"),
         ("null", "not a registry"),
         ("[]", "not a registry"),
-        ('{"by_name": {"a": 20000}}', "not a registry"),
-        ('{"by_name": {"a": {"uid": "20000"}}}', "not a registry"),
-        ('{"by_name": {"a": {}}}', "not a registry"),
-        ('{"by_name": {"a": {"uid": 20000, "gid": 1}}}', "not a registry"),
+        ("{}", "not a registry"),  # an empty one says its format
+        ('{"format": 1, "by_name": {"a": 20000}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": "20000"}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "gid": 1}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 0}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 40000}}}', "not a registry"),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000}, "b": {"uid": 20000}}}',
+            "two names have one UID",
+        ),
         ('{"format": 1, "by_name": {}}x', "not a registry"),
         ('{"format": 0, "by_name": {}}', "format 0, and this version knows 1"),
         ('{"format": 2, "by_name": {}}', "format 2, and this version knows 1"),
@@ -138,3 +145,11 @@ def test_what_is_no_registry_of_this_format_is_refused(text: str, fragment: str)
     with pytest.raises(McpwrapError, match=fragment) as caught:
         decode(text)
     assert caught.value.where == "/var/lib/mcpwrap/registry.json"
+
+
+def test_a_uid_that_went_to_somebody_else_is_given_up() -> None:
+    registry = allocate(["git-b"], Registry(), [])
+    assert uids(registry) == {"git-b": 27514}
+    assert uids(allocate(["git-b"], registry, [27514])) == {"git-b": 27515}
+    retired = allocate([], registry, [27514])
+    assert uids(retired) == {"git-b": 27514}  # it uses none, so there is nothing to give up
