@@ -91,6 +91,19 @@ def _start(
     name: str, inherited: dict[str, str], stub: socket.socket
 ) -> tuple[socket.socket, list[int]]:
     """Start the server, on pipes of our own; return its wrapper and our ends 0, 1 and 2."""
+    try:
+        try:
+            return _ask_wrapper(name, inherited, stub)
+        except ConnectionError:  # it was just ending: the next asking starts it anew
+            return _ask_wrapper(name, inherited, stub)
+    except OSError as error:
+        why = f"the wrapper of {name!r} does not start: `systemctl status mcpwrap@{name}` says why"
+        raise RefusalError(hello.Exit.WRAPPER, why) from error
+
+
+def _ask_wrapper(
+    name: str, inherited: dict[str, str], stub: socket.socket
+) -> tuple[socket.socket, list[int]]:
     wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     wrapper.settimeout(hello.START_S)
     ours, theirs = _pipes()
@@ -106,9 +119,6 @@ def _start(
                 raise RefusalError(hello.Exit.BUSY if is_busy else hello.Exit.WRAPPER, harmless)
             case _:
                 raise hello.ProtocolError("the wrapper answered out of turn")
-    except OSError as error:
-        why = f"the wrapper of {name!r} does not start: `systemctl status mcpwrap@{name}` says why"
-        raise RefusalError(hello.Exit.WRAPPER, why) from error
     finally:
         descriptors.close_all(theirs)
 

@@ -11,6 +11,8 @@ from mcpwrap.linux import cgroup, prctl
 from mcpwrap.linux.activation import Notifier, listening_socket
 
 GATE_ACCOUNT = "mcpwrap-gate"
+# A tmpfs that only this service sees; its drop-in mounts it.
+RUNTIME = Path("/run/mcpwrap/rt")
 
 
 def main() -> int:
@@ -28,7 +30,7 @@ def main() -> int:
     surroundings = Surroundings(
         account=me.pw_name,
         gate_uid=pwd.getpwnam(GATE_ACCOUNT).pw_uid,
-        runtime=Path(environ["RUNTIME_DIRECTORY"]),
+        runtime=RUNTIME / spec.name,
         state=Path(environ["STATE_DIRECTORY"]) if spec.state else None,
         tree=tree,
     )

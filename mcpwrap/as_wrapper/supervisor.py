@@ -31,7 +31,7 @@ class Supervisor:
         self._poll = select.poll()
 
     def serve(self) -> None:
-        """Serve until SIGTERM; then every session ends with us, by the unit's KillMode=."""
+        """Serve until SIGTERM, then end every session."""
         stop_fd = wakeup.on_child_and_stop()
         self._poll.register(self._listener, select.POLLIN)
         self._poll.register(stop_fd, select.POLLIN)
@@ -42,6 +42,8 @@ class Supervisor:
                     self._accept()
                 elif fd == stop_fd:
                     if signal.SIGTERM in os.read(stop_fd, 256):
+                        for session in list(self._session_by_fd.values()):
+                            self._end(session)
                         return
                     self._reap()
                 elif fd in self._session_by_fd:

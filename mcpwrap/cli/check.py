@@ -20,7 +20,7 @@ def command(files: tuple[Path, ...]) -> int:
     """
     sources = [_read(path) for path in files] or observe.config_files()
     servers = parse(sources).servers
-    click.echo(f"{len(servers)} servers, nothing wrong: {', '.join(servers)}")
+    click.echo(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK
 
 

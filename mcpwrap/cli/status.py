@@ -76,7 +76,7 @@ def _status(name: str, uid: int, sock: dict[str, str], service: dict[str, str]) 
         uid=uid,
         state=state,
         status=text,
-        sessions=sessions_in(service["StatusText"]),
+        sessions=sessions_in(text) if state == "running" else 0,
         memory_bytes=None if memory in _NOT_COUNTED else int(memory),
     )
 

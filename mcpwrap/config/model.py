@@ -89,9 +89,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All servers, by name, in the order of their names."""
+    """All servers, by name, in the order of their names, and the file that each stands in."""
 
     servers: dict[str, Server]
+    file_by_server: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def parse(files: Sequence[SourceFile]) -> Config:
         problems.append(Problem("", "", "", f"{len(servers)} servers", f"at most {MAX_SERVERS}"))
     if problems:
         raise ConfigError(problems)
-    return Config(dict(sorted(servers.items())))
+    return Config(dict(sorted(servers.items())), file_by_server)
 
 
 def _servers(file: SourceFile, problems: list[Problem]) -> list[Server]:

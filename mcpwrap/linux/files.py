@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import UsageError
 
 
 def replace(path: str, text: str, *, mode: int = 0o644) -> None:
@@ -53,20 +53,20 @@ def read_roots_own(path: str, *, max_bytes: int) -> bytes:
 
     Raises:
         FileNotFoundError: there is none.
-        McpwrapError: it is a link, or others can write to it.
+        UsageError: it is a link, or others can write to it.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise McpwrapError(f"cannot be opened: {error.strerror}", where=path, fix=_FIX) from error
+        raise UsageError(f"cannot be opened: {error.strerror}", where=path, fix=_FIX) from error
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise McpwrapError("is not a plain file", where=path, fix=_FIX)
+            raise UsageError("is not a plain file", where=path, fix=_FIX)
         if info.st_uid != 0 or info.st_mode & 0o022:
-            raise McpwrapError("others than root can write to it", where=path, fix=_FIX)
+            raise UsageError("others than root can write to it", where=path, fix=_FIX)
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(max_bytes + 1)
     finally:

@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
 from mcpwrap.linux.files import read_roots_own
 from mcpwrap.plan import paths
@@ -20,14 +20,16 @@ def config_files() -> list[SourceFile]:
     """Return the configuration of this machine, root's own files only.
 
     Raises:
-        McpwrapError: there is none, or others than root can write to it.
+        UsageError: there is none, or others than root can write to it.
     """
     names = [paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")]
     try:
         return [SourceFile(n, read_roots_own(n, max_bytes=MAX_FILE_BYTES)) for n in names]
     except FileNotFoundError as error:
-        raise McpwrapError(
-            "no such file", where=str(error.filename), fix="`man mcpwrap.toml` shows one"
+        raise UsageError(
+            "no such file; nothing was changed",
+            where=str(error.filename),
+            fix="write one: `man mcpwrap.toml` shows how",
         ) from error
 
 

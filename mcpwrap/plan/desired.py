@@ -41,7 +41,9 @@ def desired(config: Config, registry: Registry, ids: Ids) -> Desired:
     servers = config.servers
     return Desired(
         uid_by_name={name: registry.uid_of(name) for name in servers},
-        server_files={name: _files(server) for name, server in servers.items()},
+        server_files={
+            name: _files(server, registry.uid_of(name)) for name, server in servers.items()
+        },
         sysusers_files={
             paths.sysusers(name): units.sysusers(name, registry.uid_of(name)) for name in servers
         },
@@ -53,10 +55,10 @@ def desired(config: Config, registry: Registry, ids: Ids) -> Desired:
     )
 
 
-def _files(server: Server) -> dict[str, str]:
+def _files(server: Server, uid: int) -> dict[str, str]:
     return {
         paths.spec(server.name): specs.encode(_spec(server)),
-        paths.drop_in(server.name): units.drop_in(server),
+        paths.drop_in(server.name): units.drop_in(server, uid),
     }
 
 

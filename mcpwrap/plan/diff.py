@@ -202,10 +202,17 @@ def _purge(want: Desired, have: Observed) -> list[Step]:
     return [*trees, steps.WriteFile(paths.REGISTRY, text)]
 
 
+def _guests(want: Desired, name: str) -> str:
+    """Who may use it: whoever may no longer must not go on in a session that is open."""
+    return specs.encode(want.admissions.by_server[name])
+
+
 def _applied(want: Desired) -> Applied:
     return Applied(
         hash_by_server={
-            name: hashlib.sha256("\0".join(files.values()).encode()).hexdigest()
+            name: hashlib.sha256(
+                "\0".join([*files.values(), _guests(want, name)]).encode()
+            ).hexdigest()
             for name, files in want.server_files.items()
         },
         refused_uids=tuple(sorted(want.uid_by_name.values())),

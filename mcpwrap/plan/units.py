@@ -3,6 +3,7 @@
 from mcpwrap.config.model import Server
 from mcpwrap.core.names import account_of
 
+RUNTIME_SIZE = "256M"
 _HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
 
 
@@ -15,9 +16,10 @@ def sysusers(name: str, uid: int) -> str:
     )
 
 
-def drop_in(server: Server) -> str:
+def drop_in(server: Server, uid: int) -> str:
     """Return what this wrapper's unit has beyond the template."""
     limits = server.limits
+    options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE}"
     lines = [
         "[Service]",
         "# No allowlist, no network: not even a loopback interface is shared.",
@@ -25,9 +27,13 @@ def drop_in(server: Server) -> str:
         f"# {limits.sessions} sessions of this much, and the supervisor.",
         f"MemoryMax={limits.memory_bytes * limits.sessions}",
         f"TasksMax={limits.tasks * limits.sessions + 8}",
+        "# Homes and temporary files of sessions; full, it is this wrapper's affair alone.",
+        f"TemporaryFileSystem=/run/mcpwrap/rt/{server.name}:{options}",
     ]
     if server.state:
-        lines += ["# A home that lasts.", f"StateDirectory=mcpwrap/state/{server.name}"]
+        folder = f"mcpwrap/state/{server.name}"
+        lines += ["# A home that lasts.", f"StateDirectory={folder}"]
+        lines += [f"BindPaths=/var/lib/{folder}"]
     return _HEAD + "\n".join(lines) + "\n"
 
 

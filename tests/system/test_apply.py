@@ -205,6 +205,21 @@ def test_a_changed_server_is_restarted_and_others_are_not(boot: Callable[..., Ma
     assert (now[0] != pids[0], now[1] == pids[1]) == (True, True)
 
 
+def test_an_agent_that_is_taken_off_loses_its_open_session(boot: Callable[..., Machine]) -> None:
+    machine = boot()
+    machine.add_person("mallory")
+    both = OLD.replace('agents = ["alice"]', 'agents = ["alice", "mallory"]')
+    machine.configure(both)
+    machine.apply()
+    with machine.session("kept", user="mallory") as session:
+        session.evaluate("result = 1")
+        machine.configure(OLD)
+        machine.apply()
+        assert session.close()[0] == 70
+    machine.as_user("mallory", "mcpwrap-connect kept", status=77)
+    machine.as_user("alice", "mcpwrap-connect kept </dev/null")  # the twin
+
+
 WRONG = """
 oops = 1
 [mcp_servers.bad]
@@ -251,7 +266,7 @@ def test_a_configuration_that_others_can_write_is_refused(
     file = "/etc/mcpwrap/config.toml"
     text = machine.read(file)
     machine.as_root(spoil.format(file, file))
-    assert why in machine.as_root("mcpwrap apply", status=1).err
+    assert why in machine.as_root("mcpwrap apply", status=2).err
     machine.as_root(f"rm {file}")
     machine.configure(text)
     assert machine.apply() == "nothing to do\n"

@@ -117,10 +117,11 @@ except OSError as error:
 @pytest.mark.parametrize(
     ("path", "outcome"),
     [
-        ("/var/lib/mcpwrap/state/memory", "EACCES"),  # another wrapper's files
-        ("/run/mcpwrap/rt/memory", "EACCES"),
+        ("/var/lib/mcpwrap/state/memory", "ENOENT"),  # another wrapper's files
+        ("/var/lib/mcpwrap/servers/memory.json", "ENOENT"),
+        ("/run/mcpwrap/rt/memory", "ENOENT"),
         ("/run/credentials/mcpwrap@memory.service/spec", "ENOENT"),
-        ("/run/mcpwrap/sock/memory.sock", "EACCES"),
+        ("/run/mcpwrap/sock/memory.sock", "ENOENT"),
         ("/etc/mcpwrap/config.toml", "EACCES"),
         ("/etc/shadow", "EACCES"),
         ("/home/alice", "EACCES"),
@@ -138,6 +139,35 @@ def test_a_server_opens_no_files_of_others(machine: Machine, path: str, outcome:
     machine.as_root("systemctl start mcpwrap@memory")
     with machine.session("probe") as session:
         assert session.evaluate(OPEN.format(path=path)) == outcome
+
+
+FILL = """
+written = 0
+try:
+    with open({path!r}, "wb") as file:
+        while written < 2_000_000_000:
+            written += file.write(b"x" * 1_000_000)
+            file.flush()
+except OSError as error:
+    result = [error.errno, written]
+finally:
+    import os; os.unlink({path!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "size_mib"),
+    [("full", 256), ("/tmp/full", 256), ("/var/tmp/full", 256), ("/dev/shm/full", 64)],
+)
+def test_a_server_fills_no_disk_but_its_own(machine: Machine, path: str, size_mib: int) -> None:
+    before = machine.as_root("df --output=used /run /tmp /dev/shm").out
+    with machine.session("probe") as session:
+        number, written = session.evaluate(FILL.format(path=path))
+        assert number == errno.ENOSPC
+        assert written <= size_mib * 1024**2
+    used = machine.as_root("df --output=used /run /tmp /dev/shm").out
+    for was, is_now in zip(before.split()[1:], used.split()[1:], strict=True):
+        assert not was.isdigit() or int(is_now) < int(was) + 10_000  # KiB
 
 
 SOCKET = "import socket; result = socket.socket({}).close() or 'made'"

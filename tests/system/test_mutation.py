@@ -29,7 +29,21 @@ SERVER_TABLE = [
     ("RestrictNamespaces=", SYSCALL.format("56, 0x10000011, 0, 0, 0, 0"), NOT_PERMITTED),  # clone
     ("ProtectSystem=", READ_ONLY.format("/usr"), True),
     ("ProtectHome=", LIST.format("/home"), DENIED),
-    ("PrivateTmp=", "import os; result = os.path.exists('/tmp/of-the-machine')", False),
+    (
+        "TemporaryFileSystem=/tmp",
+        "import os; result = os.path.exists('/tmp/of-the-machine')",
+        False,
+    ),
+    (
+        "TemporaryFileSystem=/dev/shm",
+        "import os; result = os.path.exists('/dev/shm/of-the-machine')",
+        False,
+    ),
+    (
+        "TemporaryFileSystem=/var/lib/mcpwrap",
+        "import os; result = sorted(os.listdir('/run/mcpwrap') + os.listdir('/var/lib/mcpwrap'))",
+        ["rt"],
+    ),
     ("PrivateDevices=", "import os; result = os.path.exists('/dev/of-the-machine')", False),
     ("PrivateIPC=", "import os; result = os.readlink('/proc/self/ns/ipc') == {ipc!r}", False),
     ("ProtectHostname=", "import os; result = os.readlink('/proc/self/ns/uts') == {uts!r}", False),
@@ -79,7 +93,9 @@ def tried(machine: Machine, code: str) -> object:
 @pytest.fixture(scope="module")
 def names(wrapped_machine: Machine) -> dict[str, str]:
     """Put what a probe could find on the machine, and return the names of its namespaces."""
-    wrapped_machine.as_root("touch /tmp/of-the-machine; mkdir -p /usr/lib/modules/6.1")
+    wrapped_machine.as_root(
+        "touch /tmp/of-the-machine /dev/shm/of-the-machine; mkdir -p /usr/lib/modules/6.1"
+    )
     wrapped_machine.as_root("mknod -m 666 /dev/of-the-machine c 1 3")
     kinds = ("ipc", "uts")
     return {

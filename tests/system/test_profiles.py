@@ -72,6 +72,19 @@ def test_on_cgroup_v2_a_session_ends_whole_too(filtered: Machine) -> None:
     assert [line.split("/")[-2] for line in tree.splitlines()] == ["supervisor"]
 
 
+def test_a_wrapper_that_dies_serves_the_next_session(filtered: Machine) -> None:
+    """Asked at once, while systemd is still clearing up; its server does not heed SIGTERM.
+
+    On cgroup v1 nobody tells a systemd in a container that a control group is empty: it waits.
+    """
+    with filtered.session("probe") as session:
+        session.evaluate("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+        filtered.announce("mcpwrap@probe.service")
+        filtered.as_root("kill -KILL $(systemctl show -P MainPID mcpwrap@probe)")
+        filtered.as_user("alice", "timeout 3 mcpwrap-connect probe </dev/null")
+        assert session.close()[0] == 70
+
+
 SERVE = "import socket; s = socket.create_server(('', 4000)); print('up', flush=True); input()"
 CONNECT = "import socket; result = socket.create_connection(('127.0.0.1', 4000), 1) and 'connected'"
 BIND = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); result = 'bound'"

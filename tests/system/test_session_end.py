@@ -28,7 +28,8 @@ def test_killing_the_stub_ends_the_whole_tree(machine: Machine) -> None:
         machine.as_root(f"kill -KILL {stub}")
         machine.await_end_of("probe")
     assert machine.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
-    assert machine.as_root("ls /run/mcpwrap/rt/probe").out == ""  # its home and tmp are gone too
+    with machine.session("probe") as session:
+        assert len(session.evaluate("import os; result = os.listdir('/run/mcpwrap/rt/probe')")) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -71,6 +72,13 @@ def test_stopping_the_wrapper_is_told_to_the_agent(machine: Machine) -> None:
         status, err = session.close()
     assert (status, err) == (70, "mcpwrap-connect: the wrapper was stopped\n")
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the next one starts it again
+
+
+def test_stopping_a_wrapper_does_not_wait_for_its_servers(machine: Machine) -> None:
+    with machine.session("probe") as session:
+        session.evaluate("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+        machine.as_root("timeout 2 systemctl stop mcpwrap@probe.service")
+        assert session.close()[0] == 70
 
 
 def test_a_gate_that_dies_is_back_for_the_next_session(machine: Machine) -> None:

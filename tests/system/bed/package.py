@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.system.bed import roots
@@ -16,6 +17,7 @@ from tests.system.bed import roots
 TOP = Path(__file__).resolve().parents[3]
 DIST = TOP / "dist"
 SOURCES = ("mcpwrap", "units", "nftables", "packaging", "docs", "examples")
+KEPT_S = 24 * 3600
 RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
 SCRIPT = TOP / "packaging/build_inside.sh"
 
@@ -26,7 +28,9 @@ def build(suite: str) -> Path:
     if not kept.is_dir():
         new = _build(suite)
         for old in roots.CACHE.glob(f"deb-{suite}-*"):
-            shutil.rmtree(old)
+            # A machine that runs may stand on a newer one.
+            if old.stat().st_mtime < time.time() - KEPT_S:
+                shutil.rmtree(old)
         shutil.move(new, kept)
     (deb,) = kept.glob("*.deb")
     return deb

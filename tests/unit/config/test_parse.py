@@ -74,7 +74,9 @@ def test_the_example_of_the_design_is_understood() -> None:
         secret_files=("MY_TOOL_API_KEY",),
         limits=Limits(memory_bytes=1024**3, tasks=256, sessions=16),
     )
-    assert parse([source(EXAMPLE)]) == Config({"github": github, "local-tool": local_tool})
+    config = parse([source(EXAMPLE)])
+    assert config.servers == {"github": github, "local-tool": local_tool}
+    assert config.file_by_server == dict.fromkeys(config.servers, "f.toml")
 
 
 def runs(**env: tuple[str | SecretRef, ...]) -> Server:
@@ -115,11 +117,11 @@ RIGHT: list[tuple[Place, str, Server]] = [
 
 @pytest.mark.parametrize(("place", "line", "server"), RIGHT)
 def test_what_is_right_is_understood(place: Place, line: str, server: Server) -> None:
-    assert parse([source(place.with_line(line))]) == Config({"a": server})
+    assert parse([source(place.with_line(line))]).servers == {"a": server}
 
 
 def test_no_file_and_an_empty_file_have_no_servers() -> None:
-    assert parse([]) == parse([source("")]) == parse([source("[mcp_servers]")]) == Config({})
+    assert parse([]) == parse([source("")]) == parse([source("[mcp_servers]")]) == Config({}, {})
 
 
 def test_servers_come_in_the_order_of_their_names_whatever_the_order_of_files() -> None:

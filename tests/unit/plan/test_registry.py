@@ -56,11 +56,6 @@ def test_who_was_first_keeps_the_uid() -> None:
     }
 
 
-def test_a_name_keeps_its_uid_even_if_a_stranger_took_it() -> None:
-    first = allocate(["github"], Registry(), [])
-    assert allocate(["github"], first, [31726]) == first
-
-
 def test_a_retired_name_keeps_its_uid_until_it_is_purged() -> None:
     retired = allocate(["git-b"], allocate(["postgres-ci"], Registry(), []), [])
     assert retired.by_name["postgres-ci"] == Allocation(uid=27514, is_retired=True)

@@ -22,6 +22,13 @@ PrivateNetwork=yes
 # 2 sessions of this much, and the supervisor.
 MemoryMax=200
 TasksMax=18
+# Homes and temporary files of sessions; full, it is this wrapper's affair alone.
+TemporaryFileSystem=/run/mcpwrap/rt/git:mode=0700,uid=27514,gid=27514,size=256M
+"""
+LASTING = """\
+# A home that lasts.
+StateDirectory=mcpwrap/state/git
+BindPaths=/var/lib/mcpwrap/state/git
 """
 
 
@@ -31,14 +38,14 @@ TasksMax=18
         (Server(name="git", runs=Local(command="/x")), STATELESS),
         (
             Server(name="git", runs=Local(command="/x"), state=True),
-            f"{STATELESS}# A home that lasts.\nStateDirectory=mcpwrap/state/git\n",
+            STATELESS + LASTING,
         ),
     ],
 )
 def test_a_drop_in_has_what_is_true_of_one_wrapper(server: Server, text: str) -> None:
     limits = Limits(memory_bytes=100, tasks=5, sessions=2)
     limited = Server(name=server.name, runs=server.runs, state=server.state, limits=limits)
-    assert units.drop_in(limited) == HEAD + text
+    assert units.drop_in(limited, 27514) == HEAD + text
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def test_what_is_not_carried_out_is_refused(place: Place, line: str, keys: list[
     with pytest.raises(ConfigError) as caught:
         refuse(parse([source(place.with_line(line))]))
     found = [(problem.table, problem.key) for problem in caught.value.problems]
-    assert found == [("[mcp_servers.a]", key) for key in keys]
+    table = "[mcp_servers.a.mcpwrap]" if place is OURS else "[mcp_servers.a]"
+    assert found == [(table, key) for key in keys]
+    assert {problem.file for problem in caught.value.problems} == {"f.toml"}
 
 
 @pytest.mark.parametrize(
