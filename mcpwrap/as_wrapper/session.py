@@ -12,6 +12,7 @@ from mcpwrap.core.spec import Spec
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.cgroup import Leaf
 from mcpwrap.linux.log import say
+from mcpwrap.session.sandbox import Sandbox
 from mcpwrap.session.spawn import Program, spawn
 
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -103,4 +104,5 @@ def _program(spec: Spec, around: Surroundings, folder: Path, opening: Opening) -
         cwd=spec.cwd or str(home),
         env=env,
         stdio=(opening.fds[0], opening.fds[1], opening.fds[2]),
+        sandbox=Sandbox(str(folder), may_be_degraded=spec.allow_degraded),
     )

@@ -84,6 +84,7 @@ class Server:
     secret_files: tuple[str, ...] = ()
     relay: str = "gate"
     shared: bool = False
+    allow_degraded: bool = False
     limits: Limits = field(default_factory=Limits)
 
 

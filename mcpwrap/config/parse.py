@@ -15,7 +15,8 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "mcpwrap")
 OUR_KEYS = (
-    "agents", "egress", "direct", "workspace", "state", "secret_files", "relay", "shared", "limits",
+    "agents", "egress", "direct", "workspace", "state", "secret_files", "relay", "shared",
+    "allow_degraded", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "sessions")
 
@@ -107,6 +108,7 @@ def _server(name: str, reader: Reader) -> Server:
         secret_files=ours.many("secret_files", values.secret_key),
         relay=ours.one("relay", _relay, "gate"),
         shared=ours.flag("shared"),
+        allow_degraded=ours.flag("allow_degraded"),
         limits=_limits(ours.table("limits")),
     )
     ours.finish(OUR_KEYS)

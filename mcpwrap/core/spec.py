@@ -17,6 +17,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     env: dict[str, str]
     inherits: tuple[str, ...]
     state: bool
+    allow_degraded: bool
     sessions: int
     memory_bytes: int
     tasks: int

@@ -72,6 +72,7 @@ def _spec(server: Server) -> specs.Spec:
         env={key: "".join(map(str, template)) for key, template in runs.env.items()},
         inherits=runs.inherits,
         state=server.state,
+        allow_degraded=server.allow_degraded,
         sessions=server.limits.sessions,
         memory_bytes=server.limits.memory_bytes,
         tasks=server.limits.tasks,

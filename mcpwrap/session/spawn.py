@@ -1,5 +1,6 @@
 """Starting one server: fork, close the sandbox, exec. The caller is single-threaded."""
 
+import errno
 import os
 import signal
 import struct
@@ -8,8 +9,8 @@ from dataclasses import dataclass
 
 from mcpwrap.linux.cgroup import Leaf
 from mcpwrap.session import sandbox
+from mcpwrap.session.sandbox import Sandbox
 
-_STAGES = ("join its cgroup", "close its sandbox", "enter", "start")
 _REPORT = struct.Struct("ii")
 _EXEC_FAILED = 127  # as in a shell; nobody sees it, the report says more
 
@@ -23,6 +24,7 @@ class Program:
     cwd: str
     env: Mapping[str, str]
     stdio: tuple[int, int, int]
+    sandbox: Sandbox
 
 
 class SpawnError(OSError):
@@ -46,8 +48,15 @@ def spawn(program: Program, leaf: Leaf) -> int:
         return pid
     os.waitpid(pid, 0)
     stage, error_number = _REPORT.unpack(report)
-    what = {2: program.cwd, 3: program.command}.get(stage, "")
-    raise SpawnError(f"cannot {_STAGES[stage]} {what}: {os.strerror(error_number)}")
+    if (stage, error_number) == (1, errno.EOPNOTSUPP):
+        raise SpawnError("this kernel has no Landlock; `allow_degraded = true` does without")
+    what = (
+        "join its cgroup",
+        "close its sandbox",
+        f"enter {program.cwd}",
+        f"start {program.command}",
+    )
+    raise SpawnError(f"cannot {what[stage]}: {os.strerror(error_number)}")
 
 
 def _become(program: Program, leaf: Leaf, report_fd: int) -> None:
@@ -57,7 +66,7 @@ def _become(program: Program, leaf: Leaf, report_fd: int) -> None:
         os.setsid()
         leaf.enter()
         stage = 1
-        sandbox.close(program.stdio, keep_fd=report_fd)
+        sandbox.close(program.sandbox, program.stdio, keep_fd=report_fd)
         stage = 2
         os.chdir(program.cwd)
         stage = 3

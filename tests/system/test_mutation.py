@@ -166,15 +166,34 @@ def test_a_directive_of_the_gate_is_what_parts_it(
     machine.as_root("systemctl restart mcpwrap-gate.service")
 
 
-def test_the_second_filter_is_what_takes_unix_sockets_from_a_server(machine: Machine) -> None:
-    """Not a directive: the wrapper itself takes them, because it needs them to speak to systemd."""
-    code = "import socket; result = socket.socket(socket.AF_UNIX).close() or 'made'"
-    assert tried(machine, code) == "OSError 97"
+WITHOUT_WRAPPERS_OWN = [
+    (
+        "    seccomp.refuse_sockets()\n",
+        "import socket; socket.socket(socket.AF_UNIX)",
+        "OSError 97",
+    ),
+    (
+        "        landlock.shut(_SHUT, frozenset({sandbox.own_folder}))\n",
+        "import os; os.listdir('/run/credentials')",
+        "OSError 13",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "refusal"), WITHOUT_WRAPPERS_OWN, ids=["seccomp", "landlock"]
+)
+def test_what_the_wrapper_shuts_itself_is_what_refuses(
+    machine: Machine, line: str, code: str, refusal: str
+) -> None:
+    """Not by directives: the supervisor itself needs what it takes from its servers."""
     sandbox = "/usr/lib/mcpwrap/mcpwrap/session/sandbox.py"
     text = machine.read(sandbox)
-    machine.write(sandbox, text.replace("    seccomp.refuse_sockets()\n", ""))
+    assert tried(machine, code) == refusal
+    assert line in text
+    machine.write(sandbox, text.replace(line, line[: len(line) - len(line.lstrip())] + "pass\n"))
     machine.as_root("systemctl stop mcpwrap@probe.service")
-    assert tried(machine, code) == "made"
+    assert tried(machine, code) != refusal
     machine.write(sandbox, text)
     machine.as_root("systemctl stop mcpwrap@probe.service")
-    assert tried(machine, code) == "OSError 97"
+    assert tried(machine, code) == refusal

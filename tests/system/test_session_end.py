@@ -28,8 +28,30 @@ def test_killing_the_stub_ends_the_whole_tree(machine: Machine) -> None:
         machine.as_root(f"kill -KILL {stub}")
         machine.await_end_of("probe")
     assert machine.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
+    supervisor = machine.show("mcpwrap@probe", "MainPID")["MainPID"]
+    assert machine.as_root(f"ls /proc/{supervisor}/root/run/mcpwrap/rt/probe").out == ""
+
+
+def test_a_server_cannot_leave_its_session(machine: Machine) -> None:
+    """It has the same UID as its supervisor, and all files of the tree are that UID's."""
+    group = machine.show("mcpwrap@probe.service", "ControlGroup")["ControlGroup"]
     with machine.session("probe") as session:
-        assert len(session.evaluate("import os; result = os.listdir('/run/mcpwrap/rt/probe')")) == 1
+        trees = [f"/sys/fs/cgroup{tree}{group}/supervisor" for tree in ("", "/systemd")]
+        found = machine.as_root(f"ls -d {' '.join(trees)} 2>/dev/null; true").out
+        file = f"{found.strip()}/cgroup.procs"
+        assert session.evaluate(f"open({file!r}, 'w').write('0')") == "OSError 13"
+        kill = "import os; os.kill(os.getppid(), 0)"
+        assert session.evaluate(kill) == "OSError 1"  # Landlock's signal scope, since Linux 6.12
+        assert session.evaluate("import os; os.kill(os.getpid(), 0); result = 'may'") == "may"
+
+
+def test_sessions_of_one_server_do_not_reach_into_each_other(machine: Machine) -> None:
+    with machine.session("probe") as one, machine.session("probe") as other:
+        pid = one.evaluate("import os; open('mine', 'w'); result = os.getpid()")
+        home = one.evaluate("import os; result = os.environ['HOME']")
+        assert other.evaluate(f"import os; os.kill({pid}, 9)") == "OSError 1"
+        assert other.evaluate(f"open('{home}/mine')") == "OSError 13"
+        assert one.evaluate(f"open('{home}/mine'); result = 'mine'") == "mine"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -19,6 +19,7 @@ SPEC = Spec(
     cwd="",
     env={"B": "2", "A": "1"},
     inherits=("TZ",),
+    allow_degraded=False,
     state=False,
     sessions=16,
     memory_bytes=1,

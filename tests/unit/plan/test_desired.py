@@ -16,7 +16,11 @@ args = ["--é", ""]
 cwd = "/srv"
 env = { A = "1", B = "" }
 inherits = ["TZ"]
-mcpwrap = { state = true, agents = ["alice"], limits = { memory = "16M", tasks = 5, sessions = 2 } }
+[mcp_servers.git.mcpwrap]
+state = true
+allow_degraded = true
+agents = ["alice"]
+limits = { memory = "16M", tasks = 5, sessions = 2 }
 """
 
 
@@ -30,6 +34,7 @@ def test_a_wrapper_is_told_all_that_it_runs() -> None:
         env={"A": "1", "B": ""},
         inherits=("TZ",),
         state=True,
+        allow_degraded=True,
         sessions=2,
         memory_bytes=16 * 1024**2,
         tasks=5,

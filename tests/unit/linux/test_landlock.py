@@ -1,0 +1,81 @@
+"""Paths that are shut stay shut, in children too, and everything else is as it was."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.linux import landlock
+
+pytestmark = pytest.mark.skipif(
+    landlock.version() == 0 and "CI" not in os.environ, reason="this kernel has no Landlock"
+)
+
+
+def in_child(check: Callable[[], bool]) -> bool:
+    """Return what `check` says in a process of its own, which it may shut for good."""
+    pid = os.fork()
+    if pid == 0:
+        answer = 2
+        try:
+            answer = 0 if check() else 1
+        finally:
+            os._exit(answer)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status != 2
+    return status == 0
+
+
+def may(path: Path) -> bool:
+    try:
+        path.read_text()
+    except PermissionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("file", "is_open"),
+    [
+        ("shut/file", False),
+        ("shut/deep/file", False),
+        ("shut/own/file", True),  # opened again below what is shut
+        ("shutter/file", True),  # begins alike, and is another
+        ("file", True),
+    ],
+)
+def test_what_is_shut_and_what_stays_open(tmp_path: Path, file: str, is_open: bool) -> None:  # noqa: FBT001
+    for name in ("shut/file", "shut/deep/file", "shut/own/file", "shutter/file", "file"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    def check() -> bool:
+        assert may(tmp_path / file)
+        landlock.shut(frozenset({f"{tmp_path}/shut"}), frozenset({f"{tmp_path}/shut/own"}))
+        return may(tmp_path / file)
+
+    assert in_child(check) == is_open
+
+
+def test_paths_that_do_not_exist_are_no_error(tmp_path: Path) -> None:
+    def check() -> bool:
+        landlock.shut(frozenset({f"{tmp_path}/no/such"}), frozenset({f"{tmp_path}/nor/this"}))
+        return may(Path("/etc/passwd"))
+
+    assert in_child(check)
+
+
+def test_the_parent_gets_no_signal_of_a_shut_child() -> None:
+    if landlock.version() < 6:
+        pytest.skip("signals are shut since Linux 6.12")
+
+    def check() -> bool:
+        landlock.shut(frozenset(), frozenset())
+        try:
+            os.kill(os.getppid(), 0)
+        except PermissionError:
+            return True
+        return False
+
+    assert in_child(check)
