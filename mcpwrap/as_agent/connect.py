@@ -14,11 +14,11 @@ from time import sleep
 GATE = "/run/mcpwrap/gate.sock"
 LINK_PREFIX = "mcp-wrapper-"
 MAX_PACKET_BYTES = 64 * 1024
-FIRST_S = 45.0  # the gate's own limits, added up: handshake, variables, start of the wrapper
+FIRST_S = 45  # the gate's own limits, added up: handshake, variables, start of the wrapper
 TRIES, BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
 USAGE, UNAVAILABLE, PROTOCOL = 64, 69, 76
 S_IFMT, S_IFIFO, S_IFSOCK = 0o170000, 0o010000, 0o140000
-SO_TYPE, SO_DOMAIN, SOCK_STREAM = 3, 39, 1
+SO_TYPE, SO_RCVTIMEO, SO_SNDTIMEO, SO_DOMAIN, SOCK_STREAM = 3, 20, 21, 39, 1
 SIGTERM = 15
 
 NO_GATE = b"mcpwrap-connect: the gate does not answer: `systemctl status mcpwrap-gate` says why\n"
@@ -114,7 +114,9 @@ def as_streams() -> tuple[list[int], list[int]]:
 def knock(name: str, fds: list[int]) -> socket:
     """Return a connection to the gate, with the hello and the descriptors sent."""
     gate = socket(AF_UNIX, SOCK_SEQPACKET)
-    gate.settimeout(FIRST_S)
+    # Not settimeout(): that would not wait in the queue of a gate that others keep busy.
+    for option in (SO_SNDTIMEO, SO_RCVTIMEO):
+        gate.setsockopt(SOL_SOCKET, option, FIRST_S.to_bytes(8, sys.byteorder) + bytes(8))
     gate.connect(GATE)
     rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
     try:
@@ -145,14 +147,14 @@ def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
         try:
             gate = knock(name, fds)
             packet = receive(gate)
-        except TimeoutError:
+        except BlockingIOError:
             break  # it heard us, and does not answer
         except OSError:
             packet = b""
         if packet:
             break
         sleep(BETWEEN_TRIES_S)
-    gate.settimeout(None)
+    gate.setsockopt(SOL_SOCKET, SO_RCVTIMEO, bytes(16))
     for fd in fds:
         posix.close(fd)  # so that the other ends see the end when the gate closes them
     return gate, packet

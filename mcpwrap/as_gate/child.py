@@ -31,8 +31,8 @@ class RefusalError(Exception):
         self.why = why
 
 
-def run(stub: socket.socket, who: Peer, admissions: Admissions) -> None:
-    """Hold one session, from the stub's hello to its end."""
+def run(stub: socket.socket, agent_pidfd: int, who: Peer, admissions: Admissions) -> None:
+    """Hold one session, from the stub's hello to its end, or to the end of the stub's process."""
     stub.settimeout(hello.HANDSHAKE_S)
     name = "?"
     try:
@@ -49,6 +49,7 @@ def run(stub: socket.socket, who: Peer, admissions: Admissions) -> None:
         _say(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
         return
     _say(stub, hello.Started())
+    threading.Thread(target=_end_with, args=(stub, agent_pidfd), daemon=True).start()
     _hold(stub, wrapper, agent_fds, server_fds)
 
 
@@ -67,7 +68,8 @@ def _hello(stub: socket.socket) -> tuple[str, list[int]]:
 def _admission(name: str, who: Peer, admissions: Admissions) -> Admission:
     admission = admissions.by_server.get(name)
     if admission is None:
-        raise RefusalError(hello.Exit.NO_SUCH_SERVER, f"there is no server {name!r}")
+        why = f"there is no server {name!r}: `mcpwrap status` lists those there are"
+        raise RefusalError(hello.Exit.NO_SUCH_SERVER, why)
     if not admission.admits(who.uid, who.gids):
         why = f"this account may not use {name!r}: see `agents` in /etc/mcpwrap/config.toml"
         raise RefusalError(hello.Exit.NOT_ALLOWED, why)
@@ -97,7 +99,8 @@ def _start(
         except ConnectionError:  # it was just ending: the next asking starts it anew
             return _ask_wrapper(name, inherited, stub)
     except OSError as error:
-        why = f"the wrapper of {name!r} does not start: `systemctl status mcpwrap@{name}` says why"
+        units = f"mcpwrap@{name} mcpwrap-check@{name}"
+        why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
         raise RefusalError(hello.Exit.WRAPPER, why) from error
 
 
@@ -157,8 +160,7 @@ def _hold(
         threading.Thread(target=_stderr, args=(from_stderr, stub), daemon=True),
     ]
     inward = threading.Thread(target=_to_server, args=(agent_fds[0], to_server, stub), daemon=True)
-    watch = threading.Thread(target=_end_with, args=(stub,), daemon=True)
-    for thread in (*outward, inward, watch):
+    for thread in (*outward, inward):
         thread.start()
     packet = _how_it_ended(wrapper)
     for thread in outward:  # what the server wrote before it ended is still in its pipes
@@ -166,10 +168,12 @@ def _hold(
     _say(stub, packet)
 
 
-def _end_with(stub: socket.socket) -> None:
+def _end_with(stub: socket.socket, agent_pidfd: int) -> None:
     """The stub has nothing more to say: whatever comes is its end, and so it is ours."""
-    with suppress(OSError):
-        stub.recv(1)
+    poll = select.poll()
+    poll.register(stub, select.POLLIN)
+    poll.register(agent_pidfd, select.POLLIN)
+    poll.poll()
     os._exit(0)
 
 
@@ -181,7 +185,7 @@ def _how_it_ended(wrapper: socket.socket) -> hello.Packet:
 
 
 def _to_server(from_fd: int, to_fd: int, stub: socket.socket) -> None:
-    with suppress(BrokenPipeError):  # it has ended, and its wrapper will say so
+    with suppress(OSError):  # it has ended, and its wrapper will say so; or the agent's end is none
         _relay(from_fd, to_fd, stub)
     os.close(to_fd)
 
@@ -189,7 +193,7 @@ def _to_server(from_fd: int, to_fd: int, stub: socket.socket) -> None:
 def _to_agent(from_fd: int, to_fd: int, stub: socket.socket) -> None:
     try:
         _relay(from_fd, to_fd, stub)
-    except BrokenPipeError:
+    except OSError:
         os._exit(0)  # nobody listens: the session is over, and our exit ends it
     finally:
         os.close(to_fd)

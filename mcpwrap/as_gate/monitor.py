@@ -56,13 +56,19 @@ class Monitor:
         with suppress(OSError):  # it has left again
             connection, _ = self._listener.accept()
             with connection:
-                who = peer.of(connection)
-                refusal = self._no_room_for(who.uid) or self._fork(connection, who)
+                if _has_left(connection):
+                    return
+                pidfd = peer.process_of(connection)
+                try:
+                    who = peer.of(connection)
+                    refusal = self._no_room_for(who.uid) or self._fork(connection, pidfd, who)
+                finally:
+                    os.close(pidfd)
                 if refusal:
                     _refuse(connection, refusal)
         self._say_how_many()
 
-    def _fork(self, connection: socket.socket, who: Peer) -> hello.Refused | None:
+    def _fork(self, connection: socket.socket, pidfd: int, who: Peer) -> hello.Refused | None:
         try:
             admissions = self._guests.current()
             pid = os.fork()
@@ -70,7 +76,7 @@ class Monitor:
             say(f"uid {who.uid} is refused: {error}")
             return hello.Refused(hello.Exit.UNAVAILABLE, "the gate cannot serve: see its journal")
         if pid == 0:
-            self._become_child(connection, who, admissions)
+            self._become_child(connection, pidfd, who, admissions)
         self._uid_by_pid[pid] = who.uid
         return None
 
@@ -84,17 +90,17 @@ class Monitor:
         return None
 
     def _become_child(
-        self, connection: socket.socket, who: Peer, admissions: Admissions
+        self, connection: socket.socket, pidfd: int, who: Peer, admissions: Admissions
     ) -> NoReturn:
         """In the child: keep the connection and nothing else of the monitor's."""
         status = 1
         try:
             wakeup.off()
-            kept = os.dup2(connection.fileno(), 3, inheritable=False)
-            connection.detach()
+            above = [os.dup(connection.detach()), os.dup(pidfd)]  # higher than what they replace
             self._listener.detach()
-            os.closerange(4, 1_048_576)
-            child.run(socket.socket(fileno=kept), who, admissions)
+            kept, watched = (os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above))
+            os.closerange(5, 1_048_576)
+            child.run(socket.socket(fileno=kept), watched, who, admissions)
             status = 0
         finally:
             sys.stderr.flush()
@@ -111,6 +117,12 @@ class Monitor:
 
     def _say_how_many(self) -> None:
         self._notifier.status(f"ready: {len(self._uid_by_pid)} sessions")
+
+
+def _has_left(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, 0)
+    return bool(poll.poll(0))  # POLLHUP is always asked for
 
 
 def _refuse(connection: socket.socket, refusal: hello.Refused) -> None:

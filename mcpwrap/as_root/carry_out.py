@@ -1,8 +1,9 @@
 """RUNS AS ROOT: does one step."""
 
+import os
 import pwd
-import shutil
 from contextlib import suppress
+from pathlib import Path
 from typing import assert_never
 
 from mcpwrap.errors import McpwrapError
@@ -16,7 +17,7 @@ GROUPDEL = "/usr/sbin/groupdel"
 RULES_UNIT = "mcpwrap-nft.service"
 
 
-def carry_out(step: steps.Step) -> None:  # noqa: C901
+def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912
     """Do one step. Doing it again does no harm. One case a step is the point of this function.
 
     Raises:
@@ -29,7 +30,10 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901
         case steps.RemoveFile(path):
             files.remove(path)
         case steps.RemoveTree(path):
-            shutil.rmtree(path)
+            run("/usr/bin/rm", "-rf", "--one-file-system", "--", path)  # it may be deep
+        case steps.ShutTree(path):
+            os.chown(path, 0, 0, follow_symlinks=False)
+            Path(path).chmod(0o700)
         case steps.MakeLink(path, target):
             files.replace_link(path, target)
         case steps.MakeAccount(name, uid):

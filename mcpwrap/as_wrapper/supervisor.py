@@ -52,7 +52,11 @@ class Supervisor:
             self._notifier.alive()
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError as error:
+            say(f"no session: {error}")
+            return
         connection.settimeout(hello.HANDSHAKE_S)
         try:
             session = self._open(connection)
@@ -71,7 +75,7 @@ class Supervisor:
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
         try:
             if len(self._session_by_fd) >= self._spec.sessions:
-                why = f"all {self._spec.sessions} sessions of {self._spec.name} are in use"
+                why = f"{self._spec.name} has its {self._spec.sessions} sessions already"
                 self._refuse(connection, hello.Exit.BUSY, why)
                 return None
             opening = Opening(*hello.decode_hello(packet), fds)
@@ -96,6 +100,7 @@ class Supervisor:
         self._poll.unregister(session.connection)
         del self._session_by_fd[session.connection.fileno()]
         session.end(exit_status)
+        self._notifier.alive()  # ending many takes its time
         self._notifier.status(self._status())
 
     def _status(self) -> str:

@@ -6,7 +6,7 @@ import click
 
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe
+from mcpwrap.linux import observe, this_machine
 
 
 @click.command("check")
@@ -18,8 +18,9 @@ def command(files: tuple[Path, ...]) -> int:
     Example:  mcpwrap check ./config.toml
     Exit status: 0 nothing is wrong, 2 something is; every problem is shown at once.
     """
-    sources = [_read(path) for path in files] or observe.config_files()
-    servers = parse(sources).servers
+    if not files:
+        this_machine.steps()  # all that `plan` would refuse, agents without an account included
+    servers = parse([_read(path) for path in files] or observe.config_files()).servers
     click.echo(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK
 

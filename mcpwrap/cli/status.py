@@ -11,6 +11,7 @@ from mcpwrap.linux import observe, systemd
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation
 
+_NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
 _MIB = 1024 * 1024
 _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothing counts memory
 
@@ -52,8 +53,16 @@ def command(*, name: str | None, as_json: bool) -> int:
         )
     else:
         click.echo("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
-    is_good = all(row.state not in {"failed", "stopped"} for row in rows)
+    is_listening = _gate_listens()
+    if not is_listening:
+        click.echo(_NO_GATE, err=True)
+    is_good = is_listening and all(row.state not in {"failed", "stopped"} for row in rows)
     return EXIT_OK if is_good else EXIT_FAILED
+
+
+def _gate_listens() -> bool:
+    socket = "mcpwrap-gate.socket"
+    return systemd.properties([socket], ["ActiveState"])[socket]["ActiveState"] == "active"
 
 
 def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:

@@ -155,13 +155,12 @@ def _is_variable(env: Reader, key: str) -> bool:
 
 
 def _command(value: str) -> str:
-    try:
-        return values.absolute_path(value)
-    except values.BadValueError as problem:
+    if not value.startswith("/"):
         raise values.BadValueError(
             f"{value!r} is not an absolute path, and no PATH is searched",
-            "write where it is; `command -v NAME` tells you",
-        ) from problem
+            "write where it is; `command -v` tells you",
+        )
+    return values.absolute_path(value)
 
 
 def _relay(value: str) -> str:

@@ -58,8 +58,12 @@ def absolute_path(value: str) -> str:
     """Return an absolute path in its shortest form: no `.`, `..`, `//` or slash at the end."""
     plain_text(value)
     parts = value.split("/")[1:] if value != "/" else []
-    if not value.startswith("/") or any(part in {"", ".", ".."} for part in parts):
-        raise BadValueError(f"{value!r} is not an absolute path", "write it from `/`, without `..`")
+    if not value.startswith("/"):
+        raise BadValueError(f"{value!r} is not an absolute path", "write it from `/`")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise BadValueError(
+            f"{value!r} is not in its shortest form", "leave out `.`, `..` and `//`"
+        )
     return value
 
 

@@ -4,9 +4,11 @@ import codecs
 import re
 
 # C0 but tab and newline, DEL, C1 (8-bit escape sequences), and the characters that reorder text or
-# hide it. Source: ECMA-48; Unicode TR 9 and CVE-2021-42574.
+# are not seen. Source: ECMA-48; Unicode TR 9, CVE-2021-42574; Default_Ignorable_Code_Point.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 

@@ -57,18 +57,27 @@ class Leaf:
         """
         give_up_at = time.monotonic() + _END_S
         while True:
-            self._kill()
-            with suppress(OSError):
+            # Its processes may have made groups of their own inside, where Landlock is not.
+            for path in sorted((p for p in self._path.rglob("*") if p.is_dir()), reverse=True):
+                _kill(path)
+            _kill(self._path)
+            try:
                 self._path.rmdir()
+            except FileNotFoundError:
                 return
-            if time.monotonic() > give_up_at:
-                raise TimeoutError(f"{self._path} still has processes")
+            except OSError:
+                if time.monotonic() > give_up_at:
+                    raise TimeoutError(f"{self._path} still has processes") from None
             select.select([], [], [], 0.005)
 
-    def _kill(self) -> None:
+
+def _kill(path: Path) -> None:
+    """Kill what is in a group and remove it if that leaves it empty; it may be gone already."""
+    with suppress(OSError):
         try:
-            (self._path / "cgroup.kill").write_text("1")
+            (path / "cgroup.kill").write_text("1")
         except OSError:  # v1, and v2 before Linux 5.14, have no such file
-            for pid in (self._path / "cgroup.procs").read_text().split():
+            for pid in (path / "cgroup.procs").read_text().split():
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
+        path.rmdir()

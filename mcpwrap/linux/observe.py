@@ -57,6 +57,7 @@ def observe() -> Observed:
         ["ActiveState", "UnitFileState", "NeedDaemonReload"],
     )
     files = {path: text for path in _our_files() if (text := _text(path)) is not None}
+    states = [Path(path) for path in _glob(f"{paths.STATES}/*")]
     return Observed(
         files=files,
         links=links,
@@ -66,7 +67,8 @@ def observe() -> Observed:
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
         refused_uids=packet_rules.refused_uids() if os.geteuid() == 0 else None,
         applied=_applied(files.get(paths.APPLIED, "{}")),
-        states=frozenset(Path(path).name for path in _glob(f"{paths.STATES}/*")),
+        states=frozenset(path.name for path in states),
+        shut_states=frozenset(path.name for path in states if path.lstat().st_uid == 0),
     )
 
 

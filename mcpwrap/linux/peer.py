@@ -1,6 +1,7 @@
 """Who is at the other end of a unix socket, as the kernel noted when it connected."""
 
 import errno
+import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -16,6 +17,20 @@ class Peer:
     pid: int
     uid: int
     gids: frozenset[int]
+
+
+def process_of(connection: socket.socket) -> int:
+    """Return a descriptor that is readable once the process that connected has ended.
+
+    The connection alone does not tell: it can be put into a message to itself, and live on there.
+    Source: pidfd_open(2).
+
+    Raises:
+        ProcessLookupError: that process has ended.
+    """
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    pid, _, _ = struct.unpack("iII", credentials)
+    return os.pidfd_open(pid)
 
 
 def of(connection: socket.socket) -> Peer:

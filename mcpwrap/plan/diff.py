@@ -31,7 +31,8 @@ class Observed:
     has_stale_units: bool = False
     refused_uids: frozenset[int] | None = None  # in the kernel; None: only root can see
     applied: Applied = field(default_factory=Applied)
-    states: frozenset[str] = frozenset()  # servers that have left a state folder
+    states: frozenset[str] = frozenset()  # servers that have a state folder
+    shut_states: frozenset[str] = frozenset()  # those of them that are root's alone
 
 
 class Retired(Enum):
@@ -54,6 +55,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
+        *_shut_states(want, have),
         *_remove_accounts(gone, have),
         *_let_packets_go(want, have, gone),
         *(_purge(want, have) if retired is Retired.PURGE else []),
@@ -180,6 +182,12 @@ def _start(want: Desired, have: Observed) -> list[Step]:
     ]
     starts = [steps.StartSocket(n) for n in now if n not in have.listening]
     return [*restarts, *starts]
+
+
+def _shut_states(want: Desired, have: Observed) -> list[Step]:
+    """Before its account goes: useradd may give that UID to a person. systemd gives it back."""
+    left = have.states - have.shut_states - want.uid_by_name.keys()
+    return [steps.ShutTree(f"{paths.STATES}/{name}") for name in sorted(left)]
 
 
 def _remove_accounts(gone: list[str], have: Observed) -> list[Step]:

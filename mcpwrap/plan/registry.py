@@ -69,12 +69,13 @@ def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
     """Return the registry with the servers whose account exists and which it does not know.
 
     So a lost registry does not give files of one server to another. An account outside of our
-    range was made by somebody else, and is not adopted.
+    range, or with the UID of another server, was made by somebody else, and is not adopted.
     """
+    known = {allocation.uid for allocation in registry.by_name.values()}
     found = {
         name: Allocation(uid=uid)
         for name, uid in uid_by_name.items()
-        if FIRST_UID <= uid <= LAST_UID
+        if FIRST_UID <= uid <= LAST_UID and uid not in known
     }
     return Registry(by_name={**found, **registry.by_name})
 

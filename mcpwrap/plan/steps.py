@@ -38,6 +38,17 @@ class RemoveTree:
 
 
 @dataclass(frozen=True, slots=True)
+class ShutTree:
+    """Give a folder to root alone: its owner's UID may go to somebody else."""
+
+    path: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"keep {self.path} for root alone"
+
+
+@dataclass(frozen=True, slots=True)
 class MakeLink:
     """Make a symbolic link."""
 
@@ -130,6 +141,7 @@ Step = (
     WriteFile
     | RemoveFile
     | RemoveTree
+    | ShutTree
     | MakeLink
     | MakeAccount
     | RemoveAccount

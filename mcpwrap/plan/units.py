@@ -19,7 +19,7 @@ def sysusers(name: str, uid: int) -> str:
 def drop_in(server: Server, uid: int) -> str:
     """Return what this wrapper's unit has beyond the template."""
     limits = server.limits
-    options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE}"
+    options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE},nr_inodes=16k"
     lines = [
         "[Service]",
         "# No allowlist, no network: not even a loopback interface is shared.",

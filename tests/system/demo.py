@@ -20,7 +20,8 @@ See it yourself: the same on your own Debian 12 or 13
   apt install ./dist/mcpwrap_*+deb12_*.deb          # +deb13 on Debian 13
   editor /etc/mcpwrap/config.toml                   # man mcpwrap.toml; examples/config.toml
   usermod -aG mcpwrap YOU                           # then log in again
-  mcpwrap plan && mcpwrap apply
+  mcpwrap plan                                      # what would be done
+  mcpwrap apply                                     # do it
   mcpwrap status
 and in your agent's configuration: "command": "mcpwrap-connect", "args": ["NAME"]
 To take it off again: apt purge mcpwrap
@@ -109,8 +110,8 @@ def it_is_apart(machine: Machine) -> Iterator[tuple[str, str]]:
     with machine.session("", user="root", command=f'exec python3 -c "{serve}"') as listener:
         listener.read_line()
         machine.as_root(f'python3 -c "{probe}"')
-        yield "root reaches a port of this machine", "yes"
-        yield "the server's account reaches it", refused(machine, "root", as_server)
+        yield "root reaches a port of this machine", "yes, so the probe works"
+        yield "the same probe as the server's account", refused(machine, "root", as_server)
         listener.send({})
     score = json.loads(machine.as_root("mcpwrap score everything --json").out)[0]
     yield "systemd-analyze security (0 best, 10 worst)", f"{score['exposure']} {score['verdict']}"

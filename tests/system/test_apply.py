@@ -36,6 +36,12 @@ args = ["/opt/probe.py"]
 [mcp_servers.coming.mcpwrap]
 agents = ["alice"]
 """
+DEEP_TREE = """
+import os
+open('private', 'w').write('x')
+for _ in range(2000):
+    os.mkdir('d'); os.chdir('d')
+"""
 LOOK = """
 import json, os, pwd, re
 def read(path):
@@ -139,6 +145,45 @@ def test_removing_a_server_removes_all_of_it(boot: Callable[..., Machine]) -> No
     machine.as_root("mcpwrap apply --purge")
     assert machine.as_root("ls /var/lib/mcpwrap/state").out == ""
     assert json.loads(machine.read("/var/lib/mcpwrap/registry.json"))["by_name"] == {}
+    assert machine.apply() == "nothing to do\n"
+
+
+def test_nobody_inherits_what_a_removed_server_kept(boot: Callable[..., Machine]) -> None:
+    """useradd gives the server's UID to a person; and its state was made hard to remove."""
+    machine = boot()
+    machine.configure(NEW)
+    machine.apply()
+    message = json.dumps({"code": DEEP_TREE})
+    machine.as_user("alice", "mcpwrap-connect kept", stdin=f"{message}\n")
+    uid = machine.uid_of("mcpw-kept")
+    machine.configure("")
+    machine.apply()
+    machine.as_root(f"useradd -u {uid} -m zed")
+    refused = machine.as_user("zed", "cat /var/lib/mcpwrap/state/kept/private", status=1)
+    assert "Permission denied" in refused.err
+    assert machine.as_root("cat /var/lib/mcpwrap/state/kept/private").out == "x"
+    machine.configure(NEW)
+    machine.apply()
+    assert machine.uid_of("mcpw-kept") != uid  # zed has it
+    message = json.dumps({"code": "result = open('private').read()"})
+    assert "x" in machine.as_user("alice", "mcpwrap-connect kept", stdin=f"{message}\n").out
+    machine.configure("")
+    machine.as_root("mcpwrap apply --purge")
+    assert machine.as_root("ls /var/lib/mcpwrap/state").out == ""
+
+
+def test_an_account_with_the_uid_of_a_server_is_not_taken_for_one(
+    boot: Callable[..., Machine],
+) -> None:
+    machine = boot()
+    machine.add_person("mallory")
+    machine.configure(OLD)
+    machine.apply()
+    machine.as_root("useradd -o -u $(id -u mcpw-kept) -M mcpw-dup")
+    machine.as_root("mcpwrap plan; true")
+    registry = json.loads(machine.read("/var/lib/mcpwrap/registry.json"))
+    assert registry["by_name"].keys() == {"kept", "leaving"}
+    machine.as_root("userdel mcpw-dup")
     assert machine.apply() == "nothing to do\n"
 
 
@@ -277,5 +322,6 @@ def test_what_cannot_be_carried_out_yet_is_refused(machine: Machine) -> None:
     more = '[mcp_servers.later]\ncommand = "/usr/bin/true"\n[mcp_servers.later.mcpwrap]\n'
     machine.configure(before + more + 'egress = ["api.example.com"]\n')
     assert "not carried out by this version" in machine.as_root("mcpwrap apply", status=2).err
-    machine.as_root("mcpwrap check")  # the twin: it is written right
+    machine.as_root("mcpwrap check /etc/mcpwrap/config.toml")  # the twin: it is written right
+    assert "not carried out by this version" in machine.as_root("mcpwrap check", status=2).err
     machine.configure(before)

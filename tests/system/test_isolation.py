@@ -199,6 +199,28 @@ def test_a_server_makes_no_socket_that_leads_out(
         assert session.evaluate(pair) == 1  # the twin: pairs to its own children work
 
 
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        # A pair of datagrams could send to any address, and pass descriptors.
+        ("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)", f"OSError {errno.EAFNOSUPPORT}"),
+        ("socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)", f"OSError {errno.EAFNOSUPPORT}"),
+        ("socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM | 0o2000000)", "done"),  # CLOEXEC
+        ("socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)", "done"),
+        ("open('/run/here', 'w')", f"OSError {errno.EROFS}"),
+        ("open('/run/lock/here', 'w')", f"OSError {errno.EACCES}"),
+        ("open('/tmp/here', 'w')", "done"),
+        # Its supervisor has the same UID.
+        ("resource.prlimit(os.getppid(), 7, (8, 8))", f"OSError {errno.EPERM}"),
+        ("resource.setrlimit(7, (64, 64))", "done"),
+    ],
+)
+def test_ways_that_once_led_out(machine: Machine, code: str, outcome: str) -> None:
+    with machine.session("probe") as session:
+        run = f"import os, resource, socket; {code}; result = 'done'"
+        assert session.evaluate(run) == outcome
+
+
 SYSCALL = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

@@ -37,6 +37,14 @@ def test_status_tells_a_server_that_is_broken(machine: Machine) -> None:
     machine.as_user("alice", "mcpwrap status probe")
 
 
+def test_status_tells_that_nobody_can_get_in(machine: Machine) -> None:
+    machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
+    err = machine.as_user("alice", "mcpwrap status", status=1).err
+    assert err == "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`\n"
+    machine.as_root("systemctl start mcpwrap-gate.socket")
+    machine.as_user("alice", "mcpwrap status")
+
+
 def test_score_of_a_node_server_is_good(machine: Machine) -> None:
     rows = {row["name"]: row for row in json.loads(machine.as_root("mcpwrap score --json").out)}
     assert rows["everything"]["exposure"] <= 1.5

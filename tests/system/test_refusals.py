@@ -67,7 +67,7 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
     with machine.session("alone") as session:
         session.evaluate("result = 1")
         err = machine.as_user("alice", "mcpwrap-connect alone", status=75).err
-        assert "all 1 sessions of alone are in use" in err
+        assert "alone has its 1 sessions already" in err
     machine.await_end_of("alone")
     machine.as_user("alice", "mcpwrap-connect alone </dev/null")  # the twin: one at a time may
     machine.configure(before)
@@ -86,7 +86,7 @@ def test_a_wrapper_that_cannot_start_is_not_tried_for_ever(machine: Machine) -> 
     )
     for _ in range(8):
         err = machine.as_user("alice", "timeout 5 mcpwrap-connect probe", status=70).err
-        assert "`systemctl status mcpwrap@probe` says why" in err
+        assert "`systemctl status mcpwrap@probe mcpwrap-check@probe` says why" in err
     assert machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"] == "active"
     starts = machine.journal(f"--after-cursor={cursor}", "UNIT=mcpwrap@probe.service")
     tries = [e for e in starts if str(e["MESSAGE"]).startswith("Starting ")]

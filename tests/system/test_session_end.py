@@ -114,6 +114,46 @@ def test_a_gate_that_dies_is_back_for_the_next_session(machine: Machine) -> None
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
 
 
+# The agent's end of the session is put into a message on its own output, and the agent dies.
+IN_FLIGHT = r"""
+import array, os, socket
+def send(sock, data, *fds):
+    rights = array.array("i", [f.fileno() for f in fds])
+    sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+x, y = socket.socketpair()
+p, q = socket.socketpair()
+gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+gate.connect("/run/mcpwrap/gate.sock")
+send(gate, b"mcpwrap 1\0everything", p, x)
+assert gate.recv(100) == b"S"
+send(y, b"x", gate, y, q)
+os._exit(0)
+"""
+
+
+def test_a_session_does_not_outlive_its_agent_in_a_message(machine: Machine) -> None:
+    machine.write("/opt/in-flight.py", IN_FLIGHT)
+    machine.as_user("alice", "python3 /opt/in-flight.py")
+    machine.await_end_of("everything")
+    assert "0 of 16 sessions" in machine.show("mcpwrap@everything", "StatusText")["StatusText"]
+
+
+DEEP = """
+import os
+for _ in range(3000):
+    os.mkdir('d'); os.chdir('d')
+os.chmod('.', 0o500)
+result = 'deep'
+"""
+
+
+def test_a_deep_tree_brings_nobody_down(machine: Machine) -> None:
+    with machine.session("probe") as other:
+        with machine.session("probe") as session:
+            assert session.evaluate(DEEP) == "deep"
+        assert other.evaluate("result = 1") == 1  # the supervisor has cleared up, and lives
+
+
 def test_a_server_that_floods_stderr_harms_nobody(machine: Machine) -> None:
     flood = r"import sys; sys.stderr.write('\x1b]52;c;ZXZpbA==\x07' * 100_000); sys.stderr.flush()"
     with machine.session("probe") as session:

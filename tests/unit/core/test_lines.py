@@ -56,3 +56,17 @@ def test_a_line_over_the_bound_is_refused_however_it_is_cut(stream: bytes) -> No
     for cut in range(len(stream) + 1):
         with pytest.raises(LineTooLongError):
             fed(stream, [cut], max_line_bytes=4)
+
+
+def test_many_small_pieces_cost_what_they_hold() -> None:
+    """A pipe can be made to give two bytes a read; each piece must not become an object."""
+    import tracemalloc
+
+    buffer = LineBuffer()
+    tracemalloc.start()
+    for _ in range(200_000):
+        buffer.feed(b"xx")
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert buffer.rest() == b"x" * 400_000
+    assert peak_bytes < 4 * 400_000

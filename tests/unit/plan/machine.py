@@ -45,6 +45,7 @@ class Machine:
             refused_uids=frozenset(self.refused_uids),
             applied=msgspec.json.decode(self.files.get(paths.APPLIED, "{}"), type=Applied),
             states=frozenset(self.uid_by_state),
+            shut_states=frozenset(n for n, uid in self.uid_by_state.items() if uid == 0),
         )
 
     def seen_by_anybody(self) -> Observed:
@@ -60,6 +61,8 @@ class Machine:
                 self.links.pop(path, None)
             case steps.RemoveTree(path):
                 del self.uid_by_state[path.removeprefix(f"{paths.STATES}/")]
+            case steps.ShutTree(path):
+                self.uid_by_state[path.removeprefix(f"{paths.STATES}/")] = 0
             case steps.MakeLink(path, target):
                 self.links[path] = target
             case steps.MakeAccount(account, uid):

@@ -10,6 +10,7 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.WriteFile("/a", "text"), "write /a"),  # not what is in it
     (steps.RemoveFile("/a"), "remove /a"),
     (steps.RemoveTree("/a"), "remove /a and all in it"),
+    (steps.ShutTree("/a"), "keep /a for root alone"),
     (steps.MakeLink("/a", "/b"), "link /a to /b"),
     (steps.MakeAccount("mcpw-a", 20_001), "make the account mcpw-a with UID 20001"),
     (steps.RemoveAccount("mcpw-a"), "remove the account mcpw-a"),

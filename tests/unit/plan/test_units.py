@@ -23,7 +23,7 @@ PrivateNetwork=yes
 MemoryMax=200
 TasksMax=18
 # Homes and temporary files of sessions; full, it is this wrapper's affair alone.
-TemporaryFileSystem=/run/mcpwrap/rt/git:mode=0700,uid=27514,gid=27514,size=256M
+TemporaryFileSystem=/run/mcpwrap/rt/git:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
 """
 LASTING = """\
 # A home that lasts.
