@@ -75,7 +75,8 @@ class Supervisor:
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
         try:
             if len(self._session_by_fd) >= self._spec.sessions:
-                why = f"{self._spec.name} has its {self._spec.sessions} sessions already"
+                limit = self._spec.sessions
+                why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
                 self._refuse(connection, hello.Exit.BUSY, why)
                 return None
             opening = Opening(*hello.decode_hello(packet), fds)

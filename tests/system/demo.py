@@ -139,6 +139,7 @@ def report(title: str, facts: Callable[[Machine], Iterator[tuple[str, str]]], on
 
 def main() -> int:
     """Run the demo; exit status 0 if everything was as promised."""
+    roots.need_root("make demo")
     start = time.monotonic()
     say("mcpwrap demo: three real MCP servers, each an account of its own")
     machine = prepare()

@@ -67,7 +67,7 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
     with machine.session("alone") as session:
         session.evaluate("result = 1")
         err = machine.as_user("alice", "mcpwrap-connect alone", status=75).err
-        assert "alone has its 1 sessions already" in err
+        assert "alone: 1 of 1 sessions are in use" in err
     machine.await_end_of("alone")
     machine.as_user("alice", "mcpwrap-connect alone </dev/null")  # the twin: one at a time may
     machine.configure(before)
@@ -158,6 +158,25 @@ def test_the_gate_keeps_no_descriptor_of_a_stranger(machine: Machine) -> None:
     before = machine.as_root(f"ls /proc/{gate}/fd").out
     machine.probe(RAW, user="alice")
     assert machine.as_root(f"ls /proc/{gate}/fd").out == before
+
+
+KNOCK_AND_RUN = """
+import select, socket, sys
+print("at it", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect("/run/mcpwrap/gate.sock")
+    s.close()
+"""
+
+
+def test_one_who_knocks_and_runs_shuts_nobody_out(machine: Machine) -> None:
+    machine.write("/opt/knock.py", KNOCK_AND_RUN)
+    with machine.session("", user="mallory", command="exec python3 /opt/knock.py") as knocker:
+        assert knocker.read_line() == "at it"
+        for _ in range(3):
+            machine.as_user("alice", "timeout 10 mcpwrap-connect probe </dev/null")
+        knocker.send({})
 
 
 FLOOD = """

@@ -77,8 +77,10 @@ def _build(suite: str) -> Path:
 
 def main(suites: list[str]) -> None:
     """Build for each suite and put the packages into dist/."""
+    roots.need_root("make deb")
     DIST.mkdir(exist_ok=True)
     for suite in suites or roots.SUITES:
+        print(f"{suite}: building, unless the tree is unchanged …", flush=True)
         deb = build(suite)
         shutil.copy2(deb, DIST)
         print(f"dist/{deb.name}")

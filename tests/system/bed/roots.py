@@ -60,6 +60,12 @@ class Layer:
         return [self.path, *(self.parent.lower_dirs() if self.parent else [])]
 
 
+def need_root(command: str) -> None:
+    """End the program with a line that says so, unless it runs as root."""
+    if os.geteuid() != 0:
+        raise SystemExit(f"as root: sudo {command}")
+
+
 def run_root(suite: str) -> Layer:
     """The root that machines boot: Debian, what our package depends on, real MCP servers."""
     return Layer(suite, "servers", Layer(suite, "base"))
