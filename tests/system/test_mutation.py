@@ -197,3 +197,40 @@ def test_what_the_wrapper_shuts_itself_is_what_refuses(
     machine.write(sandbox, text)
     machine.as_root("systemctl stop mcpwrap@probe.service")
     assert tried(machine, code) == refusal
+
+
+@contextmanager
+def patched(machine: Machine, module: str, line: str, instead: str) -> Iterator[None]:
+    """Replace a line of the installed code, for the time of the block."""
+    file = f"/usr/lib/mcpwrap/mcpwrap/{module}.py"
+    restart = "systemctl stop mcpwrap@probe.service; systemctl restart mcpwrap-gate.service"
+    text = machine.read(file)
+    assert line in text
+    machine.write(file, text.replace(line, instead))
+    machine.as_root(restart)
+    try:
+        yield
+    finally:
+        machine.write(file, text)
+        machine.as_root(restart)
+
+
+def test_the_guest_list_is_what_keeps_others_out(machine: Machine) -> None:
+    connect = "mcpwrap-connect probe </dev/null"
+    check = "if not admission.admits(who.uid, who.gids):"
+    machine.as_user("mallory", connect, status=77)
+    with patched(machine, "as_gate/child", check, "if False:"):
+        machine.as_user("mallory", connect)
+
+
+def test_the_leaf_is_what_ends_a_daemon(machine: Machine) -> None:
+    daemon = "import os, time\nif os.fork() == 0: os.setsid(); os.closerange(0, 9); time.sleep(99)"
+    machine.announce("mcpwrap@probe.service")  # systemd is left with what the leaf did not end
+    with patched(machine, "as_wrapper/session", "            self.leaf.end()", "            pass"):
+        with machine.session("probe") as session:
+            session.evaluate(daemon)
+        with pytest.raises(AssertionError, match="are left"):
+            machine.await_end_of("probe")
+    with machine.session("probe") as session:
+        session.evaluate(daemon)
+    machine.await_end_of("probe")

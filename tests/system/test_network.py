@@ -119,6 +119,21 @@ def test_no_packet_of_a_wrapper_arrives_anywhere(machine: Machine, account: str)
     assert set(refused.values()) == {"ECONNREFUSED"}  # at once, and not by a time-out
 
 
+def test_the_rule_is_what_refuses(machine: Machine) -> None:
+    file = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
+    rules = machine.read(file)
+    rule = "meta skuid @wrapped jump refuse"
+    assert rule in rules
+    machine.write(file, rules.replace(rule, ""))
+    machine.as_root("systemctl reload mcpwrap-nft")
+    came, _ = arrivals(machine, "mcpw-probe")
+    assert {entry[:2] for entry in came} == EVERYWHERE
+    machine.write(file, rules)
+    machine.as_root("systemctl reload mcpwrap-nft")
+    came, _ = arrivals(machine, "mcpw-probe")
+    assert came == set()
+
+
 def test_a_person_made_after_apply_has_their_network(machine: Machine) -> None:
     """useradd takes the next UID after the largest: one right behind a wrapper's."""
     uid = machine.add_person("zed")
