@@ -65,6 +65,7 @@ def assert_nothing_is_open(seen: dict[str, Any], alice: int, mallory: int) -> No
     assert all(uids == allowed[name] for name, uids in seen["guests"].items())
 
 
+@pytest.mark.timeout(600)  # a dozen times: apply, kill, look, apply
 @pytest.mark.parametrize("syscalls", ["rename", "vfork,clone,clone3", "unlink"])
 def test_killed_anywhere_apply_leaves_no_door_open(
     boot: Callable[..., Machine], syscalls: str
