@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 import msgspec
 
-from mcpwrap.config.model import Config, Local, Server
+from mcpwrap.config.model import Config, Local, Remote, Server
 from mcpwrap.core import spec as specs
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths, units
@@ -80,9 +81,13 @@ def _spec(server: Server) -> specs.Spec:
 
 
 def _local(server: Server) -> Local:
-    if not isinstance(server.runs, Local):  # pragma: no cover
-        raise TypeError(server)
-    return server.runs
+    match server.runs:
+        case Local() as local:
+            return local
+        case Remote():
+            raise TypeError(f"{server.name}: `unsupported.refuse` comes first")
+        case _:
+            assert_never(server.runs)
 
 
 def _admission(server: Server, ids: Ids) -> specs.Admission:

@@ -83,3 +83,8 @@ def test_agents_that_cannot_be_admitted_are_refused(agents: str, fragment: str) 
         wanted(STATE.replace("['alice']", agents), Observed())
     assert caught.value.where == "[mcp_servers.git.mcpwrap], agents"
     assert "nothing was changed" in caught.value.problem
+
+
+def test_a_server_that_was_to_be_refused_is_a_bug_here() -> None:
+    with pytest.raises(TypeError, match=r"unsupported\.refuse"):
+        wanted("[mcp_servers.git]\nurl = 'https://x.example/'\n", Observed())
