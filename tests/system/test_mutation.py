@@ -143,6 +143,25 @@ def test_a_directive_of_the_socket_is_what_shuts_it(machine: Machine, line: str,
     assert machine.as_root(stat).out == "mcpwrap-gate:mcpwrap-gate 600\n"
 
 
+def test_agents_who_ask_often_shut_no_server(machine: Machine) -> None:
+    """More starts in two seconds than a socket's usual limit, all in vain."""
+    often = "for i in $(seq 30); do mcpwrap-connect probe; done </dev/null 2>/dev/null; true"
+
+    def is_open_after_asking() -> bool:
+        machine.as_root("systemctl stop mcpwrap@probe.service mcpwrap@probe.socket")
+        machine.as_root("systemctl start mcpwrap@probe.socket; nft delete table inet mcpwrap")
+        machine.as_user("alice", often)
+        state = machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"]
+        machine.apply()
+        return state == "active"
+
+    machine.announce("mcpwrap-check@probe|Dependency failed|mcpwrap@probe")
+    assert is_open_after_asking()
+    with without(machine, "mcpwrap@.socket", "TriggerLimitIntervalSec="):
+        assert not is_open_after_asking()
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+
+
 GATE_TABLE = [
     ("PrivateNetwork=", "readlink /proc/{pid}/ns/net", "readlink /proc/1/ns/net"),
     ("PrivateIPC=", "readlink /proc/{pid}/ns/ipc", "readlink /proc/1/ns/ipc"),

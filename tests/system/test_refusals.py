@@ -160,6 +160,24 @@ def test_the_gate_keeps_no_descriptor_of_a_stranger(machine: Machine) -> None:
     assert machine.as_root(f"ls /proc/{gate}/fd").out == before
 
 
+UNCONNECTED = """
+import array, socket
+gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+gate.connect("/run/mcpwrap/gate.sock")
+ends = array.array("i", [socket.socket(socket.AF_UNIX).detach() for _ in range(2)])
+gate.sendmsg([b"mcpwrap 1\\0everything"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, ends)])
+gate.settimeout(10)
+while gate.recv(65536):
+    pass
+"""
+
+
+def test_streams_that_lead_nowhere_end_the_session(machine: Machine) -> None:
+    machine.write("/opt/unconnected.py", UNCONNECTED)
+    machine.as_user("alice", "python3 /opt/unconnected.py")
+    machine.await_end_of("everything")
+
+
 KNOCK_AND_RUN = """
 import select, socket, sys
 print("at it", flush=True)

@@ -25,6 +25,7 @@ STEERING = [
     ("a\u200fb\u061c", r"a\u200fb\u061c"),
     ("a\u200bb", r"a\u200bb"),
     ("a\u2060b", r"a\u2060b"),
+    ("\u00ad\u034f\u180e\u3164\ufe0f", r"\xad\u034f\u180e\u3164\ufe0f"),  # not seen either
     ("\ufeffa", r"\ufeffa"),
     ("a\u2028b", r"a\u2028b"),
     ("\U000e0041", r"\U000e0041"),  # a tag: invisible, and models read it
