@@ -221,4 +221,5 @@ def test_one_account_cannot_take_the_gate_from_the_others(machine: Machine) -> N
         machine.as_user("alice", "mcpwrap-connect probe </dev/null")
         flood.send({})
     assert machine.show("mcpwrap-gate.socket", "ActiveState")["ActiveState"] == "active"
+    machine.await_idle_gate()
     machine.as_user("mallory", "mcpwrap-connect probe", status=77)  # heard again

@@ -169,19 +169,28 @@ class Machine:
         Raises:
             AssertionError: some are, after `within_s`.
         """
+        self._await_end(self.pids(name), within_s)
+        if self.pids(name):  # what clears up after them
+            self.await_end_of(name, within_s / 2)
+
+    def await_idle_gate(self) -> None:
+        """Wait until no child of the gate's is left."""
+        gate = self.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+        children = self.as_root(f"pgrep -P {gate} || true").out.split()
+        self._await_end([int(pid) for pid in children], within_s=10.0)
+
+    def _await_end(self, pids: list[int], within_s: float) -> None:
         watch = f"""
 import json, os, select
 poll, left = select.poll(), []
-for pid in {self.pids(name)}:
+for pid in {pids}:
     try: poll.register(os.pidfd_open(pid), select.POLLIN); left.append(pid)
     except ProcessLookupError: pass
 while left and poll.poll({within_s * 1000}):
     for fd, _ in poll.poll(0): poll.unregister(fd); left.pop()
 print(json.dumps(len(left)))
 """
-        assert self.probe(watch) == 0, f"processes of {name} are left"
-        if self.pids(name):  # what clears up after them
-            self.await_end_of(name, within_s / 2)
+        assert self.probe(watch) == 0, "processes are left"
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""
