@@ -5,7 +5,8 @@ import pwd
 import sys
 from pathlib import Path
 
-from mcpwrap.as_wrapper.supervisor import Supervisor, Surroundings
+from mcpwrap.as_wrapper.session import Surroundings
+from mcpwrap.as_wrapper.supervisor import Supervisor
 from mcpwrap.core.spec import decode_spec
 from mcpwrap.linux import cgroup, prctl
 from mcpwrap.linux.activation import Notifier, listening_socket

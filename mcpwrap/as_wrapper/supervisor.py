@@ -12,8 +12,6 @@ from mcpwrap.linux import descriptors, peer, wakeup
 from mcpwrap.linux.activation import Notifier
 from mcpwrap.linux.log import say
 
-__all__ = ["Supervisor", "Surroundings"]
-
 _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
 
 

@@ -28,7 +28,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """One literal address and TCP port that is reached without Squid."""
+    """One literal address and TCP port that is reached as it is, without a proxy."""
 
     address: str
     port: int
