@@ -1,10 +1,14 @@
 """The configuration, once it has been understood. Source: docs/mcpwrap.toml.5.rst."""
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
+from mcpwrap.core.audit import Keep
+from mcpwrap.core.spec import Relay
 from mcpwrap.errors import UsageError
 
 GIB = 1024**3
+IDLE_EXIT_S = 900  # an idle wrapper holds 10 MB, and starts again in 0.1 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,31 @@ class Destination:
     port: int
     with_subdomains: bool
 
+    def covers(self, host: str) -> bool:
+        """Say whether this entry admits the host."""
+        if self.with_subdomains:
+            return host.endswith(f".{self.host}")
+        return host == self.host
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The hosts from which this machine takes packages; they stand in its own configuration."""
+
+    name: str  # one of GROUPS
+
+
+GROUPS = ("npm", "pypi")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an intercepted server may ask of a host. `path` is a glob; `*` is any text."""
+
+    methods: tuple[str, ...]  # capitals
+    host: str
+    path: str
+
 
 @dataclass(frozen=True, slots=True)
 class Direct:
@@ -36,7 +65,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder of an agent's that the server sees at the same path."""
+    """A folder or file of an agent's that the server sees at the same path."""
 
     path: str
     is_writable: bool
@@ -49,6 +78,7 @@ class Limits:
     memory_bytes: int = GIB
     tasks: int = 256
     sessions: int = 16  # running at the same time
+    cpu_percent: int = 0  # of one processor; 0 is no bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +107,45 @@ class Server:
     name: str
     runs: Local | Remote
     agents: tuple[str, ...] = ("@mcpwrap",)
-    egress: tuple[Destination, ...] = ()
+    egress: tuple[Destination | Group, ...] = ()
     direct: tuple[Direct, ...] = ()
+    transparent: bool = True  # programs that ignore proxy variables are served as well
+    intercept: bool = False  # TLS is opened, and each request judged
+    requests: tuple[Request, ...] = ()  # all that it may ask, if any; of `intercept` alone
     workspace: tuple[Workspace, ...] = ()
+    protect: bool = True  # what an agent's tools run code from is read-only in it
     state: bool = False
+    cache: bool = False  # a folder that lasts, for what npx and uvx download
     secret_files: tuple[str, ...] = ()
-    relay: str = "gate"
+    relay: Relay = "gate"
+    audit: Keep = "hash"
+    idle_exit_s: int = IDLE_EXIT_S  # 0 is never
     shared: bool = False
     allow_degraded: bool = False
     limits: Limits = field(default_factory=Limits)
+
+    def has_network(self) -> bool:
+        """Say whether it reaches anything at all."""
+        return bool(self.egress or self.direct)
+
+    def secrets(self) -> frozenset[str]:
+        """Return the keys of all secrets that this server declares by referring to them."""
+        match self.runs:
+            case Local(env=env):
+                parts = (part for template in env.values() for part in template)
+                return frozenset(part.key for part in parts if isinstance(part, SecretRef))
+            case Remote(bearer_token_env_var=key):
+                return frozenset({key} if key else ())
+            case _:
+                assert_never(self.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approvals:
+    """How people are asked for approval, and who may answer."""
+
+    same_uid: bool = False  # who runs an agent may answer for it, without any proof
+    webhook: str = ""  # where what waits is posted; "" is nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +154,8 @@ class Config:
 
     servers: dict[str, Server]
     file_by_server: dict[str, str]
+    parent: Direct | None = None  # the proxy of the company, through which all egress goes
+    approvals: Approvals = field(default_factory=Approvals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpwrap.config import values
-from mcpwrap.config.model import Config, ConfigError, Limits, Local, Problem, Remote, Server
+from mcpwrap.config.model import (
+    IDLE_EXIT_S,
+    Approvals,
+    Config,
+    ConfigError,
+    Destination,
+    Direct,
+    Limits,
+    Local,
+    Problem,
+    Remote,
+    Server,
+)
 from mcpwrap.config.reader import Reader
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
@@ -15,10 +27,12 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "mcpwrap")
 OUR_KEYS = (
-    "agents", "egress", "direct", "workspace", "state", "secret_files", "relay", "shared",
-    "allow_degraded", "limits",
+    "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
+    "state", "cache", "secret_files", "relay", "audit", "shared", "allow_degraded", "idle_exit",
+    "limits",
 )  # fmt: skip
-LIMIT_KEYS = ("memory", "tasks", "sessions")
+LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions")
+APPROVALS_KEYS = ("same_uid", "webhook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +52,13 @@ def parse(files: Sequence[SourceFile]) -> Config:
     problems: list[Problem] = []
     servers: dict[str, Server] = {}
     file_by_server: dict[str, str] = {}
+    parents: list[Direct] = []
+    approvals: list[Approvals] = []
     for file in files:
-        for server in _servers(file, problems):
+        top = Reader(_table(file, problems), file=file.name, name="", problems=problems)
+        parents += _parent(top, parents)
+        approvals += _approvals(top, approvals)
+        for server in _servers(top):
             if other := file_by_server.get(server.name):
                 table = f"[mcp_servers.{server.name}]"
                 fix = "keep one of the two"
@@ -50,13 +69,37 @@ def parse(files: Sequence[SourceFile]) -> Config:
         problems.append(Problem("", "", "", f"{len(servers)} servers", f"at most {MAX_SERVERS}"))
     if problems:
         raise ConfigError(problems)
-    return Config(dict(sorted(servers.items())), file_by_server)
+    parent, asked = next(iter(parents), None), next(iter(approvals), Approvals())
+    return Config(dict(sorted(servers.items())), file_by_server, parent, asked)
 
 
-def _servers(file: SourceFile, problems: list[Problem]) -> list[Server]:
-    top = Reader(_table(file, problems), file=file.name, name="", problems=problems)
+def _parent(top: Reader, others: list[Direct]) -> list[Direct]:
+    """Return the proxy in this file's `[egress]`, if it names one; only one file may."""
+    egress = top.table("egress")
+    parent = egress.one("parent", values.parent, None)
+    egress.finish(("parent",))
+    if parent and others:
+        egress.note("parent", "another file names one too", "keep one of the two")
+    return [parent] if parent else []
+
+
+def _approvals(top: Reader, others: list[Approvals]) -> list[Approvals]:
+    """Return this file's `[approvals]`, if it has one; only one file may."""
+    if not top.has("approvals"):
+        return []
+    ours = top.table("approvals")
+    approvals = Approvals(
+        same_uid=ours.flag("same_uid"), webhook=ours.one("webhook", values.url, "")
+    )
+    ours.finish(APPROVALS_KEYS)
+    if others:
+        ours.note("", "another file has this table too", "keep one of the two")
+    return [approvals]
+
+
+def _servers(top: Reader) -> list[Server]:
     found = top.table("mcp_servers")
-    top.finish(("mcp_servers",))
+    top.finish(("mcp_servers", "egress", "approvals"))
     servers = []
     for name in found.names():
         if is_server_name(name):
@@ -101,18 +144,49 @@ def _server(name: str, reader: Reader) -> Server:
         name=name,
         runs=runs,
         agents=ours.many("agents", values.agent, ("@mcpwrap",), may_be_empty=False),
-        egress=ours.many("egress", values.destination),
+        egress=ours.many("egress", values.egress),
         direct=ours.many("direct", values.direct),
+        transparent=ours.flag("transparent", usual=True),
+        intercept=ours.flag("intercept"),
+        requests=ours.many("requests", values.request),
         workspace=ours.many("workspace", values.workspace),
+        protect=ours.flag("protect", usual=True),
         state=ours.flag("state"),
+        cache=ours.flag("cache"),
         secret_files=ours.many("secret_files", values.secret_key),
-        relay=ours.one("relay", _relay, "gate"),
+        relay=ours.one("relay", values.relay, "gate"),
+        audit=ours.one("audit", values.audit, "hash"),
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
+        idle_exit_s=ours.one("idle_exit", values.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits")),
     )
     ours.finish(OUR_KEYS)
+    _expect_sound_egress(server, ours)
+    _expect_each_workspace_once(server, ours)
+    for key in sorted(set(server.secret_files) - server.secrets()):
+        ours.note(
+            "secret_files", f"no variable refers to {key}", f'write `env = {{ X = "${{{key}}}" }}`'
+        )
     return server
+
+
+def _expect_sound_egress(server: Server, ours: Reader) -> None:
+    """Note what would have no effect: whoever wrote it relies on it."""
+    if (server.intercept or server.requests) and not server.egress:
+        ours.note("intercept", "there is no `egress` to look into", "list the hosts in `egress`")
+    if server.requests and not server.intercept:
+        ours.note("requests", "nobody sees requests inside TLS", "write `intercept = true`")
+    hosts = [entry for entry in server.egress if isinstance(entry, Destination)]
+    for request in server.requests:
+        if not any(entry.covers(request.host) for entry in hosts):
+            ours.note("requests", f"{request.host} is not in `egress`", "list it there")
+
+
+def _expect_each_workspace_once(server: Server, ours: Reader) -> None:
+    folders = [workspace.path for workspace in server.workspace]
+    for path in sorted({path for path in folders if folders.count(path) > 1}):
+        ours.note("workspace", f"{path} stands twice", "keep one of the two")
 
 
 def _local(reader: Reader) -> Local:
@@ -140,6 +214,7 @@ def _limits(reader: Reader) -> Limits:
         memory_bytes=reader.one("memory", values.size_bytes, usual.memory_bytes),
         tasks=reader.count("tasks", usual.tasks, 32_768),
         sessions=reader.count("sessions", usual.sessions, 1024),
+        cpu_percent=reader.one("cpu", values.percent, usual.cpu_percent),
     )
     reader.finish(LIMIT_KEYS)
     return limits
@@ -161,9 +236,3 @@ def _command(value: str) -> str:
             "write where it is; `command -v` tells you",
         )
     return values.absolute_path(value)
-
-
-def _relay(value: str) -> str:
-    if value not in {"gate", "direct"}:
-        raise values.BadValueError(f"{value!r} is no relay", 'write `"gate"` or `"direct"`')
-    return value

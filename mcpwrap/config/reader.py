@@ -64,13 +64,13 @@ class Reader:
         good = (self._understood(f"{key}[{i}]", understand, v, None) for i, v in enumerate(value))
         return tuple(item for item in good if item is not None)
 
-    def flag(self, key: str) -> bool:
-        """Return the true or false at `key`; absent is false."""
-        value = self._table.pop(key, False)
+    def flag(self, key: str, *, usual: bool = False) -> bool:
+        """Return the true or false at `key`; absent is what is usual."""
+        value = self._table.pop(key, usual)
         if isinstance(value, bool):
             return value
         self.note(key, f"{_kind(value)} where true or false belongs", f"write `{key} = true`")
-        return False
+        return usual
 
     def count(self, key: str, default: int, last: int) -> int:
         """Return the whole number at `key`, from 1 to `last`."""

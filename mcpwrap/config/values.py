@@ -2,8 +2,20 @@
 
 import ipaddress
 import re
+from typing import cast, get_args
 
-from mcpwrap.config.model import Destination, Direct, SecretRef, Template, Workspace
+from mcpwrap.config.model import (
+    GROUPS,
+    Destination,
+    Direct,
+    Group,
+    Request,
+    SecretRef,
+    Template,
+    Workspace,
+)
+from mcpwrap.core.audit import Keep
+from mcpwrap.core.spec import Relay
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_KEY = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -13,6 +25,15 @@ _ACCOUNT = re.compile(r"@?[a-z_][a-z0-9_.-]{0,31}")
 # RFC 1123 section 2.1: letters, digits, hyphens. Names in other scripts are written as punycode.
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _URL = re.compile(r"https://(?P<host>[a-z0-9.-]{1,253})(:(?P<port>[0-9]*))?(/[!$-~]*)?")
+# RFC 9110 section 9: the methods that are common; CONNECT would be a way out of the judging.
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_REQUEST = re.compile(r"(?P<methods>[A-Z,*]+) (?P<host>[a-z0-9.-]{1,253})(?P<path>/[!$-~]*)")
+# Written as they arrive: what a server could read in two ways is refused before paths are compared.
+_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,=:@/-]*")
+# Such connections leave as IPv4, and each tool has its own way of writing these.
+_V4_MAPPED = ipaddress.ip_network("::ffff:0:0/96")
+_V4_COMPATIBLE = ipaddress.ip_network("::/96")
+_EGRESS_NET = ipaddress.ip_network("127.77.0.0/16")  # the addresses of the wrappers themselves
 _SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
 _SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 # A value of these makes a program run code, load a library or trust a host that the agent chose.
@@ -25,6 +46,12 @@ _STEERING = re.compile(
     r"|SSL.*|OPENSSL_.*|CURL_.*|AWS_CA_BUNDLE|REQUESTS_CA_BUNDLE|[A-Z]+_PROXY",
     re.IGNORECASE,
 )
+# What is the system's, a server's own, or everybody's. A workspace is none of these, nor in them.
+_NO_WORKSPACE = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
+    "/run", "/sbin", "/sys", "/usr", "/var/lib/mcpwrap", "/var/lock", "/var/log", "/var/run",
+    "/tmp", "/var/tmp",  # noqa: S108
+)  # fmt: skip
 MAX_TEXT_CHARS = 32 * 1024
 
 
@@ -130,6 +157,40 @@ def destination(value: str) -> Destination:
     return Destination(bare, _port(port) if colon else 443, host != bare)
 
 
+def egress(value: str) -> Destination | Group:
+    """Return one entry of `egress`: a destination, or `@npm` or `@pypi`."""
+    if not value.startswith("@"):
+        return destination(value)
+    if value[1:] not in GROUPS:
+        known = ", ".join(f"`@{name}`" for name in GROUPS)
+        raise BadValueError(f"there is no group {value!r}", f"write {known} or a host name")
+    return Group(value[1:])
+
+
+def request(value: str) -> Request:
+    """Return `GET,HEAD api.example.com/v1/*`: methods, host and path; `*` is any text."""
+    found = _REQUEST.fullmatch(value)
+    if not found or not _PATH.fullmatch(found["path"]):
+        raise BadValueError(
+            f"{value!r} is not methods, host and path",
+            "write `GET,POST api.example.com/v1/*`; the path without `?`, `%` or `..`",
+        )
+    if ".." in found["path"] or "//" in found["path"]:
+        raise BadValueError(f"{value!r} has a path that is not plain", "leave out `..` and `//`")
+    methods = _METHODS if found["methods"] == "*" else tuple(found["methods"].split(","))
+    unknown = [method for method in methods if method not in _METHODS]
+    if unknown:
+        raise BadValueError(
+            f"{unknown[0]!r} is not a method", f"write `*`, or some of {', '.join(_METHODS)}"
+        )
+    return Request(methods, destination(found["host"]).host, found["path"])
+
+
+def parent(value: str) -> Direct:
+    """Return the address and port of a proxy: `10.0.0.1:3128`."""
+    return direct(value.removeprefix("http://"))
+
+
 def direct(value: str) -> Direct:
     """Return `10.0.0.5:5432` or `[fd00::5]:5432`: a literal address, never a name."""
     host, _, port = value.rpartition(":")
@@ -142,6 +203,9 @@ def direct(value: str) -> Direct:
         raise BadValueError(
             f"{value!r} is not an address and port", "write `10.0.0.5:5432` or `[fd00::5]:5432`"
         )
+    is_v4_as_v6 = address in _V4_MAPPED or (address in _V4_COMPATIBLE and not address.is_loopback)
+    if is_v4_as_v6 or address in _EGRESS_NET or address.is_unspecified or address.is_multicast:
+        raise BadValueError(f"{host} is no address of a server", "write where the server listens")
     return Direct(str(address), _port(port))
 
 
@@ -159,7 +223,16 @@ def workspace(value: str) -> Workspace:
             f"{value!r} does not say how the folder is given",
             "end it with `:rw` or `:ro`",
         )
-    return Workspace(absolute_path(path), mode == "rw")
+    path = absolute_path(path)
+    if not path.isprintable():
+        raise BadValueError("a control character in a path", "rename the folder")
+    above = [place for place in _NO_WORKSPACE if f"{path}/".startswith(f"{place}/")]
+    if above or path == "/":
+        raise BadValueError(
+            f"{path} is no agent's: {above[0] if above else 'the machine'} is nothing to give away",
+            "give a folder of an agent's, as `/home/alice/project:rw`",
+        )
+    return Workspace(path, mode == "rw")
 
 
 def url(value: str) -> str:
@@ -167,12 +240,47 @@ def url(value: str) -> str:
     found = _URL.fullmatch(value)
     if not found or not all(map(_LABEL.fullmatch, found["host"].split("."))):
         raise BadValueError(
-            f"{value!r} is not a URL of a server",
+            f"{value!r} is not an https URL of a host",
             "write `https://host/path`, in lower case, without a user, a password or a `#`",
         )
     if found["port"]:
         _port(found["port"])
     return value
+
+
+def percent(value: str) -> int:
+    """Return the number of `150%`: 1 to 20000. systemd takes no CPUQuota= over 1024 times that."""
+    found = re.fullmatch(r"([1-9][0-9]{0,4})%", value)
+    if not found or int(found[1]) > 20_000:
+        raise BadValueError(f"{value!r} is not a share of a processor", 'write `"150%"` for 1.5')
+    return int(found[1])
+
+
+def idle_s(value: str) -> int:
+    """Return the seconds of `90s`, `15m` or `8h`; 0 for `never`."""
+    if value == "never":
+        return 0
+    found = re.fullmatch(r"([1-9][0-9]{0,3})([smh])", value)
+    if not found:
+        raise BadValueError(
+            f"{value!r} is not a time", 'write `"90s"`, `"15m"`, `"8h"` or `"never"`'
+        )
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def audit(value: str) -> Keep:
+    """Return what is kept of the params of requests."""
+    if value in get_args(Keep):
+        return cast(Keep, value)
+    fix = 'write `"hash"`, `"sealed"` or `"plain"`'
+    raise BadValueError(f"{value!r} is no way to keep them", fix)
+
+
+def relay(value: str) -> Relay:
+    """Return `gate` or `direct`."""
+    if value in get_args(Relay):
+        return cast(Relay, value)
+    raise BadValueError(f"{value!r} is no relay", 'write `"gate"` or `"direct"`')
 
 
 def size_bytes(value: str) -> int:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from mcpwrap.core.spec import Template
+
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -23,3 +25,11 @@ def build(
         "LANG": "C.UTF-8",
     }
     return {**always, **inherited, **declared}
+
+
+def filled_in(template: Template, text_by_key: Mapping[str, str]) -> str:
+    """Return the value with each secret, or the path of its file, in its place.
+
+    In one pass: what a secret contains is never looked at again.
+    """
+    return "".join(part if isinstance(part, str) else text_by_key[part.secret] for part in template)

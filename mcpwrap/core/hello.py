@@ -1,12 +1,16 @@
 r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPACKET socket.
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
+                     or `mcpwrap 1\0?`, alone: which policy is in force? It is answered `Ptext`
+                     or `mcpwrap 1\0?stats`, alone: what was counted? It is answered by `Ptext`
+                     too, as often as it takes for a text of JSON, and then the end
     gate → stub      `?A\0B` send me these variables · `S` the server runs (before this nothing of
-                     the agent's was read) · `E…` text for stderr · `X7` the server ended with 7 ·
-                     `!69 why` refused
+                     the agent's was read) · `E…` text for stderr · `X7` the server ended with 7,
+                     `X137 why` if there is more to say · `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
-    gate → wrapper   hello   `mcpwrap 1\0SESSION\0A=1\0B=2`, with descriptors 0, 1 and 2
-    wrapper → gate   `S` started · `X7` · `!70 why`
+    gate → wrapper   hello   `mcpwrap 1\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
+    wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
+                     `!69 why` it cannot start at all, and is not to be asked again at once
 
 The stub is a file on its own and writes these out by hand; tests hold the two together.
 """
@@ -19,6 +23,10 @@ from typing import assert_never
 MAGIC = b"mcpwrap 1"
 MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
 HANDSHAKE_S = 5.0
+# Instead of a name, and no server has these.
+WHICH_POLICY = "?"
+WHAT_WAS_COUNTED = "?stats"
+QUESTIONS = frozenset({WHICH_POLICY, WHAT_WAS_COUNTED})
 START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
 
 
@@ -42,6 +50,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one of the questions, or a piece of it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stderr:
     """A piece of what the server wrote to its standard error, already made harmless."""
 
@@ -50,14 +65,17 @@ class Stderr:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The server runs."""
+    """The server runs. The wrapper tells the session's id, which the stub has no use for."""
+
+    session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The server has ended; 128+N means signal N, as in a shell."""
+    """The server has ended; 128+N means signal N, as in a shell. `why`, if it was made to."""
 
     status: int
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +86,7 @@ class Refused:
     why: str
 
 
-Packet = Ask | Stderr | Started | Ended | Refused
+Packet = Ask | Answer | Stderr | Started | Ended | Refused
 
 
 class ProtocolError(ValueError):
@@ -80,18 +98,21 @@ def encode(packet: Packet) -> bytes:
     match packet:
         case Ask(names):
             return b"?" + "\0".join(names).encode()
+        case Answer(text):
+            return b"P" + text.encode()
         case Stderr(text):
             return b"E" + text
-        case Started():
-            return b"S"
-        case Ended(status):
-            return b"X%d" % status
+        case Started(session_id):
+            return b"S" + session_id.encode()
+        case Ended(status, why):
+            return b"X%d %s" % (status, why.encode()) if why else b"X%d" % status
         case Refused(status, why):
             return b"!%d %s" % (status, why.encode())
         case _:
             assert_never(packet)
 
 
+_SESSION_ID = re.compile(rb"(?:[0-9a-f]{16})?")
 _STATUS = re.compile(rb"[0-9]{1,3}")
 
 
@@ -102,15 +123,17 @@ def decode(untrusted: bytes) -> Packet:
         ProtocolError: they are none.
     """
     kind, rest = untrusted[:1], untrusted[1:]
-    status, _, why = rest.partition(b" ")
+    status, space, why = rest.partition(b" ")
     if kind == b"?":
         return Ask(tuple(_text(rest).split("\0")))
+    if kind == b"P":
+        return Answer(_text(rest))
     if kind == b"E":
         return Stderr(rest)
-    if untrusted == b"S":
-        return Started()
-    if kind == b"X" and _STATUS.fullmatch(rest):
-        return Ended(int(rest))
+    if kind == b"S" and _SESSION_ID.fullmatch(rest):
+        return Started(rest.decode())
+    if kind == b"X" and _STATUS.fullmatch(status) and bool(why) == bool(space):
+        return Ended(int(status), why.decode(errors="replace"))
     if kind == b"!" and _STATUS.fullmatch(status):
         return Refused(int(status), why.decode(errors="replace"))
     raise ProtocolError("a packet of no known kind")

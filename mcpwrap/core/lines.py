@@ -1,7 +1,7 @@
 """Cutting a stream into whole lines, with a bound on what one may cost."""
 
-# Screenshots travel as base64 inside one line; past this it is a file, not a message.
-MAX_LINE_BYTES = 16 * 1024 * 1024
+# A file of 48 MB as base64 inside one line; past this it is no message. Newline included.
+MAX_LINE_BYTES = 64 * 1024 * 1024 + 1
 
 
 class LineTooLongError(ValueError):
@@ -16,12 +16,14 @@ class LineBuffer:
         # One array, however small the pieces are: an object for each would cost thirty times that.
         self._partial = bytearray()
 
-    def feed(self, chunk: bytes) -> bytes:
+    def feed(self, chunk: bytes) -> bytes | bytearray:
         """Return all lines that `chunk` completes, as one block; keep the rest.
 
         Raises:
             LineTooLongError: a line is over the bound, finished or not.
         """
+        if not self._partial and len(chunk) <= self._max_line_bytes and chunk.endswith(b"\n"):
+            return chunk  # as nearly always
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._keep(chunk)
@@ -29,9 +31,13 @@ class LineBuffer:
         self._check(len(self._partial) + chunk.find(b"\n") + 1)
         if end > self._max_line_bytes:
             self._check(max(map(len, chunk[:end].split(b"\n"))) + 1)
-        whole = bytes(self._partial) + chunk[:end]
-        self._partial.clear()
-        self._keep(chunk[end:])
+        if not self._partial:
+            self._keep(chunk[end:])
+            return chunk[:end]
+        # Handed over, not copied: it may be most of what the process may use.
+        whole, self._partial = self._partial, bytearray(chunk[end:])
+        whole += chunk[:end]
+        self._check(len(self._partial))
         return whole
 
     def rest(self) -> bytes:

@@ -30,6 +30,15 @@ def preferred_uid(name: str) -> int:
     return FIRST_UID + int.from_bytes(digest, "big") % (LAST_UID - FIRST_UID + 1)
 
 
+def egress_address(uid: int) -> str:
+    """Return the loopback address that is this wrapper's way out: 127.77.0.0 to 127.77.78.31.
+
+    By an address and not a port, so that the unit's own IPAddressAllow= says the same once more.
+    """
+    high, low = divmod(uid - FIRST_UID, 256)
+    return f"127.77.{high}.{low}"
+
+
 def next_uid(uid: int) -> int:
     """Return the UID to try when `uid` is taken; after the last comes the first."""
     return FIRST_UID if uid == LAST_UID else uid + 1

@@ -10,6 +10,8 @@ _UNSAFE = re.compile(
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# Among these are all that Python does not call printable, whatever its Unicode.
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\n\t]")
 
 
 class Sanitiser:
@@ -33,4 +35,22 @@ class Sanitiser:
     def _visible(text: str) -> bytes:
         # Carriage returns before a newline are how some programs end lines; alone they overwrite.
         text = text.replace("\r\n", "\n")
-        return _UNSAFE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).encode()
+        return _UNSAFE.sub(_escaped, text).encode()
+
+
+def visible(text: str) -> str:
+    r"""Return a text for somebody who decides by it; newlines and tabs stay.
+
+    Beside unsafe characters all are written out that look like none or like a space, as `\xa0`.
+    """
+    text = _UNSAFE.sub(_escaped, text)
+    return text if text.isprintable() else _UNPRINTABLE.sub(_if_unseen, text)
+
+
+def _if_unseen(char: re.Match[str]) -> str:
+    return char[0] if char[0].isprintable() else _escaped(char)
+
+
+def _escaped(char: re.Match[str]) -> str:
+    # Not by the codec's name: the first who asks for that opens a file, which a session may not.
+    return codecs.unicode_escape_encode(char[0])[0].decode()

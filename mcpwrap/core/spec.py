@@ -1,10 +1,38 @@
 """What root tells the gate and the wrappers: two JSON files, written by `apply`."""
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
+from mcpwrap.core.audit import Keep
+
 T = TypeVar("T")
+Relay = Literal["gate", "direct"]
+
+
+class SecretPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The place of a secret in the value of a variable."""
+
+    secret: str  # its key
+
+
+Template = tuple[str | SecretPart, ...]  # the parts of a value, in order
+
+
+class Folder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A folder or file of an agent's that a server sees at the same path."""
+
+    path: str
+    is_writable: bool
+
+
+class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a server is given of its agents' files. They must belong to one of these agents."""
+
+    folders: tuple[Folder, ...]
+    protect: bool  # see `core/workspaces.py`
+    uids: tuple[int, ...]
+    gids: tuple[int, ...]  # whoever is in one of these groups is an agent too
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -14,13 +42,19 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     command: str
     args: tuple[str, ...]
     cwd: str  # "" is the session's own home
-    env: dict[str, str]
+    egress_env: dict[str, str]  # how to get out, and which certificates to trust
+    env: dict[str, Template]
     inherits: tuple[str, ...]
+    secrets: tuple[str, ...]  # the keys of all that `env` refers to
+    secret_files: tuple[str, ...]  # those of them that are given as a path
     state: bool
     allow_degraded: bool
+    idle_exit_s: int  # without a session for so long it ends; 0 is never
     sessions: int
-    memory_bytes: int
+    memory_bytes: int  # for one session, like the next two
     tasks: int
+    cpu_percent: int  # of one processor; 0 is no bound
+    workspaces: Workspaces | None = None
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +63,8 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     uids: tuple[int, ...]
     gids: tuple[int, ...]
     inherits: tuple[str, ...]
+    relay: Relay = "gate"
+    audit: Keep = "hash"  # what becomes of the params of a request
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Say whether a peer with these ids (unix(7), SO_PEERCRED and SO_PEERGROUPS) may enter."""
@@ -39,6 +75,7 @@ class Admissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The gate's guest list. `/var/lib/mcpwrap/gate.json`; without the file it is empty."""
 
     by_server: dict[str, Admission] = {}
+    same_uid_approves: bool = False  # who runs the agent may answer for it, without any proof
 
 
 def encode(value: msgspec.Struct) -> str:

@@ -2,12 +2,12 @@
 
 import re
 
-_TEXT = re.compile(r"ready: ([0-9]+) of [0-9]+ sessions")
+_TEXT = re.compile(r"ready: ([0-9]+) of [0-9]+ sessions(?:; .*)?")
 
 
-def text(sessions: int, limit: int) -> str:
+def text(sessions: int, limit: int, *notes: str) -> str:
     """Return the `STATUS=` of a wrapper (sd_notify(3))."""
-    return f"ready: {sessions} of {limit} sessions"
+    return "; ".join([f"ready: {sessions} of {limit} sessions", *filter(None, notes)])
 
 
 def sessions_in(status_text: str) -> int:

@@ -1,0 +1,210 @@
+"""From the YAML of all policy files to one `Policy`, with every flaw found in one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mcpwrap.config import policy_values as values
+from mcpwrap.config.fields import Fields
+from mcpwrap.config.flaws import Flaw, Mark, PolicyError
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy_conditions import condition
+from mcpwrap.config.yaml_tree import Items, Node, read_tree
+from mcpwrap.core.judgement import Times
+from mcpwrap.core.rules import EVERYTHING, Action, Condition, LimitsEntry, Policy, ResultRule, Rule
+
+VERSION = 1
+KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")
+ONCE = ("default", "observe", "limits", "approval")  # what holds for all files stands in one
+RULE_KEYS = (
+    "name", "server", "tool", "method", "when", "action", "message", "observe", "ask_in_client",
+)  # fmt: skip
+CHECKS = ("max_bytes", "control_characters", "redact_keys", "redact")
+RESULT_KEYS = ("name", "server", "tool", "method", *CHECKS)
+COUNTS = ("calls", "identical_calls", "failures", "cool_down")
+APPROVAL_KEYS = ("expires", "wait")
+LIMITS_KEYS = ("server", "tool", *COUNTS)
+
+
+def parse_policy(files: Sequence[SourceFile]) -> Policy:
+    """Return what all files together say: their rules, in the order of the files.
+
+    Raises:
+        PolicyError: with every flaw of every file.
+    """
+    parser = _Parser()
+    for file in files:
+        tree = read_tree(file.name, file.content, parser.flaws)
+        top = None if tree is None else Fields(tree, "a policy", parser.flaws)
+        if top and top.is_table:
+            parser.read(top)
+    if parser.flaws:
+        raise PolicyError(in_order(parser.flaws, [file.name for file in files]))
+    return Policy(
+        default=parser.default or "allow",
+        observe=parser.observe,
+        approval=parser.approval,
+        limits=tuple(parser.limits),
+        rules=tuple(parser.rules),
+        results=tuple(parser.results),
+    )
+
+
+@dataclass
+class _Parser:
+    """What was read so far."""
+
+    flaws: list[Flaw] = field(default_factory=list)
+    default: values.Default | None = None
+    observe: tuple[str, ...] = ()
+    limits: list[LimitsEntry] = field(default_factory=list)
+    approval: Times = field(default_factory=Times)
+    rules: list[Rule] = field(default_factory=list)
+    results: list[ResultRule] = field(default_factory=list)
+    mark_by_name: dict[str, Mark] = field(default_factory=dict)
+    mark_by_key: dict[str, Mark] = field(default_factory=dict)
+
+    def read(self, top: Fields) -> None:
+        """Read one file."""
+        self._expect_version(top)
+        for key in ONCE:
+            self._expect_once(top, key)
+        self.default = top.text("default", values.default) or self.default
+        self.observe += top.texts("observe", values.glob)
+        limits = top.node("limits")
+        if limits is not None:
+            entries = top.items(limits, "limits") if isinstance(limits, Items) else [limits]
+            self.limits += map(self._limits, entries)
+        approval = top.node("approval")
+        if approval is not None:
+            self.approval = self._approval(approval)
+        for node in self._list(top, "rules"):
+            self._rule(node)
+        for node in self._list(top, "results"):
+            self._result(node)
+        top.finish(KEYS)
+
+    def _expect_version(self, top: Fields) -> None:
+        if top.json("version") != (VERSION,):
+            top.note("version", "not a version that we know", f"write `version: {VERSION}`")
+
+    def _expect_once(self, top: Fields, key: str) -> None:
+        if top.has(key) and (first := _taken(self.mark_by_key, key, top.mark_of(key))):
+            top.note(key, f"`{key}` also stands at {first}", "keep one of the two")
+
+    def _list(self, top: Fields, key: str) -> Sequence[Node]:
+        node = top.node(key)
+        return () if node is None else top.items(node, key)
+
+    def _rule(self, node: Node) -> None:
+        fields = Fields(node, "a rule", self.flaws)
+        if not fields.is_table:
+            return
+        name = self._name(fields)
+        action = fields.text("action", values.action)
+        rule = Rule(
+            name=name,
+            action=action or "block",
+            servers=fields.texts("server", values.glob) or EVERYTHING,
+            tools=fields.texts("tool", values.glob),
+            methods=fields.texts("method", values.method),
+            when=self._conditions(fields, action),
+            message=fields.text("message", values.message) or "",
+            observe=fields.flag("observe"),
+            ask_in_client=fields.flag("ask_in_client"),
+        )
+        self._expect_sound(fields, rule)
+        fields.finish(RULE_KEYS)
+        self.rules.append(rule)
+
+    def _conditions(self, fields: Fields, action: Action | None) -> tuple[Condition, ...]:
+        when = fields.node("when")
+        nodes = fields.items(when, "conditions") if when else ()
+        found = [condition(node, action, self.flaws) for node in nodes]
+        return tuple(one for one in found if one is not None)
+
+    def _expect_sound(self, fields: Fields, rule: Rule) -> None:
+        if not fields.has("action"):
+            fields.note("", "a rule without `action`", "write `action: block`")
+        if fields.has("tool") == fields.has("method"):
+            fields.note(
+                "method",
+                "needs `tool` or `method`, and one only",
+                'write `tool: "*"` for all tools',
+            )
+        if rule.ask_in_client and rule.action != "allow_with_approval":
+            fields.note(
+                "ask_in_client", "nobody is asked by this rule", "for `allow_with_approval` alone"
+            )
+        if rule.action == "hide" and (fields.has("when") or not fields.has("tool")):
+            fields.note(
+                "action", "a tool is hidden or not, whatever it is called with", "leave `when` out"
+            )
+
+    def _result(self, node: Node) -> None:
+        fields = Fields(node, "a rule on results", self.flaws)
+        if not fields.is_table:
+            return
+        is_for_all = not fields.has("tool") and not fields.has("method")
+        self.results.append(
+            ResultRule(
+                name=self._name(fields),
+                servers=fields.texts("server", values.glob) or EVERYTHING,
+                tools=fields.texts("tool", values.glob),
+                methods=EVERYTHING if is_for_all else fields.texts("method", values.result_method),
+                max_bytes=fields.text("max_bytes", values.size_bytes),
+                control_characters=fields.text("control_characters", values.hidden),
+                redact_keys=fields.texts("redact_keys", values.glob),
+                redact=fields.texts("redact", values.redaction),
+            )
+        )
+        if fields.has("tool") and fields.has("method"):
+            fields.note("method", "`tool` and `method` at once", "keep one of the two")
+        if not any(map(fields.has, CHECKS)):
+            fields.note("", "a rule that does nothing", f"write one of: {', '.join(CHECKS)}")
+        fields.finish(RESULT_KEYS)
+
+    def _limits(self, node: Node) -> LimitsEntry:
+        fields = Fields(node, "`limits`", self.flaws)
+        calls, window_s = fields.text("calls", values.rate) or (None, 60)
+        entry = LimitsEntry(
+            servers=fields.texts("server", values.glob) or EVERYTHING,
+            tools=fields.texts("tool", values.glob) or EVERYTHING,
+            calls=calls,
+            calls_window_s=window_s,
+            identical_calls=fields.count("identical_calls", 1, 1_000_000),
+            failures=fields.count("failures", 1, 1_000_000),
+            cool_down_s=fields.text("cool_down", values.seconds),
+        )
+        if fields.is_table and not any(map(fields.has, COUNTS)):
+            fields.note("", "limits without a limit", "write `calls: 120/min`")
+        fields.finish(LIMITS_KEYS)
+        return entry
+
+    def _approval(self, node: Node) -> Times:
+        fields = Fields(node, "`approval`", self.flaws)
+        usual = Times()
+        times = Times(
+            fields.text("expires", values.approval_expires) or usual.expires_s,
+            fields.text("wait", values.approval_wait) or usual.wait_s,
+        )
+        fields.finish(APPROVAL_KEYS)
+        return times
+
+    def _name(self, fields: Fields) -> str:
+        if not fields.has("name"):
+            fields.note("", "a rule without a name", "write `name: …`: logs and messages show it")
+        name = fields.text("name", values.rule_name) or ""
+        if name and (first := _taken(self.mark_by_name, name, fields.mark_of("name"))):
+            fields.note("name", f"{name!a} is also the rule at {first}", "give it another name")
+        return name
+
+
+def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:
+    """Return the flaws as somebody reads the files, who mends them from top to bottom."""
+    return sorted(flaws, key=lambda f: (names.index(f.mark.file), f.mark.line, f.mark.column))
+
+
+def _taken(marks: dict[str, Mark], word: str, mark: Mark) -> str | None:
+    """Return where the word stood first, if that is elsewhere."""
+    first = marks.setdefault(word, mark)
+    return None if first == mark else str(first)

@@ -1,0 +1,84 @@
+"""From YAML to the cases that a policy is tried with."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from mcpwrap.config.fields import Fields
+from mcpwrap.config.flaws import Flaw, PolicyError
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy_values import word
+from mcpwrap.config.yaml_tree import Items, Node, read_tree
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy import CALL
+from mcpwrap.core.policy_case import Case, Expected, Result
+
+KEYS = (
+    "name", "server", "tool", "arguments", "method", "params", "result", "becomes", "expect",
+    "rule",
+)  # fmt: skip
+
+
+def parse_cases(file: SourceFile) -> tuple[Case, ...]:
+    """Return the cases of a file.
+
+    Raises:
+        PolicyError: with every flaw of the file.
+    """
+    flaws: list[Flaw] = []
+    tree = read_tree(file.name, file.content, flaws)
+    cases = [_case(node, flaws) for node in _items(tree, flaws)]
+    if flaws:
+        raise PolicyError(sorted(flaws, key=lambda flaw: (flaw.mark.line, flaw.mark.column)))
+    return tuple(case for case in cases if case is not None)
+
+
+def _items(tree: Node | None, flaws: list[Flaw]) -> Sequence[Node]:
+    if isinstance(tree, Items):
+        return tree.items
+    if tree is not None:
+        flaws.append(Flaw(tree.mark, "not a list of cases", "write `- server: …` lines"))
+    return ()
+
+
+def _case(node: Node, flaws: list[Flaw]) -> Case | None:
+    fields = Fields(node, "a case", flaws)
+    if not fields.is_table:
+        return None
+    _expect_whole(fields)
+    tool, method = fields.text("tool", str), fields.text("method", str)
+    given = fields.json("params" if method else "arguments") or ({},)
+    case = Case(
+        name=fields.text("name", str) or f"line {node.mark.line}",
+        server=fields.text("server", str) or "",
+        method=method or CALL,
+        params=_object(given[0], fields) if method else {"name": tool, "arguments": given[0]},
+        result=_result(fields),
+        expect=cast(Expected, fields.text("expect", word(Expected, "outcome")) or "allow"),
+        rule=fields.text("rule", str),
+    )
+    fields.finish(KEYS)
+    return case
+
+
+def _expect_whole(fields: Fields) -> None:
+    for key in ("server", "expect"):
+        if not fields.has(key):
+            fields.note("", f"a case without `{key}`", f"write `{key}: …`")
+    if fields.has("tool") == fields.has("method"):
+        fields.note("method", "needs `tool` or `method`, and one only", "write `tool: …`")
+    if fields.has("becomes") and not fields.has("result"):
+        fields.note("becomes", "nothing came back", "write `result: …`, what the server sends")
+
+
+def _object(value: Json, fields: Fields) -> dict[str, Json]:
+    if isinstance(value, dict):
+        return value
+    fields.note("params", "params are a table", "write `params: {uri: …}`")
+    return {}
+
+
+def _result(fields: Fields) -> Result | None:
+    came, becomes = fields.json("result"), fields.json("becomes")
+    if came is None:
+        return None
+    return Result(value=came[0], becomes=came[0] if becomes is None else becomes[0])

@@ -1,0 +1,182 @@
+"""From YAML to the conditions of a rule."""
+
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from mcpwrap.config import policy_values as values
+from mcpwrap.config.fields import Fields
+from mcpwrap.config.flaws import Flaw
+from mcpwrap.config.values import absolute_path
+from mcpwrap.config.yaml_tree import Node
+from mcpwrap.core.arguments import Place, steps_of
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.rules import (
+    Action,
+    Condition,
+    Equals,
+    Inside,
+    Inverted,
+    Length,
+    Matches,
+    NotSo,
+    OfArgument,
+    OneOf,
+    Plain,
+    Range,
+    Sql,
+    Test,
+)
+
+TESTS = ("equals", "one_of", "matches", "length", "range", "inside", "sql")
+KEYS = ("arg", *TESTS, "not", "default", "dialect")
+BOUNDS = ("min", "max")
+MAX_LENGTH = 2**31
+_ALL_ARE = '`{not: {arg: "…[*]", not: {…}}}`: none is otherwise'
+
+
+def condition(node: Node, action: Action | None, flaws: list[Flaw]) -> Condition | None:
+    """Return one entry of `when`; None if it is wrong."""
+    fields = Fields(node, "a condition", flaws)
+    inner = None if fields.has("arg") else fields.node("not")
+    if inner is None:
+        about = _of_argument(fields, flaws)
+        return _expect_safe(fields, about, about, action)
+    fields.finish(("not",))
+    about = _of_argument(Fields(inner, "a condition", flaws), flaws)
+    return _expect_safe(fields, about, Inverted(about) if about else None, action)
+
+
+def _expect_safe(
+    fields: Fields, about: OfArgument | None, found: Condition | None, action: Action | None
+) -> Condition | None:
+    """Note a condition on all elements of a list that one element settles.
+
+    Whoever sends the list adds that one: a good path beside the bad one, or a second tag.
+    """
+    if about is None or Place.ANY not in steps_of(about.arg):
+        return found
+    if about.default is not None:
+        fields.note("default", "no default for each element of a list", "leave `default` out")
+    is_inverted = isinstance(found, Inverted)
+    if action == "allow" and not is_inverted:
+        problem = "with `[*]` one element that is right lets all pass"
+        fields.note("arg", problem, f"write {_ALL_ARE}")
+    if action in {"block", "allow_with_approval"} and is_inverted:
+        fields.note(
+            "not",
+            "one element that is right keeps the rule off the others",
+            'write `{arg: "…[*]", not: {…}}`: one is otherwise',
+        )
+    return found
+
+
+def _of_argument(fields: Fields, flaws: list[Flaw]) -> OfArgument | None:
+    if not fields.is_table:
+        return None
+    if not fields.has("arg"):
+        fields.note("", "a condition without `arg`", "name the argument, as `arg: query`")
+        return None
+    arg = fields.text("arg", values.argument_path)
+    default = fields.json("default")
+    test = _test(fields, flaws)
+    fields.finish(KEYS)
+    if arg is None or test is None:
+        return None
+    return OfArgument(arg, test, None if default is None else encoded(default[0]))
+
+
+def _test(fields: Fields, flaws: list[Flaw]) -> Test | None:
+    found = [key for key in (*TESTS, "not") if fields.has(key)]
+    if len(found) != 1:
+        problem = "more than one test" if found else "no test"
+        fields.note(found[1] if found else "arg", problem, f"write one of: {', '.join(TESTS)}, not")
+        for key in (*found, "dialect"):
+            fields.node(key)
+        return None
+    if found != ["not"]:
+        return _plain(found[0], fields, flaws)
+    inner = fields.node("not")
+    test = _inverted(Fields(inner, "a test", flaws), flaws) if inner else None
+    return None if test is None else NotSo(test)
+
+
+def _inverted(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+    found = [key for key in TESTS if fields.has(key)]
+    if len(found) != 1:
+        if fields.is_table:
+            fields.note("", "`not` turns one test round", f"write one of: {', '.join(TESTS)}")
+        return None
+    test = _plain(found[0], fields, flaws)
+    fields.finish((*TESTS, "dialect"))
+    return test
+
+
+def _plain(key: str, fields: Fields, flaws: list[Flaw]) -> Plain | None:
+    readers: dict[str, Callable[[], Plain | None]] = {
+        "equals": lambda: _made(Equals, _encoded_at(fields, key)),
+        "one_of": lambda: _one_of(fields),
+        "matches": lambda: _made(Matches, fields.text(key, values.pattern)),
+        "length": lambda: _length(fields, flaws),
+        "range": lambda: _range(fields, flaws),
+        "inside": lambda: _made(Inside, fields.text(key, absolute_path)),
+        "sql": lambda: _sql(fields),
+    }
+    return readers[key]()
+
+
+def _made(kind: Callable[[str], Plain], value: str | None) -> Plain | None:
+    return None if value is None else kind(value)
+
+
+def _encoded_at(fields: Fields, key: str) -> str | None:
+    value = fields.json(key)
+    return None if value is None else encoded(value[0])
+
+
+def _one_of(fields: Fields) -> Plain | None:
+    found = fields.json("one_of")
+    if found is None:
+        return None
+    if not isinstance(found[0], list) or not found[0]:
+        fields.note("one_of", "no list of values", "write `one_of: [a, b]`")
+        return None
+    return OneOf(tuple(map(encoded, found[0])))
+
+
+def _length(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+    bounds = _bounds(fields, "length", flaws)
+    least, most = (bounds.count(key, 0, MAX_LENGTH) for key in BOUNDS)
+    return Length(least, most) if _are_sound(bounds, least, most) else None
+
+
+def _range(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+    bounds = _bounds(fields, "range", flaws)
+    least, most = (bounds.number(key) for key in BOUNDS)
+    return Range(least, most) if _are_sound(bounds, least, most) else None
+
+
+def _bounds(fields: Fields, key: str, flaws: list[Flaw]) -> Fields:
+    return Fields(cast(Node, fields.node(key)), f"`{key}`", flaws)
+
+
+def _are_sound(bounds: Fields, least: float | None, most: float | None) -> bool:
+    bounds.finish(BOUNDS)
+    if bounds.is_table and not any(map(bounds.has, BOUNDS)):
+        bounds.note("", "no bound", "write `{min: 1, max: 10}`, or one of the two")
+    if least is not None and most is not None and least > most:
+        bounds.note("min", "nothing is both over `min` and under `max`", "exchange the two")
+        return False
+    return least is not None or most is not None
+
+
+def _sql(fields: Fields) -> Plain | None:
+    test = fields.text("sql", values.sql_test)
+    dialect = fields.text("dialect", values.dialect)
+    return None if test is None else Sql(test, dialect or "sqlite")
+
+
+def encoded(value: Json) -> str:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value).decode()

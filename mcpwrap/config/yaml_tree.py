@@ -1,0 +1,146 @@
+"""YAML with places, and only what reads one way: no anchors, no tags, no second documents."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+import yaml
+
+from mcpwrap.config.flaws import Flaw, Mark
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value as it is written, without its quotes."""
+
+    mark: Mark
+    text: str
+    is_quoted: bool  # then it is text, whatever it looks like
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    mark: Mark
+    items: "tuple[Node, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Keys with values, in the order of the file. No key stands twice."""
+
+    mark: Mark
+    entries: "tuple[tuple[Scalar, Node], ...]"
+
+
+Node = Scalar | Items | Table
+
+
+class _FlawedError(Exception):
+    """Ends the reading of a file that is no YAML of ours."""
+
+    def __init__(self, flaw: Flaw) -> None:
+        super().__init__(str(flaw))
+        self.flaw = flaw
+
+
+def read_tree(file: str, content: bytes, flaws: list[Flaw]) -> Node | None:
+    """Return what a file says; None, and flaws, if it cannot be read."""
+    top = Mark(file, 1, 1)
+    if len(content) > MAX_BYTES:
+        flaws.append(Flaw(top, "over 1 MiB", "split it into policy.d/*.yaml"))
+        return None
+    try:
+        return _Builder(file, flaws).built(content.decode())
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        flaws.append(Flaw(Mark(file, line, 1), "not UTF-8", "save it as UTF-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = _mark(file, error.problem_mark) if error.problem_mark else top
+        flaws.append(Flaw(mark, f"not YAML: {error.problem}", _fix(error)))
+    except yaml.YAMLError as error:
+        flaws.append(Flaw(top, f"not YAML: {_one_line(error)}", "take the character out"))
+    except _FlawedError as error:
+        flaws.append(error.flaw)
+    return None
+
+
+class _Builder:
+    """Makes the tree from events: PyYAML's own follows anchors and guesses types."""
+
+    def __init__(self, file: str, flaws: list[Flaw]) -> None:
+        self._file = file
+        self._flaws = flaws
+
+    def built(self, text: str) -> Node | None:
+        events = yaml.parse(text, Loader=yaml.CSafeLoader)
+        node = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if node is not None:
+                    self._end(event, "a second document", "put it into a file of its own")
+                node = self._node(next(events), events, 0)
+        if node is None:
+            self._flaws.append(Flaw(Mark(self._file, 1, 1), "nothing in it", "write `version: 1`"))
+        return node
+
+    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
+        self._expect_plain(event)
+        if depth > MAX_DEPTH:
+            self._end(event, f"nested over {MAX_DEPTH} deep", "no rule needs that")
+        mark = _mark(self._file, event.start_mark)
+        match event:
+            case yaml.ScalarEvent():
+                return Scalar(mark, event.value, is_quoted=not event.implicit[0])
+            case yaml.SequenceStartEvent():
+                return Items(mark, tuple(self._items(events, depth)))
+            case _:
+                return Table(mark, tuple(self._entries(events, depth)))
+
+    def _items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            yield self._node(event, events, depth + 1)
+
+    def _entries(self, events: Iterator[yaml.Event], depth: int) -> Iterator[tuple[Scalar, Node]]:
+        mark_by_key: dict[str, Mark] = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            key = self._node(event, events, depth + 1)
+            if not isinstance(key, Scalar):
+                self._end(event, "a list or table as a key", "write a word, then `:`")
+            value = self._node(next(events), events, depth + 1)
+            if first := mark_by_key.get(key.text):
+                problem = f"{key.text!a} stands twice, first in line {first.line}"
+                self._flaws.append(Flaw(key.mark, problem, "keep one of the two"))
+                continue
+            mark_by_key[key.text] = key.mark
+            yield key, value
+
+    def _expect_plain(self, event: yaml.Event) -> None:
+        """Refuse what makes a short file long, or turns text into something else."""
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            self._end(
+                event, "`&` and `*` name and repeat a part", "write it out, or put it in quotes"
+            )
+        if event.tag is not None:
+            self._end(event, f"the tag {event.tag!a}", 'leave it out; `"!…"` if it is text')
+
+    def _end(self, event: yaml.Event, problem: str, fix: str) -> NoReturn:
+        raise _FlawedError(Flaw(_mark(self._file, event.start_mark), problem, fix))
+
+
+def _mark(file: str, mark: yaml.Mark) -> Mark:
+    return Mark(file, mark.line + 1, mark.column + 1)
+
+
+def _fix(error: yaml.MarkedYAMLError) -> str:
+    if "alias" in str(error.context):
+        return 'put what begins with `*` in quotes, as `"*"`'
+    return "look at the line, and at the one before"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

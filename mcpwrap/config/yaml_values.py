@@ -1,0 +1,83 @@
+"""From YAML to the values of JSON; what readers of YAML take for different things is refused."""
+
+import math
+import re
+
+from mcpwrap.config.values import BadValueError
+from mcpwrap.config.yaml_tree import Items, Node, Scalar
+from mcpwrap.core.judgement import Json
+
+_WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}
+# Booleans of YAML 1.1, and words that are in other capitals (yaml.org/type/bool.html).
+_WORDS_TO_SOME = {"yes", "no", "on", "off", "y", "n", "true", "false", "null"}
+_INT = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# YAML 1.1: signs, underscores, octal, hexadecimal, base 60, `.5`, infinity, dates.
+_NUMBER_TO_SOME = re.compile(
+    r"[-+]?([0-9][0-9_]*(:[0-9][0-9_]*)*(\.[0-9_]*)?|0[xob][0-9a-fA-F_]+|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"
+)
+
+
+def json_of(node: Node) -> Json:
+    """Return the value of a node.
+
+    Raises:
+        BadValueError: part of it can be read in two ways.
+    """
+    if isinstance(node, Scalar):
+        return scalar(node)
+    if isinstance(node, Items):
+        return [json_of(item) for item in node.items]
+    return {text_of(key): json_of(value) for key, value in node.entries}
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node.
+
+    Raises:
+        BadValueError: it is something else, or can be read as something else.
+    """
+    value = json_of(node)
+    if not isinstance(value, str):
+        raise BadValueError(f"{kind_of(value)} where text belongs", "put it in quotes")
+    return value
+
+
+def scalar(node: Scalar) -> Json:
+    """Return what a scalar is to YAML 1.1 and 1.2 alike.
+
+    Raises:
+        BadValueError: they differ.
+    """
+    text = node.text
+    if node.is_quoted:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text.lower() in _WORDS_TO_SOME:
+        raise BadValueError(
+            f"`{text}` is true, false or null to some readers of YAML",
+            f'write `true`, `false` or `null`; as text `"{text}"`',
+        )
+    if _FLOAT.fullmatch(text):
+        return _number(text)
+    if _NUMBER_TO_SOME.fullmatch(text):
+        raise BadValueError(
+            f"`{text}` is a number or a date to some readers of YAML",
+            f'write the number plainly; as text `"{text}"`',
+        )
+    return text
+
+
+def kind_of(value: Json) -> str:
+    """Return what to call a value in an error."""
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return "nothing" if value is None else names.get(type(value), "a table")
+
+
+def _number(text: str) -> int | float:
+    # Before `int`, which takes no more than 4300 digits, and takes 309 that no float can be.
+    if math.isinf(float(text)):
+        raise BadValueError("a number that is too big", "write a smaller one")
+    return int(text) if _INT.fullmatch(text) else float(text)

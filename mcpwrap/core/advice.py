@@ -1,0 +1,127 @@
+"""Why something was refused, and what to write to allow it: one line for each rule.
+
+An entry is pasted into the configuration, and a server chose what is in it. So it is one that
+config/values.py takes, and says what was asked for and no more: no `*`, no group.
+"""
+
+import re
+from ipaddress import ip_address
+
+from mcpwrap.core.front import ADDRESSES
+
+# By rule: why, and what to do. {detail} is a request, a name or an address: see `Note`.
+_ADVICE = {
+    "allowed": ("", ""),
+    "opened": ("a connection that has not ended", ""),
+    "no-answer": ("allowed, and did not answer ({detail})", "see if the host is up"),
+    "not-served": ("Squid could not serve it ({detail})", "see the certificate of the host"),
+    "asked": (
+        "asked for by name, and not connected to",
+        "a program that refuses loopback addresses needs `transparent = false`",
+    ),
+    "host-not-allowed": ("the host is not in `egress`", "add it to `egress`"),
+    "port-not-allowed": ("the host is in `egress`, and not with this port", "add it to `egress`"),
+    "plain-http": ("not https", "use https; for what has none, `direct`"),
+    "private-address": (
+        "the name leads to {detail}, which is no part of the internet",
+        "if that is wanted, add the address to `direct`",
+    ),
+    "sni-not-allowed": (
+        "inside TLS it asked for {detail}, not for the host that it named before",
+        "a certificate's name must be the host's; else list that name too",
+    ),
+    "nested-connect": ("a tunnel inside the tunnel", ""),
+    "host-not-in-tunnel": ("asked in a tunnel to another host", ""),
+    "ambiguous-path": ("a path that can be read in two ways (`..`, `//`, `%2f`)", ""),
+    "no-request-rule": ("no entry of `requests` has {detail}", "add it to `requests`"),
+    "manager": ("asked Squid about itself", ""),
+    "no-sni": (
+        "TLS that names no host, so nobody can say where it leads",
+        "have the program use the proxy in HTTPS_PROXY",
+    ),
+    "not-tls": (
+        "not TLS on port 443, so nobody can say where it leads",
+        "have the program use the proxy in HTTPS_PROXY, or https",
+    ),
+    "no-proxy": ("{detail}", "`mcpwrap doctor` says more"),
+    "closed-early": ("closed {detail}", ""),
+    "too-many": ("over 256 connections at a time", ""),
+    "dns": ("a resolver of its own", "none is needed: the proxy resolves names"),
+    "past-squid": ("a connection past the proxy", "if that is wanted, add it to `direct`"),
+    "not-tcp": ("neither TCP nor through the proxy", ""),
+}
+_UNKNOWN = ("refused", "")
+_IS_ADDRESS = ("an address, and `egress` has names", "if that is wanted, add it to `direct`")
+_IS_NO_HOST = ("no name of a host", "")
+# Where the log does not say.
+_NO_DETAIL = {"private-address": "an address", "sni-not-allowed": "no host"}
+# These are refused for good, unless what was asked for can be written as an entry.
+_BY_ENTRY_ALONE = {"host-not-allowed", "port-not-allowed", "past-squid"}
+_HTTPS = "443"
+_MAX_HOST_CHARS = 253
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = rf"(?:{_LABEL}\.)+(?=[a-z]){_LABEL}"
+# A method by its name: `*` is one that a server can send, and an entry with it allows all.
+_REQUEST = re.compile(
+    rf"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (?P<host>{_HOST})"
+    r"(?!.*(?:\.\.|//))/[A-Za-z0-9._~!$&'()+,=:@/-]*"
+)
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+
+
+def advice(rule: str, place: str, detail: str) -> tuple[str, str, str]:
+    """Return why, what to do, and the entry that would allow it: a key and a value, or ""."""
+    allows = _entry(rule, place, detail)
+    why, fix = _ADVICE.get(rule, _UNKNOWN)
+    if rule == "host-not-allowed" and allows.startswith("direct "):
+        why, fix = _IS_ADDRESS
+    elif rule == "asked" and detail:
+        why, fix = _IS_NO_HOST
+    elif rule in _BY_ENTRY_ALONE and not allows:
+        fix = ""
+    return why.format(detail=detail or _NO_DETAIL.get(rule, "")).rstrip(), fix, allows
+
+
+def _entry(rule: str, place: str, detail: str) -> str:
+    host, _, port = (detail if rule == "past-squid" else place).rpartition(":")
+    match rule:
+        case "host-not-allowed" | "port-not-allowed":
+            return _egress(host, port) or _direct(host, port)
+        case "private-address":
+            return _direct(f"[{detail}]" if ":" in detail else detail, port)
+        case "past-squid":
+            return _direct(host, port)
+        case "no-request-rule":
+            return _request(detail)
+        case _:
+            return ""
+
+
+def _egress(host: str, port: str) -> str:
+    if not re.fullmatch(_HOST, host) or len(host) > _MAX_HOST_CHARS or not _is_port(port):
+        return ""
+    return f"egress {host}" if port == _HTTPS else f"egress {host}:{port}"
+
+
+def _direct(host: str, port: str) -> str:
+    """Name an address in its one spelling, unless it is nobody's, a wrapper's or IPv4 as IPv6."""
+    is_v6 = host.startswith("[") and host.endswith("]")
+    try:
+        address = ip_address(host[1:-1] if is_v6 else host)
+    except ValueError:
+        return ""
+    if (address.version == 6) != is_v6 or "%" in host or not _is_port(port):
+        return ""
+    is_v4_as_v6 = is_v6 and int(address) < 1 << 48 and not address.is_loopback
+    if is_v4_as_v6 or address in ADDRESSES or address.is_unspecified or address.is_multicast:
+        return ""
+    return f"direct [{address}]:{port}" if is_v6 else f"direct {address}:{port}"
+
+
+def _request(request: str) -> str:
+    found = _REQUEST.fullmatch(request)
+    return f"requests {request}" if found and len(found["host"]) <= _MAX_HOST_CHARS else ""
+
+
+def _is_port(text: str) -> bool:
+    return _PORT.fullmatch(text) is not None and int(text) <= 65_535

@@ -1,0 +1,171 @@
+"""What becomes of a request of the agent's that a person is to approve."""
+
+from typing import assert_never
+
+from mcpwrap.core import agent_waits, refusals
+from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits, Wanted
+from mcpwrap.core.exchange import (
+    Approval,
+    Note,
+    NoteKind,
+    Outcome,
+    Session,
+    blocked,
+    shown,
+    subject,
+)
+from mcpwrap.core.holds import MAX_HELD, Hold, without
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.jsonrpc import Id, Request, as_id
+from mcpwrap.core.judgement import Decision, Judgement
+from mcpwrap.core.methods import TOOLS_CALL, Way
+
+
+def ask(
+    session: Session, request: Request, asked: Asked, judged: tuple[Way, Judgement], json: bytes
+) -> Outcome:
+    """Ask a person, and return what becomes of the request until there is an answer."""
+    way, judgement = judged
+    if session.holds.is_full():
+        why = f"{MAX_HELD} requests of this session wait for a person already"
+        return _not_asked(request.id, asked, judgement, why)
+    number = session.holds.next_number()
+    wanted = _wanted(session, request, asked, judgement)
+    answer = session.approvals.ask(number, wanted)
+    about = subject(asked.method, asked.target, request.id)
+    match answer:
+        case Approved(id_, digest, by):
+            return Outcome(forward=json, rule=judgement.rule, approval=Approval(id_, digest, by))
+        case NotAsked(why):
+            return _not_asked(request.id, asked, judgement, why)
+        case Waits(id_, digest):
+            by_rule = f"waits for approval {id_}, rule {judgement.rule}"
+            note = Note(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, asked.target)
+            hold = Hold(
+                number=number,
+                request=request,
+                json=json,
+                asked=asked,
+                way=way,
+                judgement=judgement,
+                approval=answer,
+                definition=wanted.definition,
+                since_s=session.now_s,
+                token=_token(request),
+            )
+            return Outcome(notes=(note,), approval=Approval(id_, digest), held=hold)
+        case _:
+            assert_never(answer)
+
+
+def _wanted(session: Session, request: Request, asked: Asked, judgement: Judgement) -> Wanted:
+    return Wanted(
+        method=asked.method,
+        target=asked.target,
+        definition=_definition(session, asked),
+        params=without(request.params, "_meta"),
+        rule=judgement.rule,
+        message=judgement.message,
+        expires_s=session.policy.times.expires_s,
+    )
+
+
+def _definition(session: Session, asked: Asked) -> str:
+    return session.definition_of(asked.target) if asked.method == TOOLS_CALL else ""
+
+
+def told(session: Session, news: Told) -> list[Outcome]:
+    """Return what becomes of a request that was held; nothing, if it waits no more."""
+    hold = session.holds.take(news.hold)
+    if hold is None:
+        return []
+    closing = agent_waits.closing(hold)
+    return [*closing, *_go_on(session, hold, _decided(session, hold, news))]
+
+
+def _decided(session: Session, hold: Hold, news: Told) -> Outcome:
+    match news.what:
+        case "approved":
+            return _approved(session, hold, news)
+        case "denied":
+            because = f": {news.reason}" if news.reason else ""
+            return _refused(hold, NoteKind.DENIED, f"denied by {news.by}{because}", news.by)
+        case "expired":
+            return _refused(hold, NoteKind.EXPIRED, "nobody answered in time")
+        case "void":
+            return _judged_anew(session, hold)
+        case _:
+            assert_never(news.what)
+
+
+def _approved(session: Session, hold: Hold, news: Told) -> Outcome:
+    """Let it go on, if the policy still would, and the tool is what the person was told it is."""
+    if _definition(session, hold.asked) != hold.definition:
+        return _judged_anew(session, hold)
+    judgement = session.judge(hold.way, hold.asked.method, hold.request.params)
+    if judgement.decision is Decision.BLOCK:
+        return _denied(hold.request.id, hold.asked, judgement)
+    approval = Approval(hold.approval.id, hold.approval.shown, news.by)
+    return Outcome(hold.json, rule=judgement.rule, approval=approval)
+
+
+def _judged_anew(session: Session, hold: Hold) -> Outcome:
+    """Judge it as if it had just come: what was asked is not what would run by now.
+
+    The agent waits for as long as before in all.
+    """
+    judgement = session.judge(hold.way, hold.asked.method, hold.request.params)
+    match judgement.decision:
+        case Decision.ALLOW:
+            return Outcome(hold.json, rule=judgement.rule)
+        case Decision.BLOCK:
+            return _denied(hold.request.id, hold.asked, judgement)
+        case Decision.NEEDS_APPROVAL:
+            asked = ask(session, hold.request, hold.asked, (hold.way, judgement), hold.json)
+            if asked.held is not None:
+                asked.held.goes_on_from(hold)
+            return asked
+        case _:
+            assert_never(judgement.decision)
+
+
+def _go_on(session: Session, hold: Hold, outcome: Outcome) -> list[Outcome]:
+    """Write it down, and remember what is waited for from then on: an answer, or a person."""
+    done = agent_waits.write(session, hold, outcome)
+    if done.forward is not None:
+        session.asked_by_agent.add(hold.request.id, hold.asked)
+    if done.held is None:
+        return [done]
+    session.holds.add(done.held)
+    return [done, *agent_waits.begin(session, done.held)]
+
+
+def _refused(hold: Hold, kind: NoteKind, why: str, by: str = "") -> Outcome:
+    asked, rule = hold.asked, hold.judgement.rule
+    text = f"Refused by mcpwrap ({why}). Approval {hold.approval.id}, rule {rule}."
+    answer = refusals.not_approved(hold.request.id, asked.method, asked.era, text, rule)
+    approval = Approval(hold.approval.id, hold.approval.shown, by)
+    return Outcome(answer=answer, notes=(agent_waits.note(hold, kind, why),), approval=approval)
+
+
+def _denied(request_id: Id, asked: Asked, judgement: Judgement) -> Outcome:
+    answer = refusals.denied(request_id, asked.method, asked.era, judgement)
+    notes = blocked(subject(asked.method, asked.target, request_id), judgement, asked.target)
+    return Outcome(answer=answer, notes=notes)
+
+
+def _not_asked(request_id: Id, asked: Asked, judgement: Judgement, why: str) -> Outcome:
+    outcome = _denied(request_id, asked, judgement)
+    if not why:
+        return outcome
+    text = f"Refused by mcpwrap (needs approval, rule {judgement.rule}): {why}."
+    answer = refusals.not_approved(request_id, asked.method, asked.era, text, judgement.rule)
+    about = subject(asked.method, asked.target, request_id)
+    reason = shown(why, agent_waits.MAX_REASON_CHARS)
+    note = Note(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
+    return Outcome(answer=answer, notes=(note,))
+
+
+def _token(request: Request) -> Id | None:
+    meta = request.params.get("_meta")
+    return as_id(meta.get("progressToken")) if isinstance(meta, dict) else None

@@ -1,0 +1,187 @@
+"""What becomes of one request of the agent's."""
+
+from hashlib import blake2b
+
+from msgspec.structs import replace
+
+from mcpwrap.core import agent_hold, agent_waits, client_window, methods, refusals, written
+from mcpwrap.core.exchange import (
+    Note,
+    NoteKind,
+    Outcome,
+    Session,
+    blocked,
+    logged,
+    subject,
+)
+from mcpwrap.core.holds import StateError
+from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Request,
+    Sender,
+)
+from mcpwrap.core.judgement import Decision, Json, Judgement
+from mcpwrap.core.methods import Way
+from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.strict_json import encode, encode_sorted
+
+_DIGEST_BYTES = 16
+
+
+class _RefusedError(Exception):
+    """The request goes no further; the outcome says what is answered."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+def judge(session: Session, request: Request, json: bytes) -> Outcome:
+    """Return what becomes of a request, and remember it if it is forwarded."""
+    try:
+        asked, outcome = _forward(session, request, json)
+    except _RefusedError as error:
+        asked, outcome = None, error.outcome
+    if not written.write_request(session, Sender.AGENT, request, outcome):
+        if outcome.held is not None:
+            session.approvals.withdraw(outcome.held.number, comes_again=False)
+        answer = refusals.unrecorded(request.id, request.method, methods.era_of(request.params))
+        return written.unrecorded(outcome, answer=answer)
+    if outcome.held is not None:
+        session.holds.add(outcome.held)
+    if asked is None or outcome.forward is None:
+        return outcome
+    session.asked_by_agent.add(request.id, asked)
+    if request.method == methods.INITIALIZE:
+        session.has_handshake = True
+        session.can_elicit = client_window.can_elicit(request.params)
+    return outcome
+
+
+def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Outcome]:
+    era = methods.era_of(request.params)
+    way = _find_way(session, request, era)
+    _check_id(session, request)
+    target = _find_target(session, request)
+    asked = Asked(request.method, target, era, _task(request))
+    sent = request
+    if "requestState" in request.params:
+        request, json = _come_again(session, request, json)
+    judgement = _ask_policy(session, request, asked, way)
+    notes = logged(_about(request, asked), judgement.notes) if judgement.notes else ()
+    if request.method == methods.TOOLS_CALL:
+        _ask_limits(session, request, asked, notes)
+    if judgement.decision is Decision.NEEDS_APPROVAL:
+        outcome = agent_hold.ask(session, request, asked, (way, judgement), json)
+        if outcome.held is not None:
+            outcome.held.comes_again = request is not sent
+        return asked, replace(outcome, notes=(*notes, *outcome.notes))
+    return asked, Outcome(forward=json, notes=notes, rule=judgement.rule)
+
+
+def _come_again(session: Session, request: Request, json: bytes) -> tuple[Request, bytes]:
+    """Return a request that was put off as it was at first, if it brings our word for it."""
+    try:
+        restored = agent_waits.restored(session, request)
+    except StateError as error:
+        raise _bad_params(request, str(error)) from error
+    if restored is request:
+        return request, json
+    asked: Json = {
+        "jsonrpc": "2.0", "id": request.id, "method": request.method, "params": restored.params
+    }  # fmt: skip
+    return restored, encode(asked)
+
+
+def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
+    """Return an outcome that answers with an error of the protocol."""
+    about = subject(request.method, request_id=request.id)
+    answer = refusals.error(request.id, code, reason)
+    return Outcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
+
+
+def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
+    if methods.is_notification(request.method):
+        reason = "a notification has no id"
+        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+    way = methods.agent_request(request.method, era)
+    if way is not None:
+        return way
+    if session.names(request.method):
+        return Way.JUDGE
+    raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
+
+
+def _check_id(session: Session, request: Request) -> None:
+    if request.id in session.asked_by_agent or request.id in session.holds:
+        reason = "the id is in use"  # its answer would be judged as that of the other
+        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+    if session.asked_by_agent.is_full():
+        reason = "too many requests wait for an answer"
+        raise _RefusedError(refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED))
+
+
+def _find_target(session: Session, request: Request) -> str:
+    """Return what the request is about, having seen that nobody can read another in it."""
+    if is_misspelt(request.params):
+        raise _bad_params(request, "a key of params is in other letters than MCP has it in")
+    target_key = methods.TARGET_KEY.get(request.method)
+    if target_key is None:
+        return ""
+    if not isinstance(request.params.get("arguments", {}), dict):
+        raise _bad_params(request, "arguments are an object")
+    target = request.params.get(target_key)
+    if not isinstance(target, str) or len(target) > MAX_TARGET_CHARS:
+        reason = f"{target_key} is a text of up to {MAX_TARGET_CHARS} characters"
+        raise _bad_params(request, reason)
+    if request.method not in methods.TASK_RESULTS:
+        return target
+    tool = session.tool_by_task.get(target)
+    if tool is None:  # by whose rules would its result be judged?
+        raise _bad_params(request, "Unknown task")
+    return tool
+
+
+def _task(request: Request) -> str:
+    return str(request.params["taskId"]) if request.method in methods.TASK_RESULTS else ""
+
+
+def _bad_params(request: Request, reason: str) -> _RefusedError:
+    return _RefusedError(refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
+
+
+def _ask_policy(session: Session, request: Request, asked: Asked, way: Way) -> Judgement:
+    if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
+        # As a server says it of a tool it does not have: the official SDKs do in these words.
+        answer = refusals.error(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
+        note = Note(NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target)
+        raise _RefusedError(Outcome(answer=answer, notes=(note,)))
+    judgement = session.judge(way, request.method, request.params)
+    if judgement.decision is Decision.BLOCK:
+        answer = refusals.denied(request.id, asked.method, asked.era, judgement)
+        notes = blocked(_about(request, asked), judgement, asked.target)
+        raise _RefusedError(Outcome(answer=answer, notes=notes))
+    return judgement
+
+
+def _ask_limits(session: Session, request: Request, asked: Asked, notes: tuple[Note, ...]) -> None:
+    digest = b""
+    if session.limits.counts(asked.target):
+        digest = _digest(request.params.get("arguments", {}))
+    held = session.limits.ask(asked.target, digest)
+    if held is not None:
+        answer = refusals.held_back(request.id, held, asked.era)
+        why = f"{_about(request, asked)}: {refusals.why_held(held)}"
+        note = Note(NoteKind.LIMITED, why, target=asked.target)
+        raise _RefusedError(Outcome(answer=answer, notes=(*notes, note)))
+
+
+def _digest(arguments: Json) -> bytes:
+    return blake2b(encode_sorted(arguments), digest_size=_DIGEST_BYTES).digest()
+
+
+def _about(request: Request, asked: Asked) -> str:
+    return subject(asked.method, asked.target, request.id)

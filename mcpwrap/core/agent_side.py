@@ -1,0 +1,89 @@
+"""What becomes of one message of the agent's."""
+
+from typing import assert_never
+
+from mcpwrap.core import agent_request, agent_waits, client_window, methods, refusals, written
+from mcpwrap.core.exchange import (
+    Note,
+    NoteKind,
+    Outcome,
+    Session,
+    cancel,
+    pass_notification,
+    subject,
+)
+from mcpwrap.core.jsonrpc import (
+    INVALID_REQUEST,
+    Decoded,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    Sender,
+    as_id,
+)
+
+
+def judge(session: Session, decoded: Decoded) -> Outcome:
+    """Return what becomes of a message."""
+    match decoded.message:
+        case Request() as request:
+            return agent_request.judge(session, request, decoded.json)
+        case Result(id=answered) | Failure(id=answered) if session.holds and _answers(
+            session, decoded.message
+        ):
+            return Outcome()
+        case Notification() as notification:
+            return _judge_notification(session, notification, decoded.json)
+        case Result(id=answered) | Failure(id=answered):
+            if session.asked_by_server.take(answered) is not None:
+                return Outcome(forward=decoded.json)
+            about = subject("answer", request_id=answered)
+            note = Note(NoteKind.DROPPED, f"{about}: nothing was asked")
+            return written.write_refusal(session, Sender.AGENT, Outcome(notes=(note,)), answered)
+        case _:
+            assert_never(decoded.message)
+
+
+def refuse(session: Session, malformed: Malformed) -> Outcome:
+    """Return what becomes of a line, or an element of a batch, that is no message."""
+    answer = refusals.error(malformed.id, malformed.code, malformed.reason)
+    outcome = Outcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
+    return written.write_refusal(session, Sender.AGENT, outcome, malformed.id)
+
+
+def _judge_notification(session: Session, notification: Notification, json: bytes) -> Outcome:
+    if methods.is_request(notification.method):
+        about = subject(notification.method)
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+    if notification.method == methods.CANCELLED:
+        outcome = _cancel(session, notification, json)
+    else:
+        way = methods.agent_notification(notification.method)
+        outcome = pass_notification(session, notification, way, json)
+    return written.notified(session, Sender.AGENT, notification, outcome)
+
+
+def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:
+    """Pass on that an answer is no longer wanted. What we refused has had its answer already."""
+    cancelled = as_id(notification.params.get("requestId"))
+    if cancelled is None:
+        return Outcome()
+    if session.holds and (withdrawn := agent_waits.cancel(session, cancelled)):
+        return withdrawn
+    if session.asked_by_agent.find(cancelled) is None:
+        return Outcome()
+    return cancel(session.asked_by_agent, cancelled, json)
+
+
+def _answers(session: Session, message: Result | Failure) -> bool:
+    """Take an answer that came by the agent's own window; say whether it was one."""
+    hold = session.holds.by_window(message.id)
+    if hold is None:
+        return False
+    approves = client_window.answer(message.result) if isinstance(message, Result) else None
+    if approves is not None:
+        session.approvals.answer(hold.number, approves=approves)
+    hold.window = ""  # it is closed
+    return True

@@ -1,0 +1,155 @@
+"""What an agent hears while one of its requests waits for a person, and how it comes again."""
+
+from mcpwrap.core import client_window, refusals, written
+from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session, shown, subject
+from mcpwrap.core.holds import ROUND_KEYS, Hold, without
+from mcpwrap.core.jsonrpc import Id, Request
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import IN_ROUNDS, PROGRESS, Era
+from mcpwrap.core.strict_json import encode
+
+WORD_EVERY_S = 5.0
+MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the agent reads it all
+_WORD = 1e-6  # of progress: whatever the server then says is more
+
+
+def begin(session: Session, hold: Hold) -> list[Outcome]:
+    """Ask in the agent's own window too, where a rule allows that and there is one.
+
+    There it is asked once: an agent whose user closes the window comes again at once.
+    """
+    if hold.comes_again or not hold.judgement.in_client or not client_window.fits(hold):
+        return []
+    if hold.asked.era is Era.MODERN:
+        if not (_has_rounds(hold) and client_window.is_offered(hold.request)):
+            return []
+        return [_come_again(session, hold, client_window.input_requests(hold))]
+    if not session.can_elicit:
+        return []
+    hold.window = f"mcpwrap-{hold.approval.id}-{hold.number}"
+    return [Outcome(answer=client_window.elicitation(hold))]
+
+
+def tick(session: Session) -> list[Outcome]:
+    """Return what the agent is to hear because time has passed."""
+    outcomes: list[Outcome] = []
+    for hold in session.holds:
+        waited_s = session.now_s - hold.since_s
+        if waited_s >= session.policy.times.wait_s:
+            outcomes += _put_off(session, hold)
+        elif hold.token is not None and waited_s >= hold.words * WORD_EVERY_S:
+            outcomes.append(_word(hold, waited_s))
+    return outcomes
+
+
+def due_in_s(session: Session) -> float | None:
+    """Return after how long `tick` has something to say; None if nothing is held."""
+    if not session.holds:
+        return None
+    return max(0.0, min(_due_at_s(session, hold) for hold in session.holds) - session.now_s)
+
+
+def _due_at_s(session: Session, hold: Hold) -> float:
+    wait_s = session.policy.times.wait_s
+    if hold.token is None:
+        return hold.since_s + wait_s
+    return hold.since_s + min(wait_s, hold.words * WORD_EVERY_S)
+
+
+def cancel(session: Session, request_id: Id) -> Outcome | None:
+    """Forget a request that the agent wants no longer; None if none of that id is held."""
+    hold = session.holds.by_request(request_id)
+    if hold is None:
+        return None
+    session.holds.take(hold.number)
+    session.approvals.withdraw(hold.number, comes_again=False)
+    about = subject(hold.asked.method, hold.asked.target, request_id)
+    text = f"{about}: cancelled while it waited for approval {hold.approval.id}"
+    answer = client_window.close(hold) if hold.window else None
+    return Outcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
+
+
+def closing(hold: Hold) -> list[Outcome]:
+    """Return word to the agent that its window is not to ask any more, if it does."""
+    return [Outcome(answer=client_window.close(hold))] if hold.window else []
+
+
+def _word(hold: Hold, waited_s: float) -> Outcome:
+    hold.words = int(waited_s // WORD_EVERY_S) + 1  # what nobody came to say is not made up for
+    id_ = hold.approval.id
+    params: Json = {
+        "progressToken": hold.token,
+        "progress": hold.words * _WORD,
+        "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
+    }
+    return Outcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
+
+
+def _put_off(session: Session, hold: Hold) -> list[Outcome]:
+    """Have the agent come again, before it gives up by itself; the question stays."""
+    if _has_rounds(hold):
+        return [_come_again(session, hold, None)]
+    session.holds.take(hold.number)
+    session.approvals.withdraw(hold.number, comes_again=True)
+    text = f"Pending approval {hold.approval.id}: a person has been asked. Send it again to go on."
+    rule = hold.judgement.rule
+    answer = refusals.not_approved(
+        hold.request.id, hold.asked.method, hold.asked.era, f"Held by mcpwrap. {text}", rule
+    )
+    return [*closing(hold), _write_put_off(session, hold, answer)]
+
+
+def _has_rounds(hold: Hold) -> bool:
+    return hold.asked.era is Era.MODERN and hold.asked.method in IN_ROUNDS
+
+
+def _come_again(session: Session, hold: Hold, inputs: dict[str, Json] | None) -> Outcome:
+    state = session.holds.put_aside(hold)
+    session.approvals.withdraw(hold.number, comes_again=True)
+    result: dict[str, Json] = {"resultType": "input_required", "requestState": state}
+    if inputs is not None:
+        result["inputRequests"] = inputs
+    answer = encode({"jsonrpc": "2.0", "id": hold.request.id, "result": result})
+    return _write_put_off(session, hold, answer)
+
+
+def _write_put_off(session: Session, hold: Hold, answer: bytes) -> Outcome:
+    approval = Approval(hold.approval.id, hold.approval.shown)
+    notes = (note(hold, NoteKind.PUT_OFF),)
+    return write(session, hold, Outcome(answer=answer, notes=notes, approval=approval))
+
+
+def note(hold: Hold, kind: NoteKind, why: str = "") -> Note:
+    """Return what the journal hears of a request that was held."""
+    about = subject(hold.asked.method, hold.asked.target, hold.request.id)
+    text = f"{about}: approval {hold.approval.id}"
+    if why:
+        text += f": {shown(why, MAX_REASON_CHARS)}"
+    return Note(kind, text, hold.judgement.rule, hold.asked.target)
+
+
+def restored(session: Session, request: Request) -> Request:
+    """Return a request that comes again, with what it had of the server's own rounds.
+
+    Raises:
+        StateError: it brings a state that is not its own.
+    """
+    hold = session.holds.come_again(request)
+    if hold is None:
+        return request
+    answer = client_window.answer_in(request)
+    if answer is not None and hold.judgement.in_client:
+        session.approvals.answer(hold.number, approves=answer)
+    before = {key: hold.request.params[key] for key in ROUND_KEYS if key in hold.request.params}
+    return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})
+
+
+def write(session: Session, hold: Hold, outcome: Outcome) -> Outcome:
+    """Return what becomes of a hold: what was meant to, if that could be written down."""
+    asked = hold.asked
+    if written.write_decision(session, asked, hold.request.id, outcome):
+        return outcome
+    if outcome.held is not None:
+        session.approvals.withdraw(outcome.held.number, comes_again=False)
+    answer = refusals.unrecorded(hold.request.id, asked.method, asked.era)
+    return written.unrecorded(outcome, answer=answer)

@@ -1,0 +1,63 @@
+"""What a person is asked to approve: the document that is shown is the one that is bound."""
+
+import hashlib
+
+import msgspec
+
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.strict_json import encode_sorted
+
+MAX_DOCUMENT_BYTES = 1024 * 1024  # nobody reads more, so nobody can approve it
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request, with all that makes it this one. Without `_meta`, which differs each time."""
+
+    agent_uid: int
+    server: str
+    method: str
+    target: str  # a tool, a URI or a prompt
+    definition: str  # hash of a tool that is not any more as the server first listed it
+    params: dict[str, Json]
+    policy: str  # its digest
+
+
+def document(question: Question) -> bytes:
+    """Return the text that is shown and bound: the same for the same question."""
+    return encode_sorted(msgspec.to_builtins(question))
+
+
+def digest(shown: bytes) -> str:
+    """Return by what an approval names a document: its SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(shown).hexdigest()
+
+
+def read(shown: bytes) -> Question:
+    """Return the question in a document.
+
+    Raises:
+        msgspec.MsgspecError: it is not one, or of another version.
+    """
+    written = msgspec.json.decode(shown, type=_Written)
+    params: dict[str, Json] = msgspec.json.decode(written.params, type=dict)
+    return Question(
+        agent_uid=written.agent_uid,
+        server=written.server,
+        method=written.method,
+        target=written.target,
+        definition=written.definition,
+        params=params,
+        policy=written.policy,
+    )
+
+
+class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question with its params as they stand there: `Json` refers to itself, and is no type."""
+
+    agent_uid: int
+    server: str
+    method: str
+    target: str
+    definition: str
+    params: msgspec.Raw
+    policy: str

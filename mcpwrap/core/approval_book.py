@@ -1,0 +1,188 @@
+"""What waits for a person's answer, and what was approved for later: in memory, and nowhere else.
+
+Times are seconds of one clock that nobody sets. A session is named by its number, and within it a
+request that is held by a number of its own.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from mcpwrap.core.approval_answers import Answers, Denial, Grant
+from mcpwrap.core.approval_entry import About, Approved, Asked, Entry, Key, NotAsked, Told, Waits
+from mcpwrap.core.approve_words import MINUTES, Decide, Refused, Scope, Verdict
+from mcpwrap.core.fatigue import Fatigue
+
+MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
+MAX_OF_AGENT = 16
+DENIED_FOR_S = 60.0  # who was told to come again, and is late, hears of it for so long
+_NO_HOLD = 0  # the first of a session is 1
+
+
+class Book:
+    """Every question and every approval of one run of the gate."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._entry_by_id: dict[str, Entry] = {}
+        self._id_by_key: dict[Key, str] = {}
+        self._answers = Answers()
+        self.fatigue = Fatigue()
+
+    def entries(self) -> list[Entry]:
+        """Return what waits, the oldest first."""
+        return list(self._entry_by_id.values())
+
+    def find(self, id_: str) -> Entry | None:
+        """Return a question that waits."""
+        return self._entry_by_id.get(id_)
+
+    def asked_by(self, session: int, hold: int) -> Entry | None:
+        """Return the question that a request asked, though it may wait no more."""
+        return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
+
+    def ask(self, session: int, hold: int, about: About, now_s: float) -> Asked:
+        """Ask for one request, or use up an approval that was given for it."""
+        if grant := self._answers.use(session, about.key, now_s):
+            return Approved(grant.id, grant.by)
+        if why := self._answers.why_denied(session, about.key, now_s):
+            return NotAsked(why)
+        entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
+        is_new = entry is None
+        if entry is None:
+            if why := self._why_not(about, now_s):
+                return NotAsked(why)
+            entry = Entry(self._new_id(), about, now_s)
+            self._entry_by_id[entry.id] = entry
+            self._id_by_key[about.key] = entry.id
+        entry.add(session, hold)
+        return Waits(entry.id, is_new)
+
+    def fault(self, decide: Decide, now_s: float) -> Refused | None:
+        """Return why an answer is none to what waits; None if it is one."""
+        entry = self._entry_by_id.get(decide.id)
+        if entry is None or now_s >= entry.expires_at_s:
+            return Refused(code="gone", why=f"nothing waits by the id {decide.id}")
+        if decide.digest != entry.about.digest:
+            return Refused(code="changed", why="what was shown is not what waits")
+        return None
+
+    def decide(self, decide: Decide, by: str, now_s: float) -> list[Told]:
+        """Carry out an answer in which there is no `fault`, of somebody who may give it."""
+        entry = self._entry_by_id[decide.id]
+        self._forget(entry)
+        about = entry.about
+        if decide.verdict is Verdict.APPROVE:
+            self.fatigue.approved(about.agent_uid, about.server)
+            return self._approve(entry, decide, by, now_s)
+        self.fatigue.denied(about.agent_uid, about.server, now_s)
+        return self._deny(entry, decide, by, now_s)
+
+    def decide_one(self, one: tuple[int, int], decide: Decide, by: str, now_s: float) -> list[Told]:
+        """Carry out an answer for one request of one session; the same of others still waits."""
+        entry = self._entry_by_id[decide.id]
+        session, _ = one
+        waits = one in entry.held
+        self._take_out(entry, one)
+        if decide.verdict is Verdict.APPROVE:
+            if waits:
+                return [Told(*one, entry.id, "approved", by)]
+            grant = Grant(entry.id, by, entry.expires_at_s, 1, {session})
+            self._answers.approve(entry.about.key, grant)
+            return []
+        self.fatigue.denied(entry.about.agent_uid, entry.about.server, now_s)
+        if waits:
+            return [Told(*one, entry.id, "denied", by)]
+        denial = Denial(f"denied by {by}", now_s + DENIED_FOR_S, {session})
+        self._answers.deny(entry.about.key, denial)
+        return []
+
+    def _take_out(self, entry: Entry, one: tuple[int, int]) -> None:
+        entry.held = [held for held in entry.held if held != one]
+        entry.asked = [each for each in entry.asked if each != one]
+        if not entry.asked:
+            self._forget(entry)
+
+    def withdraw(self, session: int, hold: int, *, comes_again: bool) -> None:
+        """Note that a request is held no more: it was cancelled, or told to come again."""
+        for entry in self.entries():
+            if (session, hold) in entry.held:
+                if comes_again:
+                    entry.held.remove((session, hold))
+                else:
+                    self._take_out(entry, (session, hold))
+
+    def is_over(self, session: int) -> None:
+        """Forget what only this session asked, and what was approved for it."""
+        for entry in self.entries():
+            entry.asked = [one for one in entry.asked if one[0] != session]
+            entry.held = [one for one in entry.held if one[0] != session]
+            if not entry.asked:
+                self._forget(entry)
+        self._answers.is_over(session)
+
+    def void(self) -> list[Told]:
+        """Forget everything: another policy holds, by which all is judged anew."""
+        told = [Told(*one, entry.id, "void") for entry in self.entries() for one in entry.held]
+        self._entry_by_id.clear()
+        self._id_by_key.clear()
+        self._answers.clear()
+        return told
+
+    def expire(self, now_s: float) -> list[Told]:
+        """Forget what has waited too long."""
+        self._answers.expire(now_s)
+        late = [entry for entry in self.entries() if now_s >= entry.expires_at_s]
+        for entry in late:
+            self._forget(entry)
+        return [Told(*one, entry.id, "expired") for entry in late for one in entry.held]
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """Return after how long `expire` has something to do; None if nothing waits."""
+        ends = [entry.expires_at_s for entry in self.entries()]
+        return max(0.0, min(ends) - now_s) if ends else None
+
+    def _approve(self, entry: Entry, decide: Decide, by: str, now_s: float) -> list[Told]:
+        """Let the oldest run, and more if the answer holds for more; the rest is told no."""
+        is_once = decide.scope is Scope.ONCE
+        times = 1 if is_once else decide.times
+        run, rest = entry.held[:times], entry.held[times:]
+        told = [Told(*one, entry.id, "approved", by) for one in run]
+        why = "the same was approved, and is run; not this one as well"
+        told += [Told(*one, entry.id, "denied", by, why) for one in rest]
+        left = times - len(run)
+        if left:
+            until_s = {
+                Scope.ONCE: entry.expires_at_s,
+                Scope.MINUTES: now_s + 60 * MINUTES,
+                Scope.SESSION: float("inf"),
+            }[decide.scope]
+            grant = Grant(entry.id, by, until_s, left, entry.sessions())
+            self._answers.approve(entry.about.key, grant)
+        return told
+
+    def _deny(self, entry: Entry, decide: Decide, by: str, now_s: float) -> list[Told]:
+        """Tell those who wait, and have the others hear it when they come again."""
+        reason = decide.reason.decode(errors="replace")
+        because = f": {reason}" if reason else ""
+        away = entry.sessions() - {session for session, _ in entry.held}
+        denial = Denial(f"denied by {by}{because}", now_s + DENIED_FOR_S, away)
+        self._answers.deny(entry.about.key, denial)
+        stops = decide.verdict is Verdict.DENY_AND_STOP
+        told = entry.held
+        if stops:  # those too that do not wait at this moment
+            told = told + [(session, _NO_HOLD) for session in sorted(away)]
+        return [Told(*one, entry.id, "denied", by, reason, stops) for one in told]
+
+    def _why_not(self, about: About, now_s: float) -> str:
+        uid = about.agent_uid
+        if why := self.fatigue.why_paused(uid, about.server, now_s):
+            return why
+        if Counter(entry.about.agent_uid for entry in self.entries())[uid] >= MAX_OF_AGENT:
+            return f"{MAX_OF_AGENT} requests of this account wait for an answer already"
+        if len(self._entry_by_id) >= MAX_WAITING:
+            return f"{MAX_WAITING} requests wait for an answer already"
+        return self.fatigue.asked(uid, about.server, now_s)
+
+    def _forget(self, entry: Entry) -> None:
+        del self._entry_by_id[entry.id]
+        del self._id_by_key[entry.about.key]

@@ -1,0 +1,67 @@
+"""What `mcpwrap doctor` says of approvals: whether anybody can give one, and what it is worth."""
+
+from collections.abc import Collection
+
+import msgspec
+
+from mcpwrap.core.checkup import Check, good, warned
+
+GROUP = "mcpwrap-approvers"
+
+
+class Approving(msgspec.Struct, frozen=True, kw_only=True):
+    """The accounts concerned, by their names."""
+
+    agents: Collection[str]  # of servers whose calls are held for approval
+    members: Collection[str]  # of the group
+    with_password: Collection[str]
+    same_uid: bool = False  # root wrote that agents' accounts answer without a proof
+
+
+def checks(found: Approving) -> list[Check]:
+    """Return what is to be said where a rule asks for approval. Root can always give it."""
+    if found.same_uid:
+        return [_same_uid(), *_by_others(found)]
+    return _by_others(found) or [_nobody()]
+
+
+def _same_uid() -> Check:
+    return warned(
+        "approvals by agents' accounts",
+        "`same_uid` lets them answer without a proof: each agent can approve its own calls",
+        "take it out of [approvals]; `sudo mcpwrap approvals passwd USER` gives them a proof",
+    )
+
+
+def _nobody() -> Check:
+    return warned(
+        "approvals",
+        "rules ask for them, and nobody but root can give one",
+        f"`sudo adduser USER {GROUP}`, or `sudo mcpwrap approvals passwd USER`",
+    )
+
+
+def _by_others(found: Approving) -> list[Check]:
+    if not found.members and not found.with_password:
+        return []
+    by = [("members", found.members), ("by password", found.with_password)]
+    text = "; ".join(f"{how}: {', '.join(sorted(names))}" for how, names in by if names)
+    return [good("approvals", text), *(_both(name, found) for name in sorted(_in_both(found)))]
+
+
+def _in_both(found: Approving) -> set[str]:
+    return set(found.agents) & {*found.members, *found.with_password}
+
+
+def _both(name: str, found: Approving) -> Check:
+    """Say what is left of the boundary where an agent runs under an approver's account."""
+    worth = []
+    if name in found.with_password:
+        worth.append("what runs as it can watch its password being typed")
+    if name in found.members:
+        worth.append("what runs as it can approve calls of other accounts")
+    return warned(
+        f"approvals by {name}",
+        f"agents run under this account too: {', and '.join(worth)}",
+        f"have an account approve that runs no agent: `sudo adduser OTHER {GROUP}`",
+    )

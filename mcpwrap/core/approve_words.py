@@ -1,0 +1,253 @@
+"""The packets on `/run/mcpwrap/approve.sock`, a SOCK_SEQPACKET (unix(7)): one is one message.
+
+person → gate   lines of text: a verb, and its fields. Of these only a reason, the last of
+                `Decide`, may hold a newline. The gate cuts them apart and decodes nothing.
+gate → person   JSON. `Pending`, once for each, and then `End`, answer `list`; after `watch` they
+                come again whenever something has changed. `Shown` comes with the documents.
+
+    list | watch | show ID | login USER PASSWORD | decide …, as `Decide` has it
+"""
+
+from enum import StrEnum
+from typing import Literal, assert_never
+
+import msgspec
+
+MAX_BYTES = 16 * 1024
+MAX_REASON_BYTES = 1024
+MAX_PASSWORD_BYTES = 1024
+MAX_TIMES = 100  # that one answer may hold for
+MINUTES = 10  # that `Scope.MINUTES` is
+_DECIDE_FIELDS = 11
+
+
+class Verdict(StrEnum):
+    """What a person says."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    DENY_AND_STOP = "deny-and-stop"  # the sessions that ask, with their servers
+
+
+class Scope(StrEnum):
+    """What an approval holds for; always for the same request alone."""
+
+    ONCE = "once"
+    MINUTES = "minutes"
+    SESSION = "session"
+
+
+class Channel(StrEnum):
+    """How the answer came, by the word of the program that brings it; it goes to the audit."""
+
+    COMMAND = "command"
+    TERMINAL = "terminal"
+    WEB = "web"
+    CLIENT = "client"  # the agent's own window: the gate itself brings it
+
+
+class Proof(StrEnum):
+    """What the answer rests on, beside the account that connects."""
+
+    NONE = "none"
+    PASSWORD = "password"  # noqa: S105  # the name of a proof
+    POLKIT = "polkit"
+
+
+class List(msgspec.Struct, frozen=True):
+    """What waits?"""
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """What waits, now and whenever that changes?"""
+
+
+class Show(msgspec.Struct, frozen=True):
+    """What is it in full?"""
+
+    id: str
+
+
+class Login(msgspec.Struct, frozen=True):
+    """Is this the account's password? `Done` or `Refused` answers."""
+
+    user: str
+    password: bytes
+
+
+class Decide(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one question. The fields are sent in this order."""
+
+    id: str
+    digest: str  # of the document that was shown
+    verdict: Verdict
+    scope: Scope = Scope.ONCE
+    times: int = 1  # how often it may run within the scope: 1 to `MAX_TIMES`
+    channel: Channel = Channel.COMMAND
+    proof: Proof = Proof.NONE
+    user: str = ""  # whose password it is
+    password: bytes = b""
+    process_start: int = 0  # for polkit: field 22 of proc_pid_stat(5) of the one that asks
+    reason: bytes = b""  # for the agent, in UTF-8
+
+
+FromPerson = List | Watch | Show | Login | Decide
+
+
+class _ToPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
+    pass
+
+
+class Pending(_ToPerson, frozen=True, tag="pending"):
+    """One question that waits for an answer. Texts are printable; times are seconds since 1970."""
+
+    id: str
+    digest: str
+    size: int  # of the document, in bytes
+    agent_uid: int
+    server: str
+    session: str  # by its name in the audit
+    method: str
+    target: str
+    rule: str
+    message: str  # the rule's
+    asked_at: float
+    expires_at: float
+    times: int  # that it was asked
+    waiting: int  # requests that are held for it; the others were told to come back
+    may: Literal["yes", "proof", "no"]  # whether who asked for the list may answer it
+
+
+class Paused(_ToPerson, frozen=True, tag="paused"):
+    """An agent whose requests are refused for a while without asking anybody."""
+
+    agent_uid: int
+    server: str
+    why: str
+    until: float
+
+
+class End(_ToPerson, frozen=True, tag="end"):
+    """That is all that waits now."""
+
+
+class Shown(_ToPerson, frozen=True, tag="shown"):
+    """With one descriptor, the document; or two, then the last approved one of the tool."""
+
+    id: str
+    digest: str
+
+
+class Done(_ToPerson, frozen=True, tag="done"):
+    """It is decided, or logged in."""
+
+    text: str
+    user: str = ""
+
+
+class Refused(_ToPerson, frozen=True, tag="refused"):
+    """Nothing was decided."""
+
+    code: Literal["gone", "not-you", "proof", "changed", "late", "busy", "wrong"]
+    why: str
+
+
+ToPerson = Pending | Paused | End | Shown | Done | Refused
+
+
+_DECODER = msgspec.json.Decoder(ToPerson)
+
+
+class WordsError(ValueError):
+    """A packet that is none of these."""
+
+
+def encode_question(packet: FromPerson) -> bytes:
+    """Return the bytes of a person's packet.
+
+    Raises:
+        WordsError: what somebody typed holds a newline, and would be read as more than it is.
+    """
+    match packet:
+        case List():
+            return b"list"
+        case Watch():
+            return b"watch"
+        case Show(id):
+            return _lines("show", id)
+        case Login(user, password):
+            return _lines("login", user, password)
+        case Decide():
+            *names, _ = packet.__struct_fields__
+            fields = (getattr(packet, name) for name in names)
+            return _lines("decide", *fields) + b"\n" + packet.reason
+        case _:
+            assert_never(packet)
+
+
+def _lines(*fields: str | int | bytes) -> bytes:
+    parts = [one if isinstance(one, bytes) else str(one).encode() for one in fields]
+    if any(b"\n" in part for part in parts):
+        raise WordsError("a newline where there can be none")
+    return b"\n".join(parts)
+
+
+def decode_question(untrusted: bytes) -> FromPerson:
+    """Return a person's packet.
+
+    Raises:
+        WordsError: it is none.
+    """
+    try:
+        match untrusted.split(b"\n", _DECIDE_FIELDS):
+            case [b"list"]:
+                return List()
+            case [b"watch"]:
+                return Watch()
+            case [b"show", id_]:
+                return Show(id_.decode("ascii"))
+            case [b"login", user, password]:
+                return Login(user.decode("ascii"), password[:MAX_PASSWORD_BYTES])
+            case [b"decide", *fields] if len(fields) == _DECIDE_FIELDS:
+                return _decide(fields)
+            case _:
+                raise WordsError("a packet of no known kind")
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise WordsError(f"not a packet of ours: {error}") from error
+
+
+def _decide(fields: list[bytes]) -> Decide:
+    *texts, password, start, reason = fields
+    id_, digest, verdict, scope, times, channel, proof, user = (
+        text.decode("ascii") for text in texts
+    )
+    if not 1 <= int(times) <= MAX_TIMES:
+        raise WordsError(f"an approval holds for 1 to {MAX_TIMES} times")
+    return Decide(
+        id=id_,
+        digest=digest,
+        verdict=Verdict(verdict),
+        scope=Scope(scope),
+        times=int(times),
+        channel=Channel(channel),
+        proof=Proof(proof),
+        user=user,
+        password=password[:MAX_PASSWORD_BYTES],
+        process_start=int(start),
+        reason=reason[:MAX_REASON_BYTES],
+    )
+
+
+def encode(packet: ToPerson) -> bytes:
+    """Return the bytes of a packet of the gate's."""
+    return msgspec.json.encode(packet)
+
+
+def decode(packet: bytes) -> ToPerson:
+    """Return a packet of the gate's, which is trusted.
+
+    Raises:
+        msgspec.MsgspecError: it is of another version.
+    """
+    decoded: ToPerson = _DECODER.decode(packet)
+    return decoded

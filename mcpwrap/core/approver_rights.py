@@ -1,0 +1,62 @@
+"""Who may see and answer what waits: by the account that connects, and by what is proven."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcpwrap.core.approve_words import Proof
+
+May = Literal["yes", "proof", "no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What this machine has set up."""
+
+    group: int  # of mcpwrap-approvers; -1 if there is none
+    web_uid: int  # of the page's own account; -1 as above
+    webhook_uid: int
+    same_uid: bool = False  # root wrote that who runs the agent may answer for it
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """An account, by the kernel's word or by its password."""
+
+    uid: int
+    gids: frozenset[int]
+
+
+def sees(who: Who, agent_uid: int, rights: Rights) -> bool:
+    """Say whether somebody is shown a question of that agent's account."""
+    if who.uid in {rights.web_uid, rights.webhook_uid, agent_uid}:
+        return True
+    return _is_approver(who, rights)
+
+
+def may(who: Who, agent_uid: int, rights: Rights) -> May:
+    """Say whether somebody who connects may answer it, or only with a proof."""
+    if who.uid == rights.webhook_uid:
+        return "no"
+    if who.uid == rights.web_uid:
+        return "proof"
+    if who.uid == agent_uid and who.uid != 0:
+        return "yes" if rights.same_uid else "proof"
+    return "yes" if _is_approver(who, rights) else "no"
+
+
+def may_proven(who: Who, proven: Who, proof: Proof, agent_uid: int, rights: Rights) -> bool:
+    """Say whether somebody may answer it who has proven to be `proven`.
+
+    Only the page speaks for others than the account it runs as, and never by polkit, which would
+    be asked about the page.
+    """
+    if who.uid == rights.web_uid:
+        if proof is not Proof.PASSWORD:
+            return False
+    elif proven.uid != who.uid:
+        return False
+    return proven.uid == agent_uid or _is_approver(proven, rights)
+
+
+def _is_approver(who: Who, rights: Rights) -> bool:
+    return who.uid == 0 or rights.group in who.gids

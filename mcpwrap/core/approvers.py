@@ -1,0 +1,30 @@
+"""Who has a password to approve with: `/var/lib/mcpwrap/approvers.json`, of root, for the gate."""
+
+import msgspec
+
+
+class Approver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One account, and the hash of its password as `nacl.pwhash.str` returns it (Argon2id)."""
+
+    uid: int
+    hash: str
+
+
+class Approvers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file; without it nobody has a password."""
+
+    by_user: dict[str, Approver] = {}
+
+
+def encode(approvers: Approvers) -> str:
+    """Return the file."""
+    return msgspec.json.format(msgspec.json.encode(approvers), indent=1).decode() + "\n"
+
+
+def decode(text: bytes) -> Approvers:
+    """Return what the file says.
+
+    Raises:
+        msgspec.MsgspecError: it is not such a file.
+    """
+    return msgspec.json.decode(text, type=Approvers)

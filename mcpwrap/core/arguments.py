@@ -1,0 +1,105 @@
+"""Paths into the arguments of a call: `query`, `a.b[0].c`, `paths[*]`, `a["odd key"]`."""
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from mcpwrap.core.judgement import Json
+
+MAX_STEPS = 16
+MAX_KEYS = 10_000  # of an object that a path leads through: each rule looks at all of them
+
+
+class Place(Enum):
+    """What is no key and no index."""
+
+    ANY = "*"  # each element of a list
+    MISSING = "missing"  # nothing is there
+    MISFIT = "misfit"  # what is there has no such parts
+    RIVALLED = "rivalled"  # another key is the same to who ignores case, or there are too many
+
+
+Step = str | int | Place
+Found = Json | Place
+# What an operator wrote, so `re` will do. A key goes up to the next dot or bracket.
+_STEP = re.compile(
+    r'(?P<dot>\.)?(?P<key>[^.\[\]"\s]+)'
+    r'|\[(?:(?P<index>[0-9]{1,6})|(?P<any>\*)|(?P<quoted>"(?:[^"\\]|\\.)*"))\]'
+)
+
+
+def steps_of(path: str) -> tuple[Step, ...]:
+    """Return the steps of a path.
+
+    Raises:
+        ValueError: it is none, or has over `MAX_STEPS`.
+    """
+    steps: list[Step] = []
+    at = 0
+    while at < len(path) or not steps:
+        found = _STEP.match(path, at)
+        if not found or (found["key"] and bool(found["dot"]) != bool(steps)):
+            raise ValueError(f"not a path from character {at + 1} on")
+        steps.append(_step(found))
+        at = found.end()
+    if len(steps) > MAX_STEPS:
+        raise ValueError(f"over {MAX_STEPS} steps")
+    return tuple(steps)
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["any"]:
+        return Place.ANY
+    if found["index"]:
+        return int(found["index"])
+    if found["quoted"]:
+        return msgspec.json.decode(found["quoted"], type=str)
+    return found["key"]
+
+
+def found_at(value: Found, steps: tuple[Step, ...]) -> Iterator[Found]:
+    """Yield what is at the path: one value, or with `ANY` one for each element.
+
+    Where there is none, that is a `Place`. So is a list without elements under `ANY`: it has
+    nothing to judge.
+    """
+    for number, step in enumerate(steps):
+        if step is Place.ANY:
+            elements = value if isinstance(value, list) and value else [Place.MISFIT]
+            for element in elements:
+                yield from found_at(element, steps[number + 1 :])
+            return
+        value = _below(value, step)
+    yield value
+
+
+def _below(value: Found, step: Step) -> Found:
+    if value is None or value is Place.MISSING:
+        return Place.MISSING
+    if isinstance(step, str) and isinstance(value, dict):
+        return value_of(value, step, folded(step))
+    if isinstance(step, int) and isinstance(value, list):
+        return value[step] if step < len(value) else Place.MISSING
+    return value if value is Place.RIVALLED else Place.MISFIT
+
+
+def folded(key: str) -> str:
+    """Return what all keys have in common that somebody who ignores case may take for this one."""
+    return key.upper().casefold()
+
+
+def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
+    """Return the value of a key, unless a server might take that of another key in its place.
+
+    Readers that ignore case, as Go's encoding/json, take the last of `query` and `Query`. They
+    compare character by character, so that only keys of the same length can be the same to them.
+    """
+    length = len(key)
+    if len(of) > MAX_KEYS:
+        return Place.RIVALLED
+    for other in of:
+        if len(other) == length and other != key and folded(other) == folded_key:
+            return Place.RIVALLED
+    return of.get(key, Place.MISSING)

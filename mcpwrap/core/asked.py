@@ -1,0 +1,186 @@
+"""What a server asked of the network, from the three that note it: Squid, the front, the kernel."""
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from mcpwrap.core import front_event
+from mcpwrap.core.advice import advice
+from mcpwrap.core.host_names import MAX_NAME_CHARS, shown
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One destination by one rule. `mcpwrap egress --json` prints a list of these."""
+
+    destination: str  # host:port, or address:port/protocol
+    rule: str  # `allowed`, or what refused it
+    is_refused: bool
+    times: int
+    last: float  # seconds since 1970; 0 where the kernel only counts
+    why: str
+    fix: str  # what to write into the configuration; "" if nothing would help
+    allows: str  # the entry of `egress`, `direct` or `requests` that would; "" likewise
+
+
+class _SquidLine(msgspec.Struct):
+    """A line of the log whose form is in squid/common.conf. All of it is what a server sent."""
+
+    t: float
+    server: str = "-"
+    verdict: str = "-"
+    rule: str = "-"
+    method: str = "-"
+    host: str = "-"
+    port: str = "-"
+    url: str = "-"
+    sni: str = "-"
+    address: str = "-"
+    squid: str = "-"
+    error: str = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One thing that was noted. `detail` is what the advice is about: a request, an address."""
+
+    at: float
+    server: str
+    destination: str
+    rule: str
+    detail: str = ""
+    times: int = 1
+
+
+# Squid escapes quotes, backslashes and the ends of lines, and writes other bytes as they came.
+_RAW = re.compile(rb"[\x00-\x1f\x7f-\xff]")
+# From here on a line may be cut: Squid writes 8 KiB of one, and a URL has as much.
+_LONG = b',"url":"'
+_NO_PORT = {"-", "0"}
+_NO_ERROR = {"-", "ERR_NONE"}
+# Followed by a note that says how it ended.
+_UNENDED = {"asked", "opened"}
+
+
+def from_squid(line: bytes) -> Note | None:
+    """Return what a line of Squid's log says; nothing if it is cut off or nobody's."""
+    said = _decoded(line)
+    if said is None or said.server == "-" or (said.host == "-" and said.port in _NO_PORT):
+        return None
+    rule, detail = said.rule, ""
+    if said.verdict == "ok":
+        # A tunnel has two lines: one before it is opened, with nothing in it, and one at its end.
+        is_ended = said.squid != "NONE_NONE"
+        rule = "allowed" if is_ended else "opened"
+        if said.error not in _NO_ERROR:
+            rule, detail = "no-answer", said.error
+    elif said.verdict == "-":  # it never came to a judgement
+        rule, detail = "not-served", said.error
+    elif rule == "no-request-rule":
+        detail = f"{said.method} {said.host}{_path(said.url)}"
+    elif rule == "sni-not-allowed":
+        detail = said.sni
+    elif rule == "private-address":
+        detail = said.address
+    return Note(
+        at=said.t,
+        server=said.server,
+        destination=f"{_visible(said.host)}:{_visible(said.port)}",
+        rule=_visible(rule),
+        detail="" if detail == "-" else _visible(detail),
+    )
+
+
+def from_front(line: bytes) -> Note | None:
+    """Return what a line of the front's events says; what Squid refused, Squid has noted itself."""
+    try:
+        said = front_event.decode(line)
+    except msgspec.MsgspecError:
+        return None
+    host = _visible_again(said.host)
+    match said.event:
+        case "more":
+            return None
+        case "asked":
+            rule, place, detail = "asked", host, said.detail
+        case "refused":
+            if said.detail[:1].isdigit():  # the status of Squid's answer
+                return None
+            rule, place, detail = "no-proxy", f"{host}:443", said.detail
+        case "closed-early" as rule:
+            place, detail = f"{host}:443" if host else "port 443", said.detail
+        case rule:
+            place, detail = host or "port 443", ""
+    detail = _visible_again(detail)
+    return Note(at=said.t, server=said.server, destination=place, rule=rule, detail=detail)
+
+
+def from_kernel(server: str, address: str, protocol: str, port: int, times: int) -> Note:
+    """Return what a count of the packet rules says."""
+    place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    rule = "dns" if port == 53 else "past-squid" if protocol == "tcp" else "not-tcp"
+    return Note(
+        at=0, server=server, destination=f"{place}/{protocol}", rule=rule, detail=place, times=times
+    )
+
+
+def summary(notes: Iterable[Note]) -> list[Asked]:
+    """Return one row for each destination, rule and detail, the latest last."""
+    merged: dict[Note, Note] = {}
+    for note in notes:
+        key = replace(note, at=0, times=0)
+        before = merged.get(key, key)
+        merged[key] = replace(note, at=max(note.at, before.at), times=note.times + before.times)
+    # A name that was asked for and then connected to says nothing of its own.
+    reached = {n.destination.rpartition(":")[0] for n in merged.values() if n.rule != "asked"}
+    ended = {n.destination for n in merged.values() if n.rule not in _UNENDED}
+    rows = [
+        row_of(note)
+        for note in merged.values()
+        if note.rule not in _UNENDED or note.destination not in reached | ended
+    ]
+    return sorted(rows, key=lambda row: (row.last, row.destination))
+
+
+def row_of(note: Note) -> Asked:
+    """Return the row of one note alone."""
+    why, fix, allows = advice(note.rule, note.destination, note.detail)
+    return Asked(
+        destination=note.destination,
+        rule=note.rule,
+        is_refused=note.rule not in {"allowed", "no-answer", *_UNENDED},
+        times=note.times,
+        last=note.at,
+        why=why,
+        fix=fix,
+        allows=allows,
+    )
+
+
+def _decoded(line: bytes) -> _SquidLine | None:
+    """Return what is in a line, each byte that is not ASCII as the character of its number."""
+    line = _RAW.sub(lambda raw: b"\\u%04x" % raw[0][0], line.strip())
+    for text in (line, line.partition(_LONG)[0] + b"}"):
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(text, type=_SquidLine)
+    return None
+
+
+def _path(url: str) -> str:
+    """Return the path, which a cut-off line does not have; Squid leaves the `?` of a query."""
+    _, scheme, rest = url.partition("://")
+    _, _, path = rest.partition("?")[0].partition("/")
+    return f"/{path}" if scheme else ""
+
+
+def _visible(untrusted: str) -> str:
+    """Return printable ASCII, so that nothing moves a terminal's cursor; dots say it was longer."""
+    text = shown(untrusted.encode("latin-1", errors="replace"))
+    return text if len(text) < MAX_NAME_CHARS else f"{text[:-3]}..."
+
+
+def _visible_again(from_front: str) -> str:
+    """Return the same of what the front has made visible before: its backslashes stay."""
+    return _visible(from_front).replace("\\x5c", "\\")

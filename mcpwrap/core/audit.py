@@ -1,0 +1,285 @@
+"""What the audit consists of: the records of sessions, and those of the chain that holds them.
+
+Each run of the gate is an epoch, and a folder: `master.jsonl`, and `SESSION-PART.jsonl` for each
+session, in parts of a bounded size. One record is one line of JSON in ASCII, whatever is in it.
+
+Where the disk was full a line may have been begun. It is no record: what follows in the file is a
+`!`, a newline, and a record that says in `torn` how many bytes there are between the record before
+and that `!`, which may be more than one such line. At the end of a file it is what was tried last.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+from nacl.public import PrivateKey
+
+from mcpwrap.core.chain import KEY_BYTES, derived
+
+Keep = Literal["hash", "sealed", "plain"]  # what becomes of the params of a request
+_EPOCH_BYTES, _BOOT_BYTES = 8, 16
+_HEAD_BYTES = _EPOCH_BYTES + _BOOT_BYTES
+NOTHING = msgspec.Raw(b"")
+MASTER = "master.jsonl"
+MAX_PART_BYTES = 32 * 1024 * 1024
+MAX_FILE_BYTES = MAX_PART_BYTES + 1024 * 1024  # with the record that filled it, and room to spare
+MAX_MASTER_BYTES = 64 * 1024**3  # a hundred sessions that always move write 45 MB a day
+# Of a session's number, and of that of a file of it; so no name is too long for a file system.
+MAX_NUMBER_DIGITS, MAX_PART_DIGITS = 10, 5
+ANCHOR_ID = "fde583b95f6c495489486b782a81a44c"  # MESSAGE_ID of systemd.journal-fields(7)
+APPROVAL_ID = "8d6f7c52b1604e2f9ad3f1c0a9ee4c1b"
+REFUSAL_ID = "c4f6220607074209b8ed4c6fdba56c4c"
+MAX_TEXT_CHARS = 256  # of a name that somebody sent; a longer one is cut
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What root gives the gate for one epoch: `/run/mcpwrap/audit/start`, in this order.
+
+    It is no text, so that the gate need not leave the key about in its memory.
+    """
+
+    epoch: int  # 8 bytes, the high one first
+    boot: bytes  # 16 bytes: which boot of the machine this is (random(4), boot_id)
+    digest_key: bytes  # 32 bytes, for hashes of params: the same in all epochs
+    box: bytes  # 32 bytes: the public key that params are sealed for (crypto_box_seal of libsodium)
+    key: bytearray  # 32 bytes, of the first record of the master chain
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """What root knows of the audit, and nobody else: `mcpwrap-audit keys` prints it."""
+
+    root_key: bytes
+    epochs: int  # the last
+    is_begun: bool = True  # the last; or the gate could not write it, and may not have a folder
+    first_epoch: int = 1  # those before it were removed as a whole
+    removed_before: float = 0.0  # files of sessions that were over before then may be gone
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """What the journal has of the master chain: so many records, the last with this MAC."""
+
+    epoch: int
+    count: int
+    mac: str
+    pid: int = 0  # of the process that sent it, as the journal saw it
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One decision. Times are seconds since 1970; `us` is microseconds from arrival to decision."""
+
+    n: int  # the first of a session is 0
+    at: float
+    server: str
+    uid: int
+    session: str
+    sender: str  # agent or server
+    decision: str
+    method: str = ""
+    target: str = ""  # a tool, a URI or a prompt
+    id: int | str | None = None
+    era: str = ""
+    rule: str = ""
+    why: str = ""
+    watched: tuple[str, ...] = ()
+    policy: str = ""  # its digest
+    size: int = 0  # of the message, in bytes
+    us: int = 0
+    approval: str = ""  # the id by which a person was asked
+    shown: str = ""  # SHA-256 of what was shown
+    by: str = ""  # who approved or denied it, and by which channel
+    # One of these, of a request: see `Keep`. What is over a bound is hashed in any case.
+    hash: str = ""
+    sealed: str = ""  # Base64
+    plain: msgspec.Raw = NOTHING
+    # Since the last record, where the disk was full.
+    torn: int = 0  # bytes of a line that was begun, and is no record
+    unrecorded: int = 0  # messages that were refused because they could not be written down
+    left_out: int = 0  # refused messages of which there were too many at a time
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
+    n: int = 0
+    at: float = 0.0
+    up: float = 0.0  # the same moment by a clock that nobody sets: seconds since the boot
+    torn: int = 0
+
+
+class Began(_Event, frozen=True, kw_only=True, tag="began"):
+    """The gate has started."""
+
+    epoch: int
+    boot: str  # /proc/sys/kernel/random/boot_id
+    version: str
+    pid: int = 0  # of the process that leaves anchors; 0 in what older versions wrote
+
+
+class PolicyInForce(_Event, frozen=True, kw_only=True, tag="policy"):
+    """From now on another policy holds."""
+
+    digest: str
+
+
+class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
+    """A session begins; the key of its chain is `Chain.child_key` of its id, before this record."""
+
+    session: str
+    server: str
+    uid: int
+    pid: int  # of the agent's stub
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """How far a session's chain has come."""
+
+    count: int
+    mac: str
+
+
+class Heads(_Event, frozen=True, kw_only=True, tag="heads"):
+    """How far those sessions have come that wrote something since this was last written."""
+
+    heads: dict[str, Head]
+
+
+class Part(_Event, frozen=True, kw_only=True, tag="part"):
+    """A session goes on in another file."""
+
+    session: str
+    part: int  # the number of the new one; the first is 1
+    head: Head
+
+
+class Closed(_Event, frozen=True, kw_only=True, tag="closed"):
+    """A session is over."""
+
+    session: str
+    head: Head
+
+
+Outcome = Literal["approved", "denied", "refused"]
+
+
+class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
+    """Somebody answered what waits for approval, or tried to."""
+
+    outcome: Outcome
+    approval: str
+    uid: int  # of who connected, and its process
+    pid: int
+    channel: str
+    proof: str = ""
+    user: str = ""  # that was named with a password
+    server: str = ""
+    agent_uid: int = -1
+    target: str = ""
+    shown: str = ""  # SHA-256 of what was shown
+    why: str = ""  # it was refused
+
+
+class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
+    """The gate was stopped; one that was killed leaves none of these."""
+
+
+Event = Began | PolicyInForce | Opened | Heads | Part | Closed | Answered | Ended
+
+
+def start_of(root_key: bytes, epoch: int, boot: bytes = bytes(_BOOT_BYTES)) -> Start:
+    """Return what the gate needs for an epoch. `root_key` never leaves root's hands."""
+    return Start(
+        epoch,
+        boot,
+        derived(root_key, "digest"),
+        bytes(box_of(root_key).public_key),
+        bytearray(derived(root_key, f"epoch {epoch}")),
+    )
+
+
+def encode_start(start: Start) -> bytes:
+    """Return the bytes of the file."""
+    head = start.epoch.to_bytes(_EPOCH_BYTES) + start.boot
+    return head + start.digest_key + start.box + start.key
+
+
+def decode_start(file: bytearray) -> Start:
+    """Return what is in the file, and leave no key in `file`.
+
+    Raises:
+        ValueError: it is not as long as it should be.
+    """
+    if len(file) != _HEAD_BYTES + 3 * KEY_BYTES:
+        raise ValueError(f"{len(file)} bytes")
+    digest_key, box, key = (
+        file[at : at + KEY_BYTES] for at in range(_HEAD_BYTES, len(file), KEY_BYTES)
+    )
+    start = Start(
+        int.from_bytes(file[:_EPOCH_BYTES]),
+        bytes(file[_EPOCH_BYTES:_HEAD_BYTES]),
+        bytes(digest_key),
+        bytes(box),
+        key,
+    )
+    file[:] = bytes(len(file))
+    return start
+
+
+def box_of(root_key: bytes) -> PrivateKey:
+    """Return the key that opens sealed params."""
+    return PrivateKey(derived(root_key, "box"))
+
+
+def folder_of(epoch: int) -> str:
+    """Return the name of the folder of an epoch."""
+    return f"{epoch:08}"
+
+
+def part_file(session: str, part: int) -> str:
+    """Return the name of a file of a session's records; `session` is EPOCH-NUMBER."""
+    return f"{session.partition('-')[2]}-{part}.jsonl"
+
+
+def encode(record: Record | Event) -> bytes:
+    """Return a record as a JSON object in ASCII, in which no text begins another line."""
+    encoded = msgspec.json.encode(record)
+    if encoded.isascii():
+        return encoded
+    # Not by a codec, which Python would load from a file: a session may not open one.
+    return "".join(map(_escaped, encoded.decode())).encode()
+
+
+def _escaped(character: str) -> str:
+    """Return a character of JSON in ASCII: RFC 8259, section 7."""
+    code = ord(character)
+    if code < 0x80:
+        return character
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def decode_record(line: bytes) -> Record:
+    """Return a session's record.
+
+    Raises:
+        msgspec.MsgspecError: it is none.
+    """
+    return _RECORD.decode(line)
+
+
+def decode_event(line: bytes) -> Event:
+    """Return a record of the master chain.
+
+    Raises:
+        msgspec.MsgspecError: it is none.
+    """
+    return _EVENT.decode(line)
+
+
+def cut(text: str) -> str:
+    """Return a text that somebody sent, of a bearable length."""
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}..."
+
+
+_RECORD: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+_EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

@@ -1,0 +1,43 @@
+"""Which anchors in the journal are those of one run of the gate."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mcpwrap.core.audit import Anchor, Began, Event
+from mcpwrap.core.audit_lines import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What it has of one run of the gate, whoever sent it."""
+
+    anchors: list[Anchor] = field(default_factory=list)
+    read_at: float | None = None  # None if the run was over then
+
+
+def mac_by_count(
+    anchors: Iterable[Anchor], first: Event | None, file: str, report: Report
+) -> dict[int, str]:
+    """Return the MACs of a master chain by how many records it had.
+
+    All processes of the gate's may send to the journal, and those of sessions handle what agents
+    and servers say. `first` is the first record, which tells which process leaves anchors.
+    """
+    pid = first.pid if isinstance(first, Began) else 0
+    macs: dict[int, str] = {}
+    others = 0
+    for anchor in anchors:
+        if pid and anchor.pid != pid:
+            others += 1
+        elif macs.setdefault(anchor.count, anchor.mac) != anchor.mac:
+            what = f"the journal has two anchors of {anchor.count} records, and they differ"
+            report.find(file, 0, what)
+    if others:
+        what = f"the journal has {anchors_of(others)} of another process than the gate's"
+        report.remark(file, 0, what)
+    return macs
+
+
+def anchors_of(number: int) -> str:
+    """Return what is said of so many."""
+    return "1 anchor" if number == 1 else f"{number} anchors"

@@ -1,0 +1,97 @@
+"""Checking a whole audit by the key that only root has: was anything in it changed, or removed?
+
+Whoever calls this reads, in this order: the anchors, the keys, the folders and what is in them. So
+what is written meanwhile is more than what must be there, and never less.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mcpwrap.core.audit import MASTER, Anchor, Keys, folder_of, start_of
+from mcpwrap.core.audit_anchors import Journal, anchors_of
+from mcpwrap.core.audit_lines import Report
+from mcpwrap.core.audit_master import Master
+from mcpwrap.core.audit_sessions import Read, Setting, Unfit, check_session
+from mcpwrap.core.exchange import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The files of one epoch. `names` was listed before anything is read."""
+
+    names: frozenset[str]
+    read: Read
+
+
+def check(
+    keys: Keys, folders: Mapping[str, Folder | None], anchors: Iterable[Anchor], now: float
+) -> Report:
+    """Check it all. None in `folders` is something that is no folder.
+
+    `now` is when the anchors were read, in seconds since 1970.
+    """
+    report = Report()
+    anchored = _anchored(keys, anchors, report)
+    expected = range(keys.first_epoch, keys.epochs + 1)
+    for epoch in expected:
+        folder = folders.get(folder_of(epoch))
+        if folder is None:
+            _miss(keys, epoch, report)
+        else:
+            report.epochs += 1
+            journal = Journal(anchored.get(epoch, []), now if epoch == keys.epochs else None)
+            _check_epoch(keys, epoch, folder, report, journal)
+    _look_at_others(keys, folders.keys() - {folder_of(epoch) for epoch in expected}, report)
+    return report
+
+
+def _miss(keys: Keys, epoch: int, report: Report) -> None:
+    if epoch == keys.epochs and not keys.is_begun:
+        report.remark(folder_of(epoch), 0, "the gate could not begin this run, and served nobody")
+    else:
+        report.find(folder_of(epoch), 0, "the folder of a run of the gate is missing")
+
+
+def _look_at_others(keys: Keys, names: set[str], report: Report) -> None:
+    removed = {folder_of(epoch) for epoch in range(1, keys.first_epoch)}
+    for name in sorted(names):
+        if name in removed:
+            report.remark(name, 0, "was to be removed, and is not looked at")
+        else:
+            report.find(shown(name), 0, "is not the audit's")
+
+
+def _anchored(keys: Keys, anchors: Iterable[Anchor], report: Report) -> dict[int, list[Anchor]]:
+    """Return them by epoch."""
+    by_epoch: dict[int, list[Anchor]] = {}
+    unknown = 0
+    for anchor in anchors:
+        if anchor.epoch > keys.epochs:
+            unknown += 1
+        else:
+            by_epoch.setdefault(anchor.epoch, []).append(anchor)
+    if unknown:  # a process of the gate's that was taken over can send one
+        report.remark("journal", 0, f"has {anchors_of(unknown)} of runs that never were")
+    return by_epoch
+
+
+def _check_epoch(keys: Keys, epoch: int, folder: Folder, report: Report, journal: Journal) -> None:
+    name = folder_of(epoch)
+    master = Master(epoch, start_of(keys.root_key, epoch).key, report)
+    lines = folder.read(MASTER)
+    if isinstance(lines, Unfit):  # nothing else tells of the files beside it
+        return report.find(f"{name}/{MASTER}", 0, lines.why)
+    master.read(f"{name}/{MASTER}", lines or (), journal)
+    is_over = master.is_ended or epoch < keys.epochs
+    if is_over and not master.is_ended:
+        report.remark(name, 0, "this run of the gate was not ended by it: it was killed")
+    over_at = master.latest_at if is_over else None
+    if over_at is not None:
+        report.over_at[f"{name}/{MASTER}"] = over_at
+    setting = Setting(name, folder.read, report, over_at, keys.removed_before)
+    known = {MASTER}
+    for told in master.sessions.values():
+        known |= check_session(told, setting)
+    for file in sorted(folder.names - known):
+        report.find(f"{name}/{shown(file)}", 0, "is no file that the master chain tells of")
+    return None

@@ -1,0 +1,144 @@
+"""Reading one chain of the audit: which lines are its records, and what the others are."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from mcpwrap.core.audit import Event, Record
+from mcpwrap.core.chain import Chain, mac_of
+
+T = TypeVar("T", bound=Record | Event)
+# What decoding raises; the last is of arrays in arrays in a member that nobody knows.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# Records that may be missing in one chain, so that the rest is still checked. Each costs a step,
+# and whoever can write to the file claims any number in any line.
+_MAX_LEAP = 100_000
+_END_OF_TORN = b"!\n"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One thing that was found. `line` counts from 1; 0 is the file as a whole."""
+
+    file: str  # below the folder of the audit, or "journal"
+    line: int
+    what: str
+
+
+class Report(msgspec.Struct):
+    """What a check came to."""
+
+    findings: list[Found] = []
+    remarks: list[Found] = []  # what is unusual, and can be so without anybody's doing
+    # When each file was over, by its path; the master chain's is when its run was. What may go on,
+    # or is no file of the audit, is not in it.
+    over_at: dict[str, float] = {}
+    epochs: int = 0
+    sessions: int = 0
+    records: int = 0
+
+    def find(self, file: str, line: int, what: str) -> None:
+        """Take down what cannot be without somebody's doing."""
+        self.findings.append(Found(file, line, what))
+
+    def remark(self, file: str, line: int, what: str) -> None:
+        """Take down what can."""
+        self.remarks.append(Found(file, line, what))
+
+
+class _Number(msgspec.Struct):
+    n: int
+
+
+class Reader(Generic[T]):
+    """One chain, up to a record; it may go on from file to file.
+
+    Behind a line that is no record two chains may go on: the one that was read so far, if the line
+    was put in, and the one that the line says it is of, if it was changed or others are missing.
+    """
+
+    def __init__(self, chain: Chain, decode: Callable[[bytes], T], report: Report) -> None:
+        self.chain = chain
+        self.is_lost = False  # the last line was not what had to come
+        self.was_lost = False
+        self._guess: Chain | None = None
+        self._leap_left = _MAX_LEAP
+        self._decode = decode
+        self._report = report
+
+    def restart(self, chain: Chain) -> None:
+        """Go on from somewhere else."""
+        self.chain, self._guess, self.is_lost = chain, None, False
+
+    def records(self, file: str, lines: Iterable[bytes]) -> Iterator[tuple[int, T]]:
+        """Yield what is authentic, each with the number of its line."""
+        torn_bytes = number = 0
+        for number, line in enumerate(lines, start=1):
+            if line.endswith(_END_OF_TORN) or not line.endswith(b"\n"):
+                torn_bytes += len(line)
+                continue
+            if self._accepts(line):
+                record = self._decoded(file, number, line)
+                if record is not None:
+                    self._check(file, number, record, torn_bytes)
+                    yield number, record
+            else:
+                self._lose(file, number, line)
+            torn_bytes = 0
+        if torn_bytes:
+            what = f"the last {torn_bytes} bytes are of a line that was begun, and no record"
+            self._report.remark(file, number, what)
+
+    def _accepts(self, line: bytes) -> bool:
+        for chain in (self.chain, self._guess):
+            if chain is not None and chain.accepts(line):
+                self.restart(chain)
+                return True
+        return False
+
+    def _decoded(self, file: str, number: int, line: bytes) -> T | None:
+        try:
+            return self._decode(line)
+        except UNREADABLE:
+            what = "is authentic, and no record as this version of mcpwrap writes them"
+            self._report.find(file, number, what)
+            return None
+
+    def _check(self, file: str, number: int, record: T, torn_bytes: int) -> None:
+        place = self.chain.count - 1
+        if record.n != place:
+            self._report.find(file, number, f"says that it is record {record.n}, and is {place}")
+        torn_bytes = max(0, torn_bytes - len(_END_OF_TORN))
+        if record.torn != torn_bytes:
+            what = f"{torn_bytes} bytes before it are no record, and it tells of {record.torn}"
+            self._report.find(file, number, what)
+
+    def _lose(self, file: str, number: int, line: bytes) -> None:
+        claimed = _claimed(line)
+        if not self.is_lost:
+            what = f"is not record {self.chain.count} as it was written"
+            if claimed not in {None, self.chain.count}:
+                what += f"; it says that it is record {claimed}"
+            self._report.find(file, number, what)
+        self._guess = self._guessed(line, claimed)
+        self.is_lost = self.was_lost = True
+
+    def _guessed(self, line: bytes, claimed: int | None) -> Chain | None:
+        """Return the chain that would go on here if this line had once been a record of it."""
+        try:
+            if self._guess is not None:
+                return self._guess.after(self._guess.count + 1, mac_of(line))
+            if claimed is not None and claimed - self.chain.count <= self._leap_left:
+                mac = mac_of(line)
+                self._leap_left -= max(0, claimed - self.chain.count)
+                return self.chain.after(claimed + 1, mac)
+        except ValueError:
+            return None
+        return None
+
+
+def _claimed(line: bytes) -> int | None:
+    try:
+        return msgspec.json.decode(line, type=_Number).n
+    except UNREADABLE:
+        return None

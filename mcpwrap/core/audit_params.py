@@ -1,0 +1,49 @@
+"""The params of recorded requests: plain, sealed for root, or gone but for their hash."""
+
+from base64 import b64decode
+from enum import Enum
+
+import msgspec
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, SealedBox
+
+from mcpwrap.core.audit import Keys, Record, box_of
+from mcpwrap.core.audit_lines import UNREADABLE
+from mcpwrap.core.judgement import Json
+
+Params = dict[str, Json]
+Box = SealedBox[PrivateKey]
+
+
+class Unread(Enum):
+    """Why the params of a request are not known."""
+
+    HASHED = "hashed"
+    SEALED = "sealed"  # and the caller has no key
+    BROKEN = "broken"  # they do not open, or are no params
+
+
+def box(keys: Keys) -> Box:
+    """Return what opens sealed params."""
+    return SealedBox(box_of(keys.root_key))
+
+
+def params_of(record: Record, opens: Box | None) -> Params | Unread:
+    """Return the params of a request, or why there are none."""
+    if bytes(record.plain):
+        return _decoded(bytes(record.plain))
+    if not record.sealed:
+        return Unread.HASHED
+    if opens is None:
+        return Unread.SEALED
+    try:
+        return _decoded(opens.decrypt(b64decode(record.sealed, validate=True)))
+    except (CryptoError, ValueError):  # binascii.Error is a ValueError
+        return Unread.BROKEN
+
+
+def _decoded(text: bytes) -> Params | Unread:
+    try:
+        return msgspec.json.decode(text, type=dict)
+    except UNREADABLE:
+        return Unread.BROKEN

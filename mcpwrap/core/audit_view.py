@@ -1,0 +1,171 @@
+"""Showing records of the audit: which of them, as a line for people, as JSON, and since when."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from mcpwrap.core.asked import Note, row_of
+from mcpwrap.core.audit import NOTHING, Answered, Record, encode
+from mcpwrap.core.audit_lines import UNREADABLE
+from mcpwrap.core.exchange import shown, subject
+from mcpwrap.core.globs import matches
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import TASK_RESULTS, TOOLS_CALL
+
+NOBODY = -1  # the UID in what is of a server, and of none of its sessions
+_OF_TOOLS = {TOOLS_CALL} | TASK_RESULTS
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which records are shown. Globs; "" is any; times in seconds since 1970."""
+
+    server: str = ""
+    tool: str = ""
+    decision: str = ""
+    uid: int | None = None
+    since: float = float("-inf")
+    until: float = float("inf")
+
+    def admits(self, record: Record) -> bool:
+        """Say whether this is one of them."""
+        return (
+            self.since <= record.at <= self.until
+            and self.uid in {None, record.uid}
+            and self.decision in {"", record.decision}
+            and (not self.server or matches(self.server, record.server))
+            and (
+                not self.tool or (record.method in _OF_TOOLS and matches(self.tool, record.target))
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record as people read it, in printable ASCII; the decision may be coloured."""
+
+    before: str
+    decision: str
+    after: str
+
+
+def line_of(record: Record, agent: str) -> Line:
+    """Return what is shown of a record: one line, whatever somebody sent."""
+    names = ("" if record.uid == NOBODY else agent, record.server, record.session)
+    before = [_when(record.at), *(subject(name) or "-" for name in names)]
+    after = ["from the server:"] if record.sender == "server" and record.session else []
+    after.append(subject(record.method, record.target, record.id))
+    if record.rule:
+        after.append(f"by {shown(record.rule)}")
+    if record.why:
+        after.append(f"({shown(record.why)})")
+    if record.by:
+        after.append(f"approval {shown(record.approval)} by {shown(record.by)}")
+    after += [f"watched by {shown(rule)}" for rule in record.watched]
+    if record.us:
+        after.append(f"{record.us} us")
+    return Line("  ".join(before), shown(record.decision), "  ".join(after))
+
+
+def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json]:
+    """Return all of a record as JSON has it, with its agent's name."""
+    fields: dict[str, Json] = {"agent": agent, **_fields(record)}
+    if record.uid == NOBODY:
+        del fields["agent"], fields["uid"]
+    if params is not None:
+        fields["params"] = params
+    return fields
+
+
+def ascii_json(value: Json, indent: int | None = None) -> str:
+    """Return JSON in printable ASCII; one line, unless indented."""
+    separators = (",", ":") if indent is None else None
+    # As it can stand in a text alone, DEL may be written out everywhere.
+    return json.dumps(value, separators=separators, indent=indent).replace("\x7f", "\\u007f")
+
+
+def refusal(note: Note) -> Record | None:
+    """Return the record of what a server asked of the network, if it was refused at a time."""
+    row = row_of(note)
+    if not row.is_refused or not row.last:
+        return None
+    return Record(
+        n=0,
+        at=row.last,
+        server=note.server,
+        uid=NOBODY,
+        session="",
+        sender="server",
+        decision="refused",
+        method="egress",
+        target=row.destination,
+        rule=row.rule,
+        why=row.why,
+    )
+
+
+def answer(event: Answered) -> Record:
+    """Return the record of somebody's answer to what waits, or of one who tried."""
+    proof = f", {event.proof}" if event.proof else ""
+    user = f" as {event.user}" if event.user else ""
+    return Record(
+        n=event.n,
+        at=event.at,
+        server=event.server,
+        uid=event.agent_uid,
+        session="",
+        sender="person",
+        decision=event.outcome,
+        method="approval",
+        target=event.target,
+        why=event.why,
+        approval=event.approval,
+        shown=event.shown,
+        by=f"uid {event.uid}{user} ({event.channel}{proof})",
+    )
+
+
+def moment(text: str, now: float) -> float:
+    """Return the time that somebody typed: so long ago, or as ISO 8601 has it.
+
+    Without a zone it is UTC, as are the times that we show.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if _SPAN.fullmatch(text):
+        return now - span_s(text)
+    at = datetime.fromisoformat(text)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def span_s(text: str) -> int:
+    """Return how long that is, in seconds: a number and s, m, h, d or w.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        raise ValueError(text)
+    return int(span[1]) * _SECONDS[span[2]]
+
+
+def _fields(record: Record) -> dict[str, Json]:
+    try:
+        return msgspec.json.decode(encode(record), type=dict)
+    except UNREADABLE:  # the params, which nobody looked at so far
+        return _fields(replace(record, plain=NOTHING))
+
+
+def _when(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return "no time"

@@ -1,0 +1,197 @@
+"""What root gives a wrapper at each start so that it can open its own secrets, and only then.
+
+Root draws a session key, notes it in a capability that is bound to this start ($INVOCATION_ID,
+systemd.exec(5)), and seals the secrets with it into a bundle. The capability is a credential of the
+unit; the bundle is no secret. At a reload root seals a new bundle for the same capability.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import msgspec
+
+from mcpwrap.core import seal
+from mcpwrap.core.seal import SealError
+from mcpwrap.core.stored import unhex
+
+T = TypeVar("T", "Capability", "Bundle")
+VALID_FOR = timedelta(seconds=60)  # from mint to unseal; a machine that boots takes several
+
+
+class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The key to one start's secrets. `refused` says why root minted none."""
+
+    name: str
+    capability_id: str = ""
+    invocation_id: str = ""
+    session_key: str = ""
+    expires_at: str = ""
+    refused: str = ""
+
+
+class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One secret on its way to a wrapper."""
+
+    name: str
+    key: str
+    version: int
+    capability_id: str
+    expires_at: str
+    ciphertext: str
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All secrets of one server."""
+
+    secrets: tuple[Sealed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value and its version, which only ever grows."""
+
+    value: str
+    version: int
+
+    def __repr__(self) -> str:
+        return f"Secret(version={self.version})"  # a traceback must not show the value
+
+
+class CapabilityError(ValueError):
+    """The secrets of this start are not to be had. The text says why, and no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Randomness:
+    """Fresh from the system's random source: an id, a session key, and nonces by secret."""
+
+    capability_id: str
+    session_key: bytes
+
+
+def mint(name: str, invocation_id: str, random: Randomness, now: datetime) -> Capability:
+    """Return the capability of one start."""
+    return Capability(
+        name=name,
+        capability_id=random.capability_id,
+        invocation_id=invocation_id,
+        session_key=random.session_key.hex(),
+        expires_at=_text(now + VALID_FOR),
+    )
+
+
+def bundle(
+    capability: Capability,
+    secret_by_key: Mapping[str, Secret],
+    nonces: Sequence[bytes],
+    now: datetime,
+) -> Bundle:
+    """Seal the secrets for the holder of a capability; one fresh nonce for each."""
+    expires_at = _text(now + VALID_FOR)
+    sealed = []
+    for (key, secret), nonce in zip(sorted(secret_by_key.items()), nonces, strict=True):
+        bound = _bound(capability, key, secret.version, expires_at)
+        session_key = unhex(capability.session_key)
+        ciphertext = seal.seal(secret.value.encode(), session_key, nonce=nonce, bound=bound).hex()
+        sealed.append(
+            Sealed(
+                name=capability.name,
+                key=key,
+                version=secret.version,
+                capability_id=capability.capability_id,
+                expires_at=expires_at,
+                ciphertext=ciphertext,
+            )
+        )
+    return Bundle(secrets=tuple(sealed))
+
+
+def accept(text: bytes, *, name: str, invocation_id: str, now: datetime) -> Capability:
+    """Return the capability in a credential, if it is one for this start of this server.
+
+    Raises:
+        CapabilityError: empty, changed, expired, refused by root, or for another start or server.
+    """
+    if not text.strip():
+        raise CapabilityError("root minted no capability for this start")
+    capability = _decode(text, Capability, "the capability")
+    if capability.refused:
+        raise CapabilityError(capability.refused)
+    if capability.name != name:
+        raise CapabilityError("the capability is another server's")
+    if not invocation_id or capability.invocation_id != invocation_id:
+        raise CapabilityError("the capability is of another start")
+    _expect_unexpired(capability.expires_at, "the capability", now)
+    return capability
+
+
+def open_bundle(
+    text: bytes,
+    capability: Capability,
+    *,
+    keys: Sequence[str],
+    held: Mapping[str, Secret],
+    now: datetime,
+) -> dict[str, Secret]:
+    """Return the secrets `keys` of a bundle, none of them older than the one that is `held`.
+
+    Raises:
+        CapabilityError: any of them is missing, changed, expired, older, or sealed for another.
+    """
+    found = _decode(text, Bundle, "the bundle").secrets
+    if sorted(sealed.key for sealed in found) != sorted(keys):
+        raise CapabilityError("the bundle does not have the secrets that the server declares")
+    return {sealed.key: _open(sealed, capability, held.get(sealed.key), now) for sealed in found}
+
+
+def _open(sealed: Sealed, capability: Capability, held: Secret | None, now: datetime) -> Secret:
+    what = f"the secret {sealed.key}"
+    if (sealed.name, sealed.capability_id) != (capability.name, capability.capability_id):
+        raise CapabilityError(f"{what} was sealed for another server or start")
+    _expect_unexpired(sealed.expires_at, what, now)
+    if held and sealed.version < held.version:
+        raise CapabilityError(f"{what} is version {sealed.version}, and {held.version} is in use")
+    bound = _bound(capability, sealed.key, sealed.version, sealed.expires_at)
+    try:
+        value = seal.unseal(unhex(sealed.ciphertext), unhex(capability.session_key), bound=bound)
+    except SealError as error:
+        raise CapabilityError(f"{what} does not open: {error}") from None
+    return Secret(value.decode(), sealed.version)
+
+
+def encode(record: Capability | Bundle) -> str:
+    """Return the text of a record."""
+    return msgspec.json.encode(record, order="deterministic").decode() + "\n"
+
+
+def _decode(text: bytes, kind: type[T], what: str) -> T:
+    try:
+        record = msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise CapabilityError(f"{what} is none, or cut off") from None
+    if encode(record).encode() != text:
+        raise CapabilityError(f"{what} was changed")
+    return record
+
+
+def _bound(capability: Capability, key: str, version: int, expires_at: str) -> tuple[str, ...]:
+    """Return what a sealed secret is bound to: every field of the capability, and its own."""
+    c = capability
+    start = (c.name, c.capability_id, c.invocation_id, c.expires_at)
+    return ("in a bundle", *start, key, str(version), expires_at)
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
+
+
+def _expect_unexpired(expires_at: str, what: str, now: datetime) -> None:
+    try:
+        expires = datetime.fromisoformat(expires_at)
+        is_over = now >= expires
+    except (ValueError, TypeError):  # no time, or one without a zone
+        raise CapabilityError(f"{what} does not say when it expires") from None
+    if is_over:
+        raise CapabilityError(f"{what} has expired")

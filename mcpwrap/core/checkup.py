@@ -1,0 +1,29 @@
+"""What `mcpwrap doctor` finds: one line each, and what to do about it."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was tried or looked at. `--json` prints a list of these."""
+
+    what: str
+    state: Literal["good", "warning", "failed"]
+    found: str
+    fix: str = ""
+
+
+def good(what: str, found: str) -> Check:
+    """Return a check that found what should be."""
+    return Check(what=what, state="good", found=found)
+
+
+def warned(what: str, found: str, fix: str) -> Check:
+    """Return a check that found something to know, with which servers work."""
+    return Check(what=what, state="warning", found=found, fix=fix)
+
+
+def failed(what: str, found: str, fix: str) -> Check:
+    """Return a check that found something broken, or open."""
+    return Check(what=what, state="failed", found=found, fix=fix)

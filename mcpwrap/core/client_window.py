@@ -1,0 +1,89 @@
+"""Asking in the agent's own window: a channel of lower trust, which a rule may allow.
+
+What is typed there passes through the agent, so it is worth what the agent is. Source:
+elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
+"""
+
+from mcpwrap.core.approval_view import one_line, pretty_params
+from mcpwrap.core.holds import Hold
+from mcpwrap.core.jsonrpc import Request
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import CANCELLED, ELICITATION
+from mcpwrap.core.strict_json import encode
+
+KEY = "mcpwrap_approval"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_SCHEMA: Json = {
+    "type": "object",
+    "properties": {"approve": {"type": "boolean", "title": "Approve this call"}},
+    "required": ["approve"],
+}
+_MAX_SHOWN_CHARS = 4000  # who cannot be shown all of it is asked elsewhere
+
+
+def is_offered(request: Request) -> bool:
+    """Say whether the agent that sent a request has such a window, by its own word."""
+    meta = request.params.get("_meta")
+    return _has_form(meta.get(_CAPABILITIES) if isinstance(meta, dict) else None)
+
+
+def can_elicit(params: dict[str, Json]) -> bool:
+    """Say the same of the agent that sent a handshake."""
+    return _has_form(params.get("capabilities"))
+
+
+def _has_form(capabilities: Json) -> bool:
+    """Say whether an agent shows forms: until 2025-06-18 there was nothing else, or it says so."""
+    modes = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    return isinstance(modes, dict) and (not modes or "form" in modes)
+
+
+def elicitation(hold: Hold) -> bytes:
+    """Return the question, as a request to the agent."""
+    asked: Json = {
+        "jsonrpc": "2.0", "id": hold.window, "method": ELICITATION, "params": _params(hold)
+    }  # fmt: skip
+    return encode(asked)
+
+
+def input_requests(hold: Hold) -> dict[str, Json]:
+    """Return the question, as what a result asks for."""
+    return {KEY: {"method": ELICITATION, "params": {"mode": "form", **_params(hold)}}}
+
+
+def close(hold: Hold) -> bytes:
+    """Return word to the agent that the question is not asked there any more."""
+    params: Json = {"requestId": hold.window, "reason": "not asked here any more"}
+    return encode({"jsonrpc": "2.0", "method": CANCELLED, "params": params})
+
+
+def answer_in(request: Request) -> bool | None:
+    """Return what the user said, in a request that comes again; None if nothing."""
+    answers = request.params.get("inputResponses")
+    return answer(answers.get(KEY)) if isinstance(answers, dict) else None
+
+
+def answer(result: Json) -> bool | None:
+    """Return what the user said; None if the window was closed without an answer."""
+    if not isinstance(result, dict):
+        return None
+    if result.get("action") == "decline":
+        return False
+    content = result.get("content")
+    if result.get("action") != "accept" or not isinstance(content, dict):
+        return None
+    return content.get("approve") is True
+
+
+def fits(hold: Hold) -> bool:
+    """Say whether all of it can be shown there."""
+    return len(_message(hold)) <= _MAX_SHOWN_CHARS
+
+
+def _params(hold: Hold) -> dict[str, Json]:
+    return {"message": _message(hold), "requestedSchema": _SCHEMA}
+
+
+def _message(hold: Hold) -> str:
+    what = f"{one_line(hold.asked.target)}\n{pretty_params(hold.request.params)}"
+    return f"mcpwrap asks for your approval (rule {hold.judgement.rule}): {what}"

@@ -1,0 +1,178 @@
+"""From a condition of a policy to a function that judges arguments by it."""
+
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+import msgspec
+
+from mcpwrap.core.arguments import Found, Place, folded, found_at, steps_of, value_of
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.paths import inside
+from mcpwrap.core.patterns import Patterns
+from mcpwrap.core.rules import (
+    Condition,
+    Equals,
+    Inside,
+    Inverted,
+    Length,
+    Matches,
+    NotSo,
+    OfArgument,
+    OneOf,
+    Plain,
+    Range,
+    Sql,
+    Test,
+)
+from mcpwrap.core.sql import judge_sql
+from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, holds, inverted
+
+MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
+Judge = Callable[[Json], Truth]
+PatternsByPath = dict[str, Patterns]
+
+
+def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
+    """Return all patterns that are looked for at the same path, as one set each."""
+    texts: dict[str, list[str]] = {}
+    for condition in conditions:
+        about = condition.condition if isinstance(condition, Inverted) else condition
+        test = about.test.test if isinstance(about.test, NotSo) else about.test
+        if isinstance(test, Matches):
+            texts.setdefault(about.arg, []).append(test.pattern)
+    return {path: Patterns(dict.fromkeys(found)) for path, found in texts.items()}
+
+
+def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
+    """Return a function of all arguments. It never raises."""
+    match condition:
+        case Inverted(condition=inner):
+            judge = _of_argument(inner, patterns)
+            return lambda root: inverted(judge(root))
+        case OfArgument():
+            return _of_argument(condition, patterns)
+        case _:
+            assert_never(condition)
+
+
+def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
+    steps = steps_of(condition.arg)
+    test = _test(condition.test, patterns.get(condition.arg))
+    default = Place.MISSING if condition.default is None else _decoded(condition.default)
+
+    def judge(value: Found) -> Truth:
+        if (value is None or value is Place.MISSING) and default is not Place.MISSING:
+            value = default
+        return UNJUDGEABLE if isinstance(value, Place) else test(value)
+
+    key = steps[0]
+    if len(steps) == 1 and isinstance(key, str):  # as nearly always; this takes half the time
+        folded_key = folded(key)
+        return lambda root: judge(
+            value_of(root, key, folded_key) if isinstance(root, dict) else Place.MISFIT
+        )
+    return lambda root: any_of(map(judge, found_at(root, steps)))
+
+
+def _test(test: Test, patterns: Patterns | None) -> Judge:
+    if isinstance(test, NotSo):
+        judge = _plain(test.test, patterns)
+        return lambda value: inverted(judge(value))
+    return _plain(test, patterns)
+
+
+def _plain(test: Plain, patterns: Patterns | None) -> Judge:
+    match test:
+        case Equals(json=text):
+            return _one_of((text,))
+        case OneOf(jsons=texts):
+            return _one_of(texts)
+        case Matches(pattern=pattern):
+            return _matches(pattern, patterns or Patterns([pattern]))
+        case Length(least=least, most=most):
+            return lambda value: _within(_length(value), least, most)
+        case Range(least=least, most=most):
+            return lambda value: _within(_number(value), least, most)
+        case Inside() | Sql():
+            return _textual(test)
+        case _:
+            assert_never(test)
+
+
+def _textual(test: Inside | Sql) -> Judge:
+    match test:
+        case Inside(folder=folder):
+            return _of_text(lambda text: inside(text, folder))
+        case Sql(test=what, dialect=dialect):
+            return _of_text(lambda text: judge_sql(text, what, dialect))
+        case _:
+            assert_never(test)
+
+
+def _one_of(texts: tuple[str, ...]) -> Judge:
+    wanted = tuple(map(_decoded, texts))
+    if all(isinstance(value, str) for value in wanted):  # as nearly always
+        words = frozenset(value for value in wanted if isinstance(value, str))
+        return _of_text(lambda text: HOLDS if text in words else FAILS)
+    return lambda value: any_of(_same(value, other) for other in wanted)
+
+
+def _matches(pattern: str, patterns: Patterns) -> Judge:
+    number = patterns.texts.index(pattern)
+
+    def judge(value: Json) -> Truth:
+        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
+            return UNJUDGEABLE
+        try:
+            return holds(number in patterns.found_in(value))
+        except UnicodeEncodeError:
+            return UNJUDGEABLE
+
+    return judge
+
+
+def _of_text(judge: Callable[[str], Truth]) -> Judge:
+    return lambda value: judge(value) if isinstance(value, str) else UNJUDGEABLE
+
+
+def _length(value: Json) -> int | None:
+    return len(value) if isinstance(value, str | list) else None
+
+
+def _number(value: Json) -> float | int | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _within(
+    value: float | int | None, least: float | int | None, most: float | int | None
+) -> Truth:
+    if value is None:
+        return UNJUDGEABLE
+    return holds((least is None or value >= least) and (most is None or value <= most))
+
+
+def _same(value: Json, wanted: Json) -> Truth:
+    """Compare two values. Of another type is not judged: servers take "true" and 1 for true."""
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        if value.keys() != wanted.keys():
+            alike = set(map(folded, wanted))
+            is_alike = len(value) >= len(wanted) and all(folded(key) in alike for key in value)
+            return UNJUDGEABLE if is_alike else FAILS
+        return all_of(_same(value[key], wanted[key]) for key in wanted)
+    if isinstance(value, list) and isinstance(wanted, list):
+        if len(value) != len(wanted):
+            return FAILS
+        return all_of(_same(*pair) for pair in zip(value, wanted, strict=True))
+    if _kind(value) is not _kind(wanted):
+        return UNJUDGEABLE
+    return holds(value == wanted)
+
+
+def _kind(value: Json) -> type:
+    """Return the type as JSON has it: there is one for numbers."""
+    return float if isinstance(value, int) and not isinstance(value, bool) else type(value)
+
+
+def _decoded(text: str) -> Json:
+    decoded: Json = msgspec.json.decode(text)
+    return decoded

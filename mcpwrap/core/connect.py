@@ -1,0 +1,63 @@
+"""Asking a proxy for a way to a host, and its answer (RFC 9110 section 9.3.6)."""
+
+import re
+from dataclasses import dataclass
+
+from mcpwrap.core.host_names import shown
+
+MAX_HEAD_BYTES = 16 * 1024  # Squid's own are 500
+_END = b"\r\n\r\n"
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: ([^\r\n]*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class NeedMore:
+    """The head is not whole yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """From here on the host speaks; `rest` is what it has said already."""
+
+    rest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """There is no way to that host."""
+
+    status: int
+    reason: str  # printable ASCII
+
+    def is_by_rule(self) -> bool:
+        """Say whether the proxy does not let us, and not: the host cannot be reached."""
+        return 400 <= self.status < 500
+
+
+@dataclass(frozen=True, slots=True)
+class NotHttp:
+    """What answered is no proxy."""
+
+
+Reply = NeedMore | Opened | Denied | NotHttp
+
+
+def request(host: str) -> bytes:
+    """Return the request for port 443 of a host, whose name has been checked."""
+    return f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode("ascii")
+
+
+def reply(untrusted: bytes) -> Reply:
+    """Return what the proxy's answer says, of which there may be only the beginning."""
+    head, end, rest = untrusted.partition(_END)
+    if len(head) > MAX_HEAD_BYTES:
+        return NotHttp()
+    if not end:
+        return NeedMore()
+    found = _STATUS_LINE.fullmatch(head.partition(b"\r\n")[0])
+    if found is None:
+        return NotHttp()
+    status = int(found[1])
+    if 200 <= status < 300:  # a body's length would be none (RFC 9112 section 6.3)
+        return Opened(rest)
+    return Denied(status, shown(found[2] or b""))

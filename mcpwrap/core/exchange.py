@@ -1,0 +1,210 @@
+"""What a session knows, and what becomes of one message in it."""
+
+import hashlib
+from codecs import unicode_escape_encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from mcpwrap.core.approvals import Approvals
+from mcpwrap.core.holds import Hold, Holds
+from mcpwrap.core.in_flight import InFlight
+from mcpwrap.core.jsonrpc import Id, Notification, as_id
+from mcpwrap.core.judgement import Audit, Decision, Json, Judgement, Limits, ServerPolicy
+from mcpwrap.core.methods import CANCELLED, PROGRESS, Way, is_known
+from mcpwrap.core.strict_json import encode_sorted
+from mcpwrap.core.uris import bare
+
+MAX_TASKS = 16_384
+MAX_TOOLS = 4096  # servers have tens
+_MANY = ""  # stands for all tools beyond these: whichever changes, all have
+_MAX_SHOWN_CHARS = 80
+
+
+class NoteKind(StrEnum):
+    """What the journal files a note under."""
+
+    BLOCKED = "blocked"  # by the policy
+    LOGGED = "logged"  # a rule that only watches did match
+    LIMITED = "limited"
+    MALFORMED = "malformed"
+    UNKNOWN = "unknown"  # a method that is not MCP, and that no rule names
+    DROPPED = "dropped"  # an answer to nothing, a request where there are none
+    UNRECORDED = "unrecorded"  # it could not be written down, so it was not done
+    HELD = "held"  # until a person has answered
+    DENIED = "denied"  # by a person
+    EXPIRED = "expired"  # no person answered
+    PUT_OFF = "put off"  # the agent is told to come again
+    WITHDRAWN = "withdrawn"  # the agent wants it no longer
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the journal, harmless to whoever reads it, without the values of arguments."""
+
+    kind: NoteKind
+    text: str
+    rule: str = ""
+    target: str = ""  # of what is refused: a tool, a URI or a prompt
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """What a person was asked for it, and who answered."""
+
+    id: str
+    shown: str
+    by: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """JSON without newlines: what goes on, what goes back to the sender, and what is noted."""
+
+    forward: bytes | None = None
+    answer: bytes | None = None
+    notes: tuple[Note, ...] = ()
+    rule: str = ""  # which allowed it, if one did
+    is_changed: bool = False  # what goes on is not what came
+    approval: Approval | None = None
+    held: Hold | None = None  # it waits, and nothing goes on
+
+
+@dataclass(slots=True)
+class Session:
+    """What is remembered from one message to the next."""
+
+    policy: ServerPolicy
+    limits: Limits
+    audit: Audit
+    approvals: Approvals
+    holds: Holds = field(init=False)
+    now_s: float = 0.0  # by a clock that nobody sets
+    can_elicit: bool = False  # the agent said in its handshake that it has a window for questions
+    # Hashes of tools as the server listed them first, and last.
+    tools: dict[str, tuple[str, str]] = field(default_factory=dict)
+    size: int = 0  # of the line that is judged, in bytes
+    asked_by_agent: InFlight = field(default_factory=InFlight)
+    asked_by_server: InFlight = field(default_factory=InFlight)
+    version: str = ""  # from the handshake
+    has_handshake: bool = False  # the agent began one, so the server may ask
+    tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
+    untold_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know
+
+    def __post_init__(self) -> None:
+        self.holds = Holds(self.approvals.state_key)
+
+    def remember_tools(self, listed: Json) -> None:
+        """Keep what the server says that its tools are."""
+        for tool in listed if isinstance(listed, list) else ():
+            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
+                key = name if name in self.tools or len(self.tools) < MAX_TOOLS else _MANY
+                now = hashlib.sha256(encode_sorted(tool)).hexdigest()
+                first, _ = self.tools.get(key, (now, now))
+                self.tools[key] = first, now
+
+    def definition_of(self, tool: str) -> str:
+        """Return the hash of a tool that is not any more as the server first listed it.
+
+        "" for one that is: clients list tools before the first call of one, or after it.
+        """
+        first, now = self.tools.get(tool) or self.tools.get(_MANY, ("", ""))
+        return now if now != first else ""
+
+    def remember_task(self, task: str, tool: str) -> bool:
+        """Keep whose a task's results are, as first said; say whether it was new.
+
+        Those of a forgotten one are refused.
+        """
+        if task in self.tool_by_task:
+            return False
+        self.tool_by_task[task] = tool
+        if len(self.tool_by_task) > MAX_TASKS:
+            oldest = next(iter(self.tool_by_task))
+            del self.tool_by_task[oldest]
+            self.untold_tasks.discard(oldest)
+        return True
+
+    def names(self, method: str) -> bool:
+        """Say whether a rule lets through what we do not know.
+
+        Rules know no direction: one that allows `tools/call` does not mean that the server may
+        ask that of the agent.
+        """
+        return not is_known(method) and self.policy.names(method)
+
+    def judge(self, way: Way, method: str, params: Mapping[str, Json]) -> Judgement:
+        """Return what the policy says, where it has a say."""
+        return judged(self.policy, way, method, params)
+
+
+ALLOWED = Judgement(Decision.ALLOW)
+
+
+def judged(policy: ServerPolicy, way: Way, method: str, params: Mapping[str, Json]) -> Judgement:
+    """Return what a policy says of a request or a notification, where it has a say."""
+    if way is Way.FORWARD:
+        return ALLOWED
+    judgement = policy.judge(method, params)
+    if way is Way.BY_RULE and not judgement.rule and is_refused(judgement):
+        return Judgement(Decision.ALLOW, notes=judgement.notes)
+    return judgement
+
+
+def is_refused(judgement: Judgement) -> bool:
+    """Say whether a message is not to pass. An approval that is needed is one nobody gave."""
+    return judgement.decision is not Decision.ALLOW
+
+
+def pass_notification(
+    session: Session, notification: Notification, way: Way | None, json: bytes
+) -> Outcome:
+    """Return what becomes of a notification: nobody answers it, so what is refused is not there."""
+    about = subject(notification.method)
+    if way is None:
+        if not session.names(notification.method):
+            return Outcome(notes=(Note(NoteKind.UNKNOWN, f"{about}: dropped"),))
+        way = Way.JUDGE
+    if notification.method == PROGRESS and as_id(notification.params.get("progressToken")) is None:
+        return Outcome(notes=(Note(NoteKind.MALFORMED, f"{about}: no token"),))
+    judgement = session.judge(way, notification.method, notification.params)
+    if is_refused(judgement):
+        return Outcome(notes=blocked(about, judgement))
+    return Outcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
+
+
+def cancel(asked: InFlight, request_id: Id, json: bytes) -> Outcome:
+    """Return what becomes of the word that an answer is no longer wanted.
+
+    Nobody must heed it, so that it can be kept back where too many such answers are to come.
+    """
+    if asked.cancel(request_id):
+        return Outcome(forward=json)
+    about = subject(CANCELLED, request_id=request_id)
+    return Outcome(notes=(Note(NoteKind.LIMITED, f"{about}: too many have no answer yet"),))
+
+
+def logged(about: str, rules: Iterable[str]) -> tuple[Note, ...]:
+    """Return a note for each rule that watched a message pass."""
+    return tuple(Note(NoteKind.LOGGED, f"{about}: rule {shown(rule)}", rule) for rule in rules)
+
+
+def blocked(about: str, judgement: Judgement, target: str = "") -> tuple[Note, ...]:
+    """Return the notes on a message that the policy refuses."""
+    by = f"rule {shown(judgement.rule)}" if judgement.rule else "no rule allows it"
+    asks = "needs approval, " if judgement.decision is Decision.NEEDS_APPROVAL else ""
+    note = Note(NoteKind.BLOCKED, f"{about}: {asks}{by}", judgement.rule, target)
+    return (*logged(about, judgement.notes), note)
+
+
+def subject(method: str, target: str = "", request_id: Id | None = None) -> str:
+    """Return how the journal names a message: in parts without spaces, so none fakes another."""
+    parts = [method, bare(target), "" if request_id is None else f"id={request_id}"]
+    return " ".join(shown(part).replace(" ", "\\x20") for part in parts if part)
+
+
+def shown(untrusted: str, max_chars: int = _MAX_SHOWN_CHARS) -> str:
+    r"""Return a text as printable ASCII, cut to a bearable length; `\x1b` is an escape."""
+    # Not by the codec's name: the first who asks for that opens a file, which a session may not.
+    text = unicode_escape_encode(untrusted[:max_chars])[0].decode()
+    is_cut = len(untrusted) > max_chars or len(text) > max_chars
+    return f"{text[:max_chars]}..." if is_cut else text

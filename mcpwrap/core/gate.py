@@ -1,0 +1,199 @@
+"""One session of an agent and a server: lines in, actions out."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+import msgspec
+
+from mcpwrap.core import agent_hold, agent_side, agent_waits, methods, server_answer, server_side
+from mcpwrap.core.approvals import NOBODY, Approvals, Told
+from mcpwrap.core.exchange import Note, Outcome, Session
+from mcpwrap.core.jsonrpc import (
+    INVALID_REQUEST,
+    MAX_BATCH,
+    Batch,
+    Decoded,
+    Id,
+    Malformed,
+    NoBatch,
+    Request,
+    Sender,
+    decode,
+)
+from mcpwrap.core.judgement import Audit, Limits, ServerPolicy
+from mcpwrap.core.strict_json import on_one_line
+
+
+class ToServer(msgspec.Struct, frozen=True):
+    """Write this line, newline included."""
+
+    line: bytes
+
+
+class ToAgent(msgspec.Struct, frozen=True):
+    """Write this line, newline included."""
+
+    line: bytes
+
+
+Action = ToServer | ToAgent | Note
+
+
+class Gate:
+    """Judges every message between them. What it says is to be done in its order.
+
+    It never speaks first: servers take the era of a connection from the first message.
+    """
+
+    def __init__(
+        self,
+        policy: ServerPolicy,
+        limits: Limits,
+        audit: Audit,
+        approvals: Approvals = NOBODY,
+    ) -> None:
+        self._session = Session(policy, limits, audit, approvals)
+
+    @property
+    def policy(self) -> ServerPolicy:
+        """What the next message is judged by."""
+        return self._session.policy
+
+    @policy.setter
+    def policy(self, policy: ServerPolicy) -> None:
+        self._session.policy = policy
+
+    def at(self, now_s: float) -> None:
+        """Say what time it is, by a clock that nobody sets, before anything else."""
+        self._session.now_s = now_s
+
+    def told(self, told: Told) -> list[Action]:
+        """Return what is to be done about the answer to a request that is held."""
+        self._session.size = 0
+        return _of_agent(agent_hold.told(self._session, told))
+
+    def tick(self) -> list[Action]:
+        """Return what is to be done because time has passed."""
+        self._session.size = 0
+        return _of_agent(agent_waits.tick(self._session))
+
+    def due_in_s(self) -> float | None:
+        """Return after how long `tick` has something to do; None if nothing is held."""
+        return agent_waits.due_in_s(self._session)
+
+    def from_agent(self, line: bytes) -> list[Action]:
+        """Return what is to be done about a line of the agent's."""
+        if not line or line.isspace():
+            return []
+        self._session.size = len(line)
+        match decode(line, Sender.AGENT, self._max_batch()):
+            case Decoded() as decoded:
+                outcome = agent_side.judge(self._session, decoded)
+                return self._with_holds(_from_agent(outcome), outcome)
+            case Malformed() as malformed:
+                return _from_agent(agent_side.refuse(self._session, malformed))
+            case NoBatch():
+                return _from_agent(agent_side.refuse(self._session, self._refused_batch()))
+            case Batch(items):
+                outcomes = [self._batched_by_agent(item) for item in items]
+                return self._with_holds(_from_agent(_together(outcomes)), *outcomes)
+            case other:
+                assert_never(other)
+
+    def from_server(self, line: bytes) -> list[Action]:
+        """Return what is to be done about a line of the server's."""
+        if not line or line.isspace():
+            return []
+        self._session.size = len(line)
+        match decode(line, Sender.SERVER, self._max_batch()):
+            case Decoded() as decoded:
+                return _from_server(server_side.judge(self._session, decoded))
+            case Malformed() as malformed:
+                return _from_server(server_side.refuse(self._session, malformed))
+            case NoBatch(answers):
+                return self._refuse_batch_of_server(answers)
+            case Batch(items):
+                return _from_server(_together([self._batched_by_server(item) for item in items]))
+            case other:
+                assert_never(other)
+
+    def _with_holds(self, actions: list[Action], *outcomes: Outcome) -> list[Action]:
+        """Return what is to be done about a line, and about each request in it that is held."""
+        for outcome in outcomes:
+            if outcome.held is not None:
+                actions += _of_agent(agent_waits.begin(self._session, outcome.held))
+        return actions
+
+    def _max_batch(self) -> int:
+        return MAX_BATCH if self._session.version == methods.BATCHES_IN else 0
+
+    def _refused_batch(self) -> Malformed:
+        if self._max_batch():
+            return Malformed(INVALID_REQUEST, f"a batch is of 1 to {MAX_BATCH} messages")
+        return Malformed(INVALID_REQUEST, f"only {methods.BATCHES_IN} has batches")
+
+    def _batched_by_agent(self, item: Decoded | Malformed) -> Outcome:
+        match item:
+            case Malformed():
+                return agent_side.refuse(self._session, item)
+            case Decoded(message=Request(method=methods.INITIALIZE) as request):
+                reason = "initialize may not be in a batch"
+                malformed = Malformed(INVALID_REQUEST, reason, request.id)
+                return agent_side.refuse(self._session, malformed)
+            case Decoded():
+                return agent_side.judge(self._session, item)
+            case _:
+                assert_never(item)
+
+    def _batched_by_server(self, item: Decoded | Malformed) -> Outcome:
+        match item:
+            case Malformed():
+                return server_side.refuse(self._session, item)
+            case Decoded():
+                return server_side.judge(self._session, item)
+            case _:
+                assert_never(item)
+
+    def _refuse_batch_of_server(self, answers: tuple[Id, ...]) -> list[Action]:
+        """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
+        actions = _from_server(server_side.refuse(self._session, self._refused_batch()))
+        for answered in answers:
+            given_up = Outcome(forward=server_answer.give_up(self._session, answered))
+            actions += _from_server(given_up)
+        return actions
+
+
+def _from_agent(outcome: Outcome) -> list[Action]:
+    return _actions(outcome, onward=ToServer, back=ToAgent)
+
+
+def _of_agent(outcomes: list[Outcome]) -> list[Action]:
+    return [action for outcome in outcomes for action in _from_agent(outcome)]
+
+
+def _from_server(outcome: Outcome) -> list[Action]:
+    return _actions(outcome, onward=ToAgent, back=ToServer)
+
+
+def _actions(
+    outcome: Outcome, *, onward: Callable[[bytes], Action], back: Callable[[bytes], Action]
+) -> list[Action]:
+    actions: list[Action] = list(outcome.notes)
+    if outcome.answer is not None:
+        actions.append(back(on_one_line(outcome.answer) + b"\n"))
+    if outcome.forward is not None:
+        actions.append(onward(on_one_line(outcome.forward) + b"\n"))
+    return actions
+
+
+def _together(outcomes: list[Outcome]) -> Outcome:
+    """Return the outcomes of a batch's elements as one: arrays, of what there is to send."""
+    forwards = [outcome.forward for outcome in outcomes if outcome.forward is not None]
+    answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
+    return Outcome(
+        _array(forwards), _array(answers), tuple(n for outcome in outcomes for n in outcome.notes)
+    )
+
+
+def _array(elements: list[bytes]) -> bytes | None:
+    return b"[" + b",".join(elements) + b"]" if elements else None

@@ -1,0 +1,32 @@
+"""Globs on names: `*` is any text, `?` any one character, and all else stands for itself."""
+
+from collections.abc import Iterable
+
+
+def matches_any(globs: Iterable[str], untrusted_name: str) -> bool:
+    """Say whether one of the globs matches the whole name; case matters."""
+    return any(matches(glob, untrusted_name) for glob in globs)
+
+
+def matches(glob: str, untrusted_name: str) -> bool:
+    """Say whether the glob matches the whole name.
+
+    Goes back to the last `*` alone, so that the time is at most that of glob times name: no name
+    makes it exponential, as backtracking over all of them would.
+    """
+    at = in_glob = 0
+    star = after_star = -1  # where the last `*` stood, and the name when it was met
+    while at < len(untrusted_name):
+        sign = glob[in_glob : in_glob + 1]
+        if sign == "*":
+            star, after_star = in_glob, at
+            in_glob += 1
+        elif sign and sign in {"?", untrusted_name[at]}:
+            in_glob += 1
+            at += 1
+        elif star >= 0:
+            after_star += 1
+            at, in_glob = after_star, star + 1
+        else:
+            return False
+    return not glob[in_glob:].strip("*")

@@ -1,0 +1,134 @@
+"""The requests of one session that wait for a person, or were told to come again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Self
+
+from mcpwrap.core.approvals import Waits
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.jsonrpc import Id, Request
+from mcpwrap.core.judgement import Json, Judgement
+from mcpwrap.core.methods import Way
+from mcpwrap.core.seal import NONCE_BYTES, SealError, seal, unseal
+from mcpwrap.core.strict_json import encode_sorted
+
+MAX_HELD = 128  # in one session: word of all of them fits into the buffer of a socket
+MAX_ASIDE = 32
+_BOUND = ("request state",)
+_PREFIX = "mcpwrap-"
+ROUND_KEYS = ("requestState", "inputResponses")  # of one round of a request in several (MRTR)
+
+
+class StateError(ValueError):
+    """A `requestState` that looks like ours, and is not one that waits."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """One request, as it would go on."""
+
+    number: int
+    request: Request
+    json: bytes
+    asked: Asked
+    way: Way
+    judgement: Judgement
+    approval: Waits
+    definition: str  # of its tool, as it was asked with
+    since_s: float
+    token: Id | None  # for progress, if the agent wants any
+    window: str = ""  # the id of our question in the agent's own window
+    words: int = 0  # of progress that were due so far
+    comes_again: bool = False  # with our state: its window was asked, if it has one
+
+    def goes_on_from(self, before: Self) -> None:
+        """Wait in its place: progress only ever grows, and an agent gives up when it will."""
+        self.since_s, self.words = before.since_s, before.words
+        self.comes_again = before.comes_again
+
+
+class Holds:
+    """By number, by the request's id, and by our question's."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key` seals what agents are given to bring back: 32 bytes, of this session alone."""
+        self._key = key
+        self._number = 0
+        self._hold_by_number: dict[int, Hold] = {}
+        self._aside: dict[int, Hold] = {}  # the oldest first
+
+    def __contains__(self, request_id: Id) -> bool:
+        return any(hold.request.id == request_id for hold in self._hold_by_number.values())
+
+    def __iter__(self) -> Iterator[Hold]:
+        return iter(list(self._hold_by_number.values()))
+
+    def __len__(self) -> int:
+        return len(self._hold_by_number)
+
+    def is_full(self) -> bool:
+        """Say whether so many wait that no more may."""
+        return len(self._hold_by_number) >= MAX_HELD
+
+    def next_number(self) -> int:
+        """Return a number that no other hold has had."""
+        self._number += 1
+        return self._number
+
+    def add(self, hold: Hold) -> None:
+        """Keep one that waits."""
+        self._hold_by_number[hold.number] = hold
+
+    def take(self, number: int) -> Hold | None:
+        """Return and forget one that waits."""
+        return self._hold_by_number.pop(number, None)
+
+    def by_request(self, request_id: Id) -> Hold | None:
+        """Return the one that holds this request."""
+        return next((hold for hold in self if hold.request.id == request_id), None)
+
+    def by_window(self, question: Id) -> Hold | None:
+        """Return the one that this answer of the agent's is about."""
+        return next((hold for hold in self if hold.window and hold.window == question), None)
+
+    def put_aside(self, hold: Hold) -> str:
+        """Keep one until the agent comes again; return the `requestState` it is to bring."""
+        self._hold_by_number.pop(hold.number, None)
+        if len(self._aside) >= MAX_ASIDE:
+            del self._aside[next(iter(self._aside))]
+        self._aside[hold.number] = hold
+        nonce = hold.number.to_bytes(NONCE_BYTES)  # no two have the same under this key
+        sealed = seal(b"%d" % hold.number, self._key, nonce=nonce, bound=_BOUND)
+        return _PREFIX + sealed.hex()
+
+    def come_again(self, request: Request) -> Hold | None:
+        """Return and forget the one that a request brings the state of; None if it brings none.
+
+        Raises:
+            StateError: the state is made up, was used, or belongs to another request.
+        """
+        state = request.params.get("requestState")
+        if not isinstance(state, str) or not state.startswith(_PREFIX):
+            return None
+        try:
+            number = int(unseal(bytes.fromhex(state[len(_PREFIX) :]), self._key, bound=_BOUND))
+        except (SealError, ValueError) as error:
+            raise StateError("requestState was changed on its way") from error
+        hold = self._aside.get(number)
+        if hold is None:
+            raise StateError("requestState was used already")
+        if _mark(request) != _mark(hold.request):
+            raise StateError("requestState is that of another request")
+        return self._aside.pop(number)
+
+
+def without(params: dict[str, Json], *keys: str) -> dict[str, Json]:
+    """Return params without some keys."""
+    return {key: params[key] for key in params if key not in keys}
+
+
+def _mark(request: Request) -> bytes:
+    """Return what two rounds of the same request have in common."""
+    same: Json = [request.method, without(request.params, "_meta", *ROUND_KEYS)]
+    return blake2b(encode_sorted(same), digest_size=32).digest()

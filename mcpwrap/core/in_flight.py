@@ -1,0 +1,62 @@
+"""The requests that one side has asked and the other has not answered."""
+
+import msgspec
+
+from mcpwrap.core.jsonrpc import Id
+from mcpwrap.core.methods import Era
+
+MAX_OPEN = 16_384  # agents have tens; each costs us some hundred bytes
+MAX_TARGET_CHARS = 8192  # a tool has 128, and longer URIs no browser takes
+MAX_CANCELLED = 1024  # answers to these may still be under way
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the answer is judged by. `target` is a tool, a URI or a prompt, "" for none of them.
+
+    Where a task is asked for, `target` is its tool.
+    """
+
+    method: str
+    target: str
+    era: Era
+    task: str = ""
+
+
+class InFlight:
+    """By id, and an id is in use until it is answered: 1 and "1" are two."""
+
+    def __init__(self, max_open: int = MAX_OPEN, max_cancelled: int = MAX_CANCELLED) -> None:
+        self._open: dict[Id, Asked] = {}
+        self._cancelled: dict[Id, Asked] = {}
+        self._max_open = max_open
+        self._max_cancelled = max_cancelled
+
+    def __contains__(self, request_id: Id) -> bool:
+        return request_id in self._open or request_id in self._cancelled
+
+    def is_full(self) -> bool:
+        """Say whether there are so many that no more is taken."""
+        return len(self._open) >= self._max_open
+
+    def find(self, request_id: Id) -> Asked | None:
+        """Return a request that is open, and not cancelled."""
+        return self._open.get(request_id)
+
+    def add(self, request_id: Id, asked: Asked) -> None:
+        """Keep a request that is forwarded."""
+        self._open[request_id] = asked
+
+    def take(self, request_id: Id) -> Asked | None:
+        """Return and forget the request that is answered; None if there is no such."""
+        return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
+
+    def cancel(self, request_id: Id) -> bool:
+        """Keep an open request apart; say whether it could be, or is open still.
+
+        None is forgotten for another: its id would be free, and its answer judged as that of
+        whatever is asked by the same id next.
+        """
+        if len(self._cancelled) >= self._max_cancelled:
+            return False
+        self._cancelled[request_id] = self._open.pop(request_id)
+        return True

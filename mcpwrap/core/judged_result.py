@@ -1,0 +1,102 @@
+"""What a result says to the agent, and what of it is taken out or refused."""
+
+from msgspec.structs import replace
+
+from mcpwrap.core import methods
+from mcpwrap.core.exchange import Session, is_refused
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.inputs import MISSPELT, judge_error, judge_inputs
+from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
+from mcpwrap.core.methods import Era
+from mcpwrap.core.spelling import is_misspelt
+
+# To be sent back byte for byte, and judged by itself.
+_OPAQUE = frozenset({"requestState", "inputRequests"})
+
+
+def judge_result(session: Session, asked: Asked, value: Json) -> ResultJudgement:
+    """Judge the result of a request; the same `value` back means that it passes as it is.
+
+    Its keys and its questions are looked at last: rules for results change keys too.
+    """
+    if not isinstance(value, dict):
+        return _judge_content(session, asked, value)
+    judged = _judge_kind(session, asked, value)
+    told = judged.value
+    if judged.refusal is not None or not isinstance(told, dict):
+        return judged
+    if is_misspelt(told):
+        return replace(judged, refusal=MISSPELT)
+    if asked.era is Era.HANDSHAKE or "inputRequests" not in told:
+        return judged
+    return _with(judged, judge_inputs(session, told["inputRequests"]))
+
+
+def judge_failure(session: Session, asked: Asked, error: dict[str, Json]) -> ResultJudgement:
+    """Judge an error in the same way: what a tool says went wrong others may have written."""
+    words = {key: error[key] for key in error if key != "code"}
+    judged = _judge_content(session, asked, words)
+    if judged.refusal is not None or not isinstance(judged.value, dict):
+        return judged
+    told = error if judged.value is words else {**judged.value, "code": error["code"]}
+    judged = replace(judged, value=told)
+    if is_misspelt(told):
+        return replace(judged, refusal=MISSPELT)
+    return _with(judged, judge_error(session, told))
+
+
+def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
+    if is_refused(inputs):
+        return replace(judged, refusal=inputs)
+    return replace(judged, notes=(*judged.notes, *inputs.notes)) if inputs.notes else judged
+
+
+def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> ResultJudgement:
+    match asked.method:
+        case methods.INITIALIZE:
+            version = value.get("protocolVersion")
+            session.version = version if isinstance(version, str) else ""
+        case methods.TOOLS_LIST:
+            session.remember_tools(value.get("tools"))
+            return _judge_tools(session, value)
+        case _:
+            pass
+    return _judge_content(session, asked, value)
+
+
+def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgement:
+    """Let the policy see what others may have written: by the tool's rules, if a tool did."""
+    if asked.method not in methods.JUDGED_RESULTS:
+        return ResultJudgement(value)
+    method = methods.TOOLS_CALL if asked.method in methods.TASK_RESULTS else asked.method
+    kept: dict[str, Json] = {}
+    rest = value
+    if isinstance(value, dict) and asked.era is Era.MODERN and not value.keys().isdisjoint(_OPAQUE):
+        kept = {key: value[key] for key in value if key in _OPAQUE}
+        rest = {key: value[key] for key in value if key not in _OPAQUE}
+    judged = session.policy.judge_result(method, asked.target, rest)
+    if judged.value is rest:
+        return judged if rest is value else replace(judged, value=value)
+    if isinstance(judged.value, dict):
+        return replace(judged, value={**judged.value, **kept})
+    return judged
+
+
+def _judge_tools(session: Session, value: dict[str, Json]) -> ResultJudgement:
+    """Leave those out of a list of tools that the policy hides."""
+    tools = value.get("tools")
+    if not isinstance(tools, list):
+        return ResultJudgement(value)
+    if any(isinstance(tool, dict) and is_misspelt(tool) for tool in tools):
+        return ResultJudgement(value, MISSPELT)
+    listed = [tool for tool in tools if not _is_hidden(session, tool)]
+    if len(listed) == len(tools):
+        return ResultJudgement(value)
+    # What one agent is shown must not be kept for another. Source: 2026-07-28, caching.
+    private: dict[str, Json] = {"cacheScope": "private"} if "cacheScope" in value else {}
+    return ResultJudgement({**value, "tools": listed, **private})
+
+
+def _is_hidden(session: Session, tool: Json) -> bool:
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return isinstance(name, str) and session.policy.hides(name)

@@ -1,0 +1,112 @@
+"""What the gate asks of policy and limits, and how they answer: the words between the stages."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+class Decision(StrEnum):
+    """What a policy says of one message."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+    NEEDS_APPROVAL = "needs approval"
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A decision, and the rule it comes from."""
+
+    decision: Decision
+    rule: str = ""  # its name; "" is the policy's default
+    message: str = ""  # for the agent, from the rule
+    notes: tuple[str, ...] = ()  # rules that matched and only watch: `log`, and those that observe
+    in_client: bool = False  # an approval may be given in the agent's own window
+
+
+class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a request that needs approval waits: for an answer, and in one go.
+
+    The agent is told to come again before its own time-out: 60 s in the official TypeScript SDK.
+    """
+
+    expires_s: float = 300.0
+    wait_s: float = 45.0
+
+
+class ResultJudgement(msgspec.Struct, frozen=True):
+    """What becomes of a result: the value to pass on, or why it is not passed on."""
+
+    value: Json
+    refusal: Judgement | None = None
+    notes: tuple[str, ...] = ()
+
+
+class ServerPolicy(Protocol):
+    """The rules for one server."""
+
+    times: Times
+
+    def judge(self, method: str, params: Mapping[str, Json]) -> Judgement:
+        """Judge a request or a notification by all of its params; a tool is in their `name`."""
+
+    def names(self, method: str) -> bool:
+        """Say whether a rule allows this very method, so that one we do not know may pass."""
+
+    def hides(self, tool: str) -> bool:
+        """Say whether a tool is neither listed nor callable."""
+
+    def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
+        """Judge what came back for a tool, a resource's URI, or a prompt.
+
+        `value` is never changed in place: the same object back means that it passes as it is.
+        """
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A limit or the breaker says no for now."""
+
+    why: str
+    retry_after_s: float
+
+
+class Limits(Protocol):
+    """The stage after policy, which `allow` does not skip."""
+
+    def counts(self, tool: str) -> bool:
+        """Say whether identical calls of a tool are counted; if not, `ask` gets no digest."""
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        """Count a call that the policy allows; return why it may not go now."""
+
+    def tell(self, tool: str, *, failed: bool) -> None:
+        """Tell how an allowed call ended."""
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision, to be written down before it is carried out."""
+
+    sender: str  # "agent" or "server"
+    method: str  # "" where there is none to be read
+    target: str = ""  # a tool, a URI or a prompt
+    id: int | str | None = None
+    era: str = ""
+    decision: str  # "allowed", "changed", or the kind of the note that says why not
+    rule: str = ""
+    why: str = ""
+    watched: tuple[str, ...] = ()  # rules that matched and only watch
+    params: dict[str, Json] | None = None  # of a request
+    size: int = 0  # of the line it came in, in bytes
+    approval: str = ""  # the id by which a person was asked
+    shown: str = ""  # digest of what was shown
+    by: str = ""  # who decided, and by which channel
+
+
+class Audit(Protocol):
+    """Where decisions are written down."""
+
+    def write(self, decided: Decided) -> bool:
+        """Write one down; say whether it is written. What is not may not be carried out."""

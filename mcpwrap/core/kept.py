@@ -1,0 +1,72 @@
+"""What is kept of the params of a request: a hash, the whole for root alone, or the whole."""
+
+from base64 import b64encode
+from hashlib import blake2b
+
+import msgspec
+from nacl.public import PublicKey, SealedBox
+
+from mcpwrap.core.audit import NOTHING, Keep
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.results import compiled, judge_result
+from mcpwrap.core.rules import ResultRule
+from mcpwrap.core.strict_json import encode_sorted
+
+MAX_BYTES = 64 * 1024  # of params that are kept as a whole
+_HASH_BYTES = 16
+_SECRET_KEYS = (
+    *("*password*", "*passwd*", "*passphrase*", "*secret*", "*credential*", "*private_key*"),
+    *("*access_key*", "*api_key*", "*apikey*", "*api-key*", "authorization", "cookie", "token"),
+    *("*_token", "*-token", "bearer*", "*accesstoken*", "*authtoken*"),
+)
+# It guards against accident: who writes a password elsewhere finds it in the audit.
+_SECRETS = compiled(
+    ResultRule(
+        name="audit",
+        redact_keys=_SECRET_KEYS,
+        redact=(
+            r"\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
+            r"\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[-_][A-Za-z0-9_-]{10,}",
+            r"\b(AKIA|ASIA)[0-9A-Z]{16}\b",
+            r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+            r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\z)",
+            r"(?i)\bbearer +[A-Za-z0-9._~+/-]{8,}=*",
+            r"://[^/\s:@]*:[^/\s@]+@",
+        ),
+    )
+)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One of them is there, or none if there were no params."""
+
+    hash: str = ""
+    sealed: str = ""
+    plain: msgspec.Raw = NOTHING
+
+
+class Keeper:
+    """Keeps params in one way."""
+
+    def __init__(self, keep: Keep, digest_key: bytes, box: bytes) -> None:
+        """`digest_key` and `box` are those of `audit.Start`."""
+        self._keep = keep
+        self._digest_key = digest_key
+        self._box = SealedBox(PublicKey(box))
+
+    def kept(self, params: dict[str, Json] | None) -> Kept:
+        """Return what is written down of params. Equal ones have equal hashes on this machine."""
+        if not params:
+            return Kept()
+        text = encode_sorted(params)
+        if self._keep == "hash" or len(text) > MAX_BYTES:
+            return self._hashed(text)
+        if self._keep == "sealed":
+            return Kept(sealed=b64encode(self._box.encrypt(text)).decode())
+        redacted = judge_result((_SECRETS,), params)
+        if redacted.refusal is not None:  # it cannot be searched
+            return self._hashed(text)
+        return Kept(plain=msgspec.Raw(encode_sorted(redacted.value)))
+
+    def _hashed(self, text: bytes) -> Kept:
+        return Kept(hash=blake2b(text, key=self._digest_key, digest_size=_HASH_BYTES).hexdigest())

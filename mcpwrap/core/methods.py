@@ -1,0 +1,173 @@
+"""Every method of MCP: who may send it, in which era, and whether rules have a say.
+
+Sources: schema.ts of the revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25, where a
+session begins with a handshake, and of 2026-07-28, where each request carries its revision; the
+extensions io.modelcontextprotocol/tasks and /skills. /ui has resources, and no methods of its own.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from mcpwrap.core.judgement import Json
+
+PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
+BATCHES_IN = "2025-03-26"  # the one revision that has them
+URL_ELICITATION_REQUIRED = -32042  # an error of 2025-11-25, with URLs that the agent is to open
+
+INITIALIZE = "initialize"
+TOOLS_LIST = "tools/list"
+TOOLS_CALL = "tools/call"
+TASKS_GET = "tasks/get"
+TASKS_RESULT = "tasks/result"
+ELICITATION = "elicitation/create"
+LISTEN = "subscriptions/listen"
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+TASK_STATE = "notifications/tasks"
+TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25, without results
+
+
+class Era(Enum):
+    """How a message says its revision."""
+
+    HANDSHAKE = "handshake"
+    MODERN = "modern"
+
+
+class Way(Enum):
+    """What the policy has to say of a method."""
+
+    FORWARD = "forward"  # nothing: no session lives without it
+    BY_RULE = "by rule"  # only what a rule says; `default: block` is about what does something
+    JUDGE = "judge"  # its default too
+
+
+_BOTH = frozenset(Era)
+_HANDSHAKE = frozenset({Era.HANDSHAKE})
+_MODERN = frozenset({Era.MODERN})
+
+_AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], Way]] = {
+    INITIALIZE: (_BOTH, Way.FORWARD),  # a modern server says itself that it has none
+    "ping": (_HANDSHAKE, Way.FORWARD),
+    "server/discover": (_BOTH, Way.FORWARD),  # a server says itself which envelope it wants
+    TOOLS_LIST: (_BOTH, Way.BY_RULE),
+    TOOLS_CALL: (_BOTH, Way.JUDGE),
+    "prompts/list": (_BOTH, Way.BY_RULE),
+    "prompts/get": (_BOTH, Way.JUDGE),
+    "resources/list": (_BOTH, Way.BY_RULE),
+    "resources/templates/list": (_BOTH, Way.BY_RULE),
+    "resources/read": (_BOTH, Way.JUDGE),
+    "resources/subscribe": (_HANDSHAKE, Way.JUDGE),
+    "resources/unsubscribe": (_HANDSHAKE, Way.BY_RULE),
+    "completion/complete": (_BOTH, Way.JUDGE),
+    "logging/setLevel": (_HANDSHAKE, Way.BY_RULE),
+    LISTEN: (_MODERN, Way.BY_RULE),
+    # The call that made the task was judged.
+    TASKS_GET: (_BOTH, Way.BY_RULE),
+    "tasks/cancel": (_BOTH, Way.BY_RULE),
+    TASKS_RESULT: (_HANDSHAKE, Way.BY_RULE),
+    "tasks/list": (_HANDSHAKE, Way.BY_RULE),
+    "tasks/update": (_MODERN, Way.BY_RULE),
+    # Agents offer this extension in the handshake too.
+    "skills/list": (_BOTH, Way.BY_RULE),
+    "skills/get": (_BOTH, Way.JUDGE),
+    "resources/directory/read": (_BOTH, Way.JUDGE),
+}
+# A notification need not carry its revision, so it has no era.
+_AGENT_NOTIFICATIONS: Mapping[str, Way] = {
+    "notifications/initialized": Way.FORWARD,
+    CANCELLED: Way.FORWARD,
+    PROGRESS: Way.FORWARD,
+    "notifications/roots/list_changed": Way.BY_RULE,
+    TASK_STATUS: Way.BY_RULE,  # of a task that the server made the agent do
+}
+# In the handshake era only; since 2026-07-28 they travel within results.
+_SERVER_REQUESTS: Mapping[str, Way] = {
+    "ping": Way.FORWARD,
+    "sampling/createMessage": Way.JUDGE,
+    ELICITATION: Way.JUDGE,
+    "roots/list": Way.JUDGE,
+    TASKS_GET: Way.BY_RULE,
+    TASKS_RESULT: Way.BY_RULE,
+    "tasks/list": Way.BY_RULE,
+    "tasks/cancel": Way.BY_RULE,
+}
+_SERVER_NOTIFICATIONS: Mapping[str, Way] = {
+    CANCELLED: Way.FORWARD,
+    PROGRESS: Way.FORWARD,
+    "notifications/subscriptions/acknowledged": Way.FORWARD,
+    "notifications/message": Way.BY_RULE,
+    "notifications/tools/list_changed": Way.BY_RULE,
+    "notifications/prompts/list_changed": Way.BY_RULE,
+    "notifications/resources/list_changed": Way.BY_RULE,
+    "notifications/resources/updated": Way.BY_RULE,
+    "notifications/elicitation/complete": Way.BY_RULE,
+    TASK_STATUS: Way.BY_RULE,
+    TASK_STATE: Way.BY_RULE,
+}
+# What a server may have the agent do from within a result (`inputRequests`).
+INPUT_REQUESTS = frozenset({"sampling/createMessage", ELICITATION, "roots/list"})
+# What may come back with a question first, and come again with the answer (MRTR of 2026-07-28).
+IN_ROUNDS = frozenset({TOOLS_CALL, "prompts/get", "resources/read"})
+# The results that hold what somebody else may have written, so that the policy sees them.
+JUDGED_RESULTS = frozenset({TOOLS_CALL, "resources/read", "prompts/get", TASKS_GET, TASKS_RESULT})
+TASK_RESULTS = frozenset({TASKS_GET, TASKS_RESULT})  # of a tool that was called before
+CALL_RESULTS = frozenset({TOOLS_CALL, TASKS_RESULT})  # in the form that a tool's has
+# Where a request says what it is about; a text, or the request is refused.
+TARGET_KEY: Mapping[str, str] = {
+    TOOLS_CALL: "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "resources/subscribe": "uri",
+    "resources/unsubscribe": "uri",
+    "resources/directory/read": "uri",
+    TASKS_GET: "taskId",
+    TASKS_RESULT: "taskId",
+}
+
+_REQUESTS = _AGENT_REQUESTS.keys() | _SERVER_REQUESTS.keys()
+_NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
+
+
+def era_of(params: Mapping[str, Json]) -> Era:
+    """Return the era of a request by its envelope: a client of before 2026-07-28 has none."""
+    meta = params.get("_meta")
+    if isinstance(meta, dict) and isinstance(meta.get(PROTOCOL_VERSION), str):
+        return Era.MODERN
+    return Era.HANDSHAKE
+
+
+def agent_request(method: str, era: Era) -> Way | None:
+    """Return what to do with a request of the agent's; None if there is none such."""
+    eras, way = _AGENT_REQUESTS.get(method, (_BOTH, None))
+    return way if era in eras else None
+
+
+def agent_notification(method: str) -> Way | None:
+    """Return what to do with a notification of the agent's; None if there is none such."""
+    return _AGENT_NOTIFICATIONS.get(method)
+
+
+def server_request(method: str) -> Way | None:
+    """Return what to do with a request of the server's; None if there is none such."""
+    return _SERVER_REQUESTS.get(method)
+
+
+def server_notification(method: str) -> Way | None:
+    """Return what to do with a notification of the server's; None if there is none such."""
+    return _SERVER_NOTIFICATIONS.get(method)
+
+
+def is_known(method: str) -> bool:
+    """Say whether MCP has it, in whichever direction."""
+    return method in _REQUESTS or method in _NOTIFICATIONS
+
+
+def is_request(method: str) -> bool:
+    """Say whether somebody must answer this, so that without an id it is nothing."""
+    return method in _REQUESTS
+
+
+def is_notification(method: str) -> bool:
+    """Say whether nobody answers this, so that with an id it is nothing."""
+    return method in _NOTIFICATIONS

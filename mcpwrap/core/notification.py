@@ -1,0 +1,46 @@
+r"""What a notification on the desktop says: enough to look, and nothing that acts by itself.
+
+Source: the Desktop Notifications Specification, "Markup": the body may be read as HTML; and
+notify-send(1), which reads `\n`, `\074` and their like in it before it sends it.
+"""
+
+import html
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.sanitise import visible
+
+PAGE = "http://127.0.0.1:52080/"
+_MAX_CHARS = 80  # of one name: what follows must still be on the screen
+
+
+class Notification(NamedTuple):
+    """One window."""
+
+    summary: str
+    body: str
+
+
+def of(new: Sequence[Pending], waiting: int, account: str) -> Notification:
+    """Return what is said of requests that are new, with `waiting` in all.
+
+    `account` is that of the agent of the first. Several are told in one, for an agent can ask
+    without end.
+    """
+    if len(new) > 1:
+        return Notification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
+    [one] = new
+    lines = [
+        f"{_name(one.server)}: {_name(one.target)}",
+        f"asked for by an agent of {_name(account)}",
+        f"{PAGE}approval/{_name(one.id)}",
+    ]
+    return Notification("mcpwrap: a request waits for approval", "\n".join(lines))
+
+
+def _name(untrusted: str) -> str:
+    """Return a name as one line of text, whichever of the two readings the body gets."""
+    line = visible(" ".join(untrusted.split()))
+    short = line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
+    return html.escape(short).replace("\\", "\\\\")

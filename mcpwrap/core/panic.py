@@ -1,0 +1,46 @@
+"""Which servers were stopped in an emergency: nobody is let in until somebody says so."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`/var/lib/mcpwrap/panic.json`; without the file nothing is stopped."""
+
+    everything: bool = False
+    names: tuple[str, ...] = ()
+
+    def stops(self, name: str) -> bool:
+        """Say whether nobody gets a session of this server."""
+        return self.everything or name in self.names
+
+    def with_names(self, names: Iterable[str]) -> "Panic":
+        """Return it with these servers stopped too; with all of them, if none is named."""
+        added = frozenset(names)
+        return Panic(
+            everything=self.everything or not added,
+            names=tuple(sorted(added.union(self.names))),
+        )
+
+    def without_names(self, names: Iterable[str]) -> "Panic":
+        """Return it without these; with nothing stopped, if none is named."""
+        gone = frozenset(names)
+        if not gone:
+            return Panic()
+        return Panic(
+            everything=self.everything, names=tuple(n for n in self.names if n not in gone)
+        )
+
+
+def decode(text: bytes) -> Panic:
+    """Return what is stopped. What cannot be understood stops everything."""
+    try:
+        return msgspec.json.decode(text, type=Panic)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Panic(everything=True)
+
+
+def encode(panic: Panic) -> str:
+    """Return the text of the file."""
+    return msgspec.json.encode(panic).decode() + "\n"

@@ -1,0 +1,29 @@
+"""How many lines one of many may write, so that none fills the disk or drowns the others."""
+
+from collections import deque
+
+
+class Quota:
+    """Counts what is written of one. Times are monotonic, in seconds."""
+
+    def __init__(self, max_per_s: int) -> None:
+        self._written_at_s: deque[float] = deque(maxlen=max_per_s)
+        self._left_out = 0
+
+    def admits(self, now_s: float) -> bool:
+        """Say whether one more is written; in any second at most `max_per_s` are."""
+        times = self._written_at_s
+        if len(times) == times.maxlen and now_s - times[0] < 1.0:
+            self._left_out += 1
+            return False
+        times.append(now_s)
+        return True
+
+    def is_first_left_out(self) -> bool:
+        """Say whether the one just left out is the first since `take_left_out`."""
+        return self._left_out == 1
+
+    def take_left_out(self) -> int:
+        """Return how many were left out since this was last asked."""
+        count, self._left_out = self._left_out, 0
+        return count

@@ -1,0 +1,72 @@
+"""What is said in place of a message that is not passed on."""
+
+from math import ceil
+
+from mcpwrap.core.jsonrpc import Id
+from mcpwrap.core.judgement import Decision, Held, Json, Judgement
+from mcpwrap.core.methods import CALL_RESULTS, Era
+from mcpwrap.core.strict_json import encode
+
+# Outside of -32768 to -32000, which JSON-RPC and MCP keep for themselves.
+DENIED = -31403
+LIMITED = -31429
+UNRECORDED = "Refused by mcpwrap: the audit cannot be written"
+
+
+def error(request_id: Id | None, code: int, message: str, data: Json = None) -> bytes:
+    """Return a JSON-RPC error; without an id it answers what could not be read."""
+    told: dict[str, Json] = {"code": code, "message": message}
+    if data is not None:
+        told["data"] = data
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": told})
+
+
+def result(request_id: Id, value: Json) -> bytes:
+    """Return a JSON-RPC result."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": value})
+
+
+def failed_call(text: str, era: Era) -> Json:
+    """Return a tool's result that says no: models read it, where an error ends with the client."""
+    refusal: dict[str, Json] = {"content": [{"type": "text", "text": text}], "isError": True}
+    if era is Era.MODERN:
+        refusal["resultType"] = "complete"
+    return refusal
+
+
+def denied(request_id: Id, method: str, era: Era, judgement: Judgement) -> bytes:
+    """Return what a request gets that the policy refuses, or whose result it does."""
+    if method in CALL_RESULTS:
+        return result(request_id, failed_call(why(judgement), era))
+    return error(request_id, DENIED, why(judgement), {"rule": judgement.rule})
+
+
+def held_back(request_id: Id, held: Held, era: Era) -> bytes:
+    """Return what a call gets that a limit holds back."""
+    return result(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
+
+
+def not_approved(request_id: Id, method: str, era: Era, text: str, rule: str) -> bytes:
+    """Return what a request gets that no person approved, or not yet."""
+    if method in CALL_RESULTS:
+        return result(request_id, failed_call(text, era))
+    return error(request_id, DENIED, text, {"rule": rule})
+
+
+def unrecorded(request_id: Id, method: str, era: Era) -> bytes:
+    """Return what a request gets that could not be written down."""
+    if method in CALL_RESULTS:
+        return result(request_id, failed_call(f"{UNRECORDED}.", era))
+    return error(request_id, DENIED, f"{UNRECORDED}.")
+
+
+def why_held(held: Held) -> str:
+    """Return what a limit says, and after how many whole seconds it will say something else."""
+    return f"{held.why}; retry in {max(1, ceil(held.retry_after_s))} s"
+
+
+def why(judgement: Judgement) -> str:
+    """Return what the agent is told: who refuses, by which rule, and what its author says."""
+    by = f"rule {judgement.rule}" if judgement.rule else "no rule allows it"
+    asks = "needs approval, " if judgement.decision is Decision.NEEDS_APPROVAL else ""
+    return f"Refused by mcpwrap ({asks}{by}). {judgement.message}".rstrip()

@@ -1,0 +1,99 @@
+"""What a policy would have decided on requests of agents that were recorded."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from mcpwrap.core import methods
+from mcpwrap.core.audit import MAX_TEXT_CHARS, Record
+from mcpwrap.core.audit_params import Box, Params, Unread, params_of
+from mcpwrap.core.exchange import is_refused, judged
+from mcpwrap.core.judgement import Decision, Judgement
+from mcpwrap.core.methods import TOOLS_CALL, Era, Way
+from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.rules import Policy
+
+_PASSED = {"allowed", "limited"}  # by the policy: limits come after it
+_BLOCKED, _HELD = "blocked", "held"
+_MAX_EXAMPLES = 3
+_UNKNOWN = Judgement(Decision.BLOCK, message="no method of MCP, and no rule names it")
+
+
+@dataclass(slots=True)
+class Group:
+    """Requests that one rule decides otherwise; or the default, if it has no name."""
+
+    rule: str
+    count: int = 0
+    examples: list[tuple[Record, Params | None]] = field(default_factory=list)
+
+
+class Replay:
+    """A policy, and what it says of the requests so far."""
+
+    def __init__(self, policy: Policy, opens: Box | None) -> None:
+        self.judged = 0
+        self.unread: Counter[Unread] = Counter()
+        self.blocked_by_rule: dict[str, Group] = {}  # by the rules of this policy
+        self.allowed_by_rule: dict[str, Group] = {}  # by those that were in force
+        self._policy = policy
+        self._opens = opens
+        self._by_server: dict[str, CompiledPolicy] = {}
+
+    def take(self, record: Record) -> None:
+        """Judge a record, if it is of a request that came as far as the policy."""
+        is_request = record.sender == "agent" and record.id is not None
+        if not is_request or record.decision not in _PASSED | {_BLOCKED, _HELD}:
+            return
+        policy = self._by_server.get(record.server)
+        if policy is None:
+            policy = compile_policy(self._policy, record.server)
+            self._by_server[record.server] = policy
+        params = params_of(record, self._opens)
+        if isinstance(params, Unread):
+            if _needs_params(policy, record):
+                self.unread[params] += 1
+                return
+            judgement = judge(policy, record.method, {"name": record.target})
+        else:
+            judgement = judge(policy, record.method, params)
+        self.judged += 1
+        self._compare(record, judgement, None if isinstance(params, Unread) else params)
+
+    def _compare(self, record: Record, judgement: Judgement, params: Params | None) -> None:
+        was_refused = record.decision in {_BLOCKED, _HELD}
+        if was_refused == is_refused(judgement):
+            return
+        groups = self.allowed_by_rule if was_refused else self.blocked_by_rule
+        rule = record.rule if was_refused else judgement.rule
+        group = groups.setdefault(rule, Group(rule))
+        group.count += 1
+        if len(group.examples) < _MAX_EXAMPLES:
+            group.examples.append((record, params))
+
+
+def judge(policy: CompiledPolicy, method: str, params: Params) -> Judgement:
+    """Judge a request of an agent's as the gate does, but for what is no matter of the policy."""
+    way = _way(method)
+    if way is None:
+        if not policy.names(method):
+            return _UNKNOWN
+        way = Way.JUDGE
+    return judged(policy, way, method, params)
+
+
+def _way(method: str) -> Way | None:
+    """Return what rules have to say of a method: the same in all eras that have it."""
+    ways = (methods.agent_request(method, era) for era in Era)
+    return next((way for way in ways if way is not None), None)
+
+
+def _needs_params(policy: CompiledPolicy, record: Record) -> bool:
+    """Say whether more than the name of method and tool decides."""
+    if max(len(record.method), len(record.target)) > MAX_TEXT_CHARS:  # it was cut
+        return True
+    if record.method == TOOLS_CALL:
+        rules = policy.rules_for_tool(record.target)
+    else:
+        rules = policy.rules_for_method(record.method)
+    first = next((rule for rule in rules if rule.outcome is not None), None)
+    return first is not None and not first.always_decides

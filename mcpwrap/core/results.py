@@ -1,0 +1,237 @@
+"""What a policy does with what came back: refuses what is too long, and redacts.
+
+It guards against accident. A server that wants to give a token away writes it another way.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import is_not
+
+import msgspec
+import re2
+
+from mcpwrap.core.globs import matches_any
+from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.patterns import Pattern, Patterns
+from mcpwrap.core.rules import ResultRule
+
+# C0 but tab, newline and return; DEL; C1; and what is not seen: zero-width and word-joining
+# characters, what turns text round (CVE-2021-42574), tags and supplementary variation selectors,
+# by which text is hidden from people and not from models. Joiners and selectors of emoji stay.
+_HIDDEN = re2.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{ad}\x{61c}\x{180e}\x{200b}\x{200e}\x{200f}"
+    r"\x{2028}-\x{202e}\x{2060}-\x{206f}\x{feff}\x{fff9}-\x{fffb}\x{e0000}-\x{e01ef}]+"
+)
+_MAX_KEYS = 1024  # of which we remember whether they are redacted
+_SHORT_CHARS = 32  # keys and words that come in every result: `content`, `type`, `text`
+_MAX_SHORT = 1024  # of which we remember that they stay as they are
+_LOOSE = json.JSONDecoder(strict=False)  # takes `NaN`, `Infinity` and control characters
+_CHANGED = " changed the result"
+_WOULD_CHANGE = " would change the result"
+
+
+class Refused(Exception):  # noqa: N818 - it is an outcome
+    """A result that is not passed on; why is its argument."""
+
+
+Check = Callable[[Json], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledResultRule:
+    """A rule, and what it does in turn: each returns the same object if nothing is changed."""
+
+    rule: ResultRule
+    checks: tuple[Check, ...]
+
+
+def compiled(rule: ResultRule) -> CompiledResultRule:
+    """Return the rule ready for use."""
+    checks: list[Check] = []
+    if rule.max_bytes is not None:
+        checks.append(_size_check(rule.max_bytes))
+    if rule.control_characters == "block":
+        checks.append(_Strings(_refused_if_hidden).changed)
+    if rule.control_characters == "remove":
+        checks.append(_Strings(_without_hidden).changed)
+    if rule.redact_keys or rule.redact:
+        checks.append(_Redaction(rule).changed)
+    return CompiledResultRule(rule, tuple(checks))
+
+
+def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJudgement:
+    """Put a result through all rules that apply to it."""
+    notes = []
+    for compiled_rule in rules:
+        name = compiled_rule.rule.name
+        try:
+            for check in compiled_rule.checks:
+                before, value = value, check(value)
+                if value is not before:
+                    notes.append(f"{name}{_CHANGED}")
+        except Refused as refused:
+            refusal = Judgement(Decision.BLOCK, name, str(refused))
+            return ResultJudgement(value, refusal, tuple(notes))
+        except (RecursionError, UnicodeEncodeError):
+            refusal = Judgement(Decision.BLOCK, name, "the result cannot be judged")
+            return ResultJudgement(value, refusal, tuple(notes))
+    return ResultJudgement(value, None, tuple(notes))
+
+
+def observed(judgement: ResultJudgement, value: Json) -> ResultJudgement:
+    """Return what becomes of a result where everything is noted and nothing is done."""
+    notes = tuple(note.removesuffix(_CHANGED) + _WOULD_CHANGE for note in judgement.notes)
+    if judgement.refusal:
+        notes += (f"{judgement.refusal.rule} would block the result",)
+    return ResultJudgement(value, None, notes)
+
+
+def _size_check(max_bytes: int) -> Check:
+    def check(value: Json) -> Json:
+        if len(msgspec.json.encode(value)) > max_bytes:
+            raise Refused(f"the result is over {max_bytes} bytes")
+        return value
+
+    return check
+
+
+def _without_hidden(text: str) -> str:
+    if text.isprintable():  # as C does it: the whole of most texts but for newlines
+        return text
+    cleaned: str = _HIDDEN.sub("", text)
+    return text if len(cleaned) == len(text) else cleaned
+
+
+def _refused_if_hidden(text: str) -> str:
+    if _without_hidden(text) is not text:
+        raise Refused("the result has characters that are not seen")
+    return text
+
+
+class _Strings:
+    """Changes all strings of a value, keys too; what needs no change stays the same object."""
+
+    def __init__(self, change: Callable[[str], str]) -> None:
+        self._change = change
+        self._unchanged: set[str] = set()
+
+    def changed(self, value: Json) -> Json:
+        """Return the value with its strings changed.
+
+        Raises:
+            Refused: two keys of an object would become one.
+        """
+        if isinstance(value, str):
+            return self._changed_text(value)
+        if isinstance(value, list):
+            elements = [self.changed(element) for element in value]
+            return elements if any(map(is_not, elements, value)) else value
+        if isinstance(value, dict):
+            return self._changed_object(value)
+        return value
+
+    def _changed_object(self, before: dict[str, Json]) -> Json:
+        after: dict[str, Json] = {}
+        is_same = True
+        for key, value in before.items():
+            new_key = key if key in self._unchanged else self._changed_text(key)
+            new_value = self._of_key(key, value)
+            is_same = is_same and new_key is key and new_value is value
+            after[new_key] = new_value
+        if len(after) != len(before):
+            raise Refused("two keys of the result become one")
+        return before if is_same else after
+
+    def _changed_text(self, text: str) -> str:
+        """Return a text changed; of short ones that stay as they are, from memory."""
+        if len(text) > _SHORT_CHARS:
+            return self._change(text)
+        if text in self._unchanged:
+            return text
+        changed = self._change(text)
+        if changed is text:
+            if len(self._unchanged) >= _MAX_SHORT:
+                self._unchanged.clear()
+            self._unchanged.add(text)
+        return changed
+
+    def _of_key(self, key: str, value: Json) -> Json:
+        return self.changed(value)
+
+
+def _may_be_json(text: str) -> bool:
+    return text[:64].lstrip().startswith(("{", "["))
+
+
+def _written_loosely(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Redaction(_Strings):
+    """Puts a marker in the place of values by their keys, and of text by its form."""
+
+    def __init__(self, rule: ResultRule) -> None:
+        super().__init__(self._redacted)
+        self._marker = f"[redacted by {rule.name}]"
+        self._globs = tuple(glob.lower() for glob in rule.redact_keys)
+        self._is_named: dict[str, bool] = {}
+        self._patterns = Patterns(rule.redact)
+        self._each = tuple(map(Pattern, rule.redact))
+
+    def _of_key(self, key: str, value: Json) -> Json:
+        if self._globs and self._is_redacted(key):
+            return value if value == self._marker else self._marker
+        return self.changed(value)
+
+    def _redacted(self, text: str) -> str:
+        if self._globs:
+            if _may_be_json(text):
+                text = self._redacted_within(text)
+            elif "\n{" in text or "\n[" in text:
+                text = self._redacted_lines(text)
+        for number in sorted(self._patterns.found_in(text)):
+            text = self._each[number].replaced(text, self._marker)
+        return text
+
+    def _redacted_within(self, text: str) -> str:
+        """Return a text that is JSON itself with what is named in it redacted, written anew.
+
+        Structured content stands in a text once more (2025-06-18, tools, "Structured Content").
+        """
+        try:
+            inner: Json = msgspec.json.decode(text)
+        except msgspec.MsgspecError:
+            return self._redacted_loosely(text)
+        except RecursionError:
+            return text
+        changed = self.changed(inner)
+        return text if changed is inner else msgspec.json.encode(changed).decode()
+
+    def _redacted_loosely(self, text: str) -> str:
+        """Do so with what is JSON to many, with `NaN` or a raw newline in it; else by line."""
+        try:
+            inner: Json = _LOOSE.decode(text)
+        except RecursionError:
+            return text
+        except ValueError:
+            return self._redacted_lines(text) if "\n" in text else text
+        try:
+            changed = self.changed(inner)
+        except UnicodeEncodeError:  # `\ud83d` alone, as of a text that was cut off
+            return text
+        return text if changed is inner else _written_loosely(changed)
+
+    def _redacted_lines(self, text: str) -> str:
+        """Return a text with each of its lines that is JSON redacted, as logs have them."""
+        lines = text.split("\n")
+        after = [self._redacted_within(line) if _may_be_json(line) else line for line in lines]
+        return "\n".join(after) if any(map(is_not, after, lines)) else text
+
+    def _is_redacted(self, key: str) -> bool:
+        known = self._is_named.get(key)
+        if known is None:
+            if len(self._is_named) >= _MAX_KEYS:
+                self._is_named.clear()
+            known = self._is_named[key] = matches_any(self._globs, key.lower())
+        return known

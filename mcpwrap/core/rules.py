@@ -1,0 +1,180 @@
+"""A policy as data: what an operator wrote, understood. Source: docs/mcpwrap-policy.5.rst."""
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from mcpwrap.core.globs import matches_any
+from mcpwrap.core.judgement import Times
+
+Action = Literal["block", "allow", "log", "allow_with_approval", "hide"]
+SqlTest = Literal[
+    "unbounded_select", "delete_without_where", "update_without_where", "drop",
+    "several_statements", "writes",
+]  # fmt: skip
+Dialect = Literal["sqlite", "postgres", "mysql", "duckdb", "tsql"]
+EVERYTHING = ("*",)
+_DIGITS = 12
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all parts of a policy have in common."""
+
+
+class Equals(_Words, frozen=True, tag="equals"):
+    """The value is this one; 1 and 1.0 are equal, 1 and true are not."""
+
+    json: str
+
+
+class OneOf(_Words, frozen=True, tag="one_of"):
+    """The value is one of these."""
+
+    jsons: tuple[str, ...]
+
+
+class Matches(_Words, frozen=True, tag="matches"):
+    """The pattern, in the syntax of RE2, matches somewhere in the text."""
+
+    pattern: str
+
+
+class Length(_Words, frozen=True, tag="length"):
+    """The number of characters or of elements; None is no bound."""
+
+    least: int | None
+    most: int | None
+
+
+class Range(_Words, frozen=True, tag="range"):
+    """The value of a number; None is no bound."""
+
+    least: float | int | None
+    most: float | int | None
+
+
+class Inside(_Words, frozen=True, tag="inside"):
+    """The text is a path in this folder, or the folder."""
+
+    folder: str
+
+
+class Sql(_Words, frozen=True, tag="sql"):
+    """The text is SQL of which this is true."""
+
+    test: SqlTest
+    dialect: Dialect = "sqlite"
+
+
+Plain = Equals | OneOf | Matches | Length | Range | Inside | Sql
+
+
+class NotSo(_Words, frozen=True, tag="not"):
+    """The value is judged, and the test does not hold for it."""
+
+    test: Plain
+
+
+Test = Equals | OneOf | Matches | Length | Range | Inside | Sql | NotSo
+
+
+class OfArgument(_Words, frozen=True, tag="argument"):
+    """A test of what stands at one path; with `[*]` it holds if it does for one element."""
+
+    arg: str
+    test: Test
+    default: str | None = None  # JSON: what the server takes where the argument is not there
+
+
+class Inverted(_Words, frozen=True, tag="inverted"):
+    """A condition turned round. One that cannot be judged stays so."""
+
+    condition: OfArgument
+
+
+Condition = OfArgument | Inverted
+
+
+class Rule(_Words, frozen=True, kw_only=True):
+    """One entry of `rules`. Either `tools` or `methods` has globs."""
+
+    name: str
+    action: Action
+    servers: tuple[str, ...] = EVERYTHING
+    tools: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    when: tuple[Condition, ...] = ()
+    message: str = ""  # for the agent
+    observe: bool = False
+    ask_in_client: bool = False  # an approval may be given in the agent's own window
+
+
+class ResultRule(_Words, frozen=True, kw_only=True):
+    """One entry of `results`. Either `tools` or `methods` has globs; `methods` may be `*`."""
+
+    name: str
+    servers: tuple[str, ...] = EVERYTHING
+    tools: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    max_bytes: int | None = None
+    control_characters: Literal["remove", "block"] | None = None
+    redact_keys: tuple[str, ...] = ()  # globs; case does not matter
+    redact: tuple[str, ...] = ()  # RE2
+
+
+class LimitsEntry(_Words, frozen=True, kw_only=True):
+    """One entry of `limits`, for calls of tools. None where the file says nothing."""
+
+    servers: tuple[str, ...] = EVERYTHING
+    tools: tuple[str, ...] = EVERYTHING
+    calls: int | None = None
+    calls_window_s: int = 60  # `calls` are counted over so long
+    identical_calls: int | None = None  # one after another
+    failures: int | None = None  # one after another
+    cool_down_s: int | None = None
+
+
+class Policy(_Words, frozen=True, kw_only=True):
+    """All rules, in the order in which they are looked at."""
+
+    default: Literal["allow", "block"] = "allow"
+    observe: tuple[str, ...] = ()  # servers for which nothing is blocked or changed
+    approval: Times = Times()
+    limits: tuple[LimitsEntry, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    results: tuple[ResultRule, ...] = ()
+
+
+def encode(policy: Policy) -> bytes:
+    """Return the policy as JSON; equal ones give equal bytes."""
+    return msgspec.json.encode(policy, order="deterministic")
+
+
+def digest(policy: Policy) -> str:
+    """Return what two people compare to see whether they have the same policy."""
+    return hashlib.sha256(encode(policy)).hexdigest()[:_DIGITS]
+
+
+def decode(text: bytes) -> Policy:
+    """Return the policy that `encode` was given.
+
+    Raises:
+        msgspec.MsgspecError: it is none, or of another version.
+    """
+    return _DECODER.decode(text)
+
+
+_DECODER = msgspec.json.Decoder(Policy)
+
+
+def for_server(policy: Policy, name: str) -> Policy:
+    """Return the part of a policy that concerns one server: no more than its session may know."""
+    return Policy(
+        default=policy.default,
+        observe=tuple(glob for glob in policy.observe if matches_any((glob,), name)),
+        approval=policy.approval,
+        limits=tuple(entry for entry in policy.limits if matches_any(entry.servers, name)),
+        rules=tuple(rule for rule in policy.rules if matches_any(rule.servers, name)),
+        results=tuple(rule for rule in policy.results if matches_any(rule.servers, name)),
+    )

@@ -1,0 +1,123 @@
+"""What becomes of one answer of the server's, given at once or by way of a task."""
+
+from typing import assert_never
+
+from mcpwrap.core import methods, refusals, written
+from mcpwrap.core.exchange import (
+    Note,
+    NoteKind,
+    Outcome,
+    Session,
+    blocked,
+    logged,
+    pass_notification,
+    subject,
+)
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
+from mcpwrap.core.judged_result import judge_failure, judge_result
+from mcpwrap.core.judgement import Json, Judgement
+from mcpwrap.core.methods import Era
+from mcpwrap.core.strict_json import encode
+from mcpwrap.core.told import tell_of_failure, tell_of_result, tell_of_state
+
+
+def judge(session: Session, answer: Result | Failure, json: bytes) -> Outcome:
+    """Return what the agent gets."""
+    asked = session.asked_by_agent.take(answer.id)
+    if asked is None:
+        about = subject("answer", request_id=answer.id)
+        note = Note(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
+        return written.write_refusal(session, Sender.SERVER, Outcome(notes=(note,)), answer.id)
+    match answer:
+        case Result():
+            return _judge_result(session, asked, answer, json)
+        case Failure():
+            return _judge_failure(session, asked, answer, json)
+        case _:
+            assert_never(answer)
+
+
+def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -> Outcome:
+    value = answer.result
+    tell_of_result(session, asked, value)
+    judged = judge_result(session, asked, value)
+    if judged.refusal is not None:
+        return _deny(session, asked, answer.id, judged.refusal, judged.notes)
+    is_changed = judged.value is not value
+    forward = refusals.result(answer.id, judged.value) if is_changed else json
+    notes = logged(_about(asked, answer.id), judged.notes) if judged.notes else ()
+    outcome = Outcome(forward, notes=notes, is_changed=is_changed)
+    return _write_down(session, asked, answer.id, outcome)
+
+
+def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes) -> Outcome:
+    tell_of_failure(session, asked)
+    judged = judge_failure(session, asked, answer.error)
+    if judged.refusal is not None:
+        return _deny(session, asked, answer.id, judged.refusal, judged.notes)
+    is_changed = judged.value is not answer.error
+    if is_changed:
+        json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
+    notes = logged(_about(asked, answer.id), judged.notes)
+    outcome = Outcome(json, notes=notes, is_changed=is_changed)
+    return _write_down(session, asked, answer.id, outcome)
+
+
+def _deny(
+    session: Session, asked: Asked, request_id: Id, refusal: Judgement, notes: tuple[str, ...]
+) -> Outcome:
+    about = _about(asked, request_id)
+    told = refusals.denied(request_id, asked.method, asked.era, refusal)
+    all_notes = (*logged(about, notes), *blocked(about, refusal, asked.target))
+    return _write_down(session, asked, request_id, Outcome(told, notes=all_notes))
+
+
+def _write_down(session: Session, asked: Asked, request_id: Id, outcome: Outcome) -> Outcome:
+    if written.write_answer(session, asked, request_id, outcome):
+        return outcome
+    refusal = refusals.unrecorded(request_id, asked.method, asked.era)
+    return written.unrecorded(outcome, forward=refusal)
+
+
+def _about(asked: Asked, request_id: Id) -> str:
+    return f"the answer to {subject(asked.method, asked.target, request_id)}"
+
+
+def give_up(session: Session, request_id: Id) -> bytes | None:
+    """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
+    asked = session.asked_by_agent.take(request_id)
+    if asked is None:
+        return None
+    tell_of_failure(session, asked)
+    return refusals.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+
+
+def judge_task_state(session: Session, notification: Notification, json: bytes) -> Outcome:
+    """Return what becomes of word about a task, in which its result can be.
+
+    If that is refused, the word is not passed on: who asks for it gets the refusal.
+    """
+    task = notification.params.get("taskId")
+    tool = session.tool_by_task.get(task) if isinstance(task, str) else None
+    about = subject(notification.method, tool or "")
+    if tool is None:
+        note = Note(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
+        return Outcome(notes=(note,))
+    params: Json = notification.params
+    era = Era.MODERN if notification.method == methods.TASK_STATE else Era.HANDSHAKE
+    asked = Asked(methods.TASKS_GET, tool, era, str(task))
+    tell_of_state(session, asked, params)
+    judged = judge_result(session, asked, params)
+    notes = logged(about, judged.notes)
+    if judged.refusal is not None:
+        return Outcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
+    is_changed = judged.value is not params
+    if is_changed:
+        json = encode({"jsonrpc": "2.0", "method": notification.method, "params": judged.value})
+    passed = pass_notification(
+        session, notification, methods.server_notification(notification.method), json
+    )
+    return Outcome(
+        passed.forward, notes=(*notes, *passed.notes), rule=passed.rule, is_changed=is_changed
+    )

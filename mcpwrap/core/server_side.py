@@ -1,0 +1,135 @@
+"""What becomes of one message of the server's."""
+
+from typing import assert_never
+
+from mcpwrap.core import methods, refusals, server_answer, written
+from mcpwrap.core.exchange import (
+    Note,
+    NoteKind,
+    Outcome,
+    Session,
+    blocked,
+    cancel,
+    is_refused,
+    logged,
+    pass_notification,
+    subject,
+)
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Decoded,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    Sender,
+    as_id,
+)
+from mcpwrap.core.methods import Era, Way
+from mcpwrap.core.spelling import is_misspelt
+
+
+def judge(session: Session, decoded: Decoded) -> Outcome:
+    """Return what becomes of a message."""
+    match decoded.message:
+        case Request() as request:
+            return _judge_request(session, request, decoded.json)
+        case Notification() as notification:
+            return _judge_notification(session, notification, decoded.json)
+        case Result() | Failure() as answer:
+            return server_answer.judge(session, answer, decoded.json)
+        case _:
+            assert_never(decoded.message)
+
+
+def refuse(session: Session, malformed: Malformed) -> Outcome:
+    """Return what becomes of a line, or an element of a batch, that is no message.
+
+    The agent must not wait for ever for what this was to answer.
+    """
+    note = Note(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
+    given_up = None if malformed.id is None else server_answer.give_up(session, malformed.id)
+    outcome = Outcome(given_up, notes=(note,))
+    return written.write_refusal(session, Sender.SERVER, outcome, malformed.id)
+
+
+def _judge_request(session: Session, request: Request, json: bytes) -> Outcome:
+    outcome = _answer_or_forward(session, request, json)
+    if not written.write_request(session, Sender.SERVER, request, outcome):
+        can_be_answered = outcome.answer is not None or outcome.forward is not None
+        answer = refusals.unrecorded(request.id, request.method, Era.HANDSHAKE)
+        return written.unrecorded(outcome, answer=answer if can_be_answered else None)
+    if outcome.forward is not None:
+        session.asked_by_server.add(request.id, Asked(request.method, "", Era.HANDSHAKE))
+    return outcome
+
+
+def _answer_or_forward(session: Session, request: Request, json: bytes) -> Outcome:
+    about = subject(request.method, request_id=request.id)
+    if not session.has_handshake:
+        # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
+        # message ours would be the one that tells the server which era this is.
+        note = Note(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
+        return Outcome(notes=(note,))
+    way = methods.server_request(request.method)
+    if way is None and session.names(request.method):
+        way = Way.JUDGE
+    if way is None or methods.is_notification(request.method):
+        return _refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
+    if refused := _check(session, request):
+        return refused
+    judgement = session.judge(way, request.method, request.params)
+    if is_refused(judgement):
+        answer = refusals.denied(request.id, request.method, Era.HANDSHAKE, judgement)
+        return Outcome(answer=answer, notes=blocked(about, judgement))
+    return Outcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
+
+
+def _check(session: Session, request: Request) -> Outcome | None:
+    if request.id in session.asked_by_server:
+        return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
+    if session.asked_by_server.is_full():
+        reason = "too many requests wait for an answer"
+        return _refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED)
+    if is_misspelt(request.params):
+        reason = "a key of params is in other letters than MCP has it in"
+        return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
+    return None
+
+
+def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
+    about = subject(request.method, request_id=request.id)
+    answer = refusals.error(request.id, code, reason)
+    return Outcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
+
+
+def _judge_notification(session: Session, notification: Notification, json: bytes) -> Outcome:
+    if methods.is_request(notification.method):
+        about = subject(notification.method)
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+    match notification.method:
+        case methods.CANCELLED:
+            outcome = _cancel(session, notification, json)
+        case methods.TASK_STATE | methods.TASK_STATUS:
+            outcome = server_answer.judge_task_state(session, notification, json)
+        case method:
+            way = methods.server_notification(method)
+            outcome = pass_notification(session, notification, way, json)
+    return written.notified(session, Sender.SERVER, notification, outcome)
+
+
+def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:
+    """Pass on that the server wants an answer no longer, or that it ends a subscription."""
+    cancelled = as_id(notification.params.get("requestId"))
+    if cancelled is None:
+        return Outcome()
+    if session.asked_by_server.find(cancelled) is not None:
+        return cancel(session.asked_by_server, cancelled, json)
+    asked = session.asked_by_agent.find(cancelled)
+    if asked is None or asked.method != methods.LISTEN:
+        return Outcome()
+    return cancel(session.asked_by_agent, cancelled, json)

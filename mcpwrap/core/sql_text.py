@@ -1,0 +1,180 @@
+"""SQL as text: cut into statements, each as sqlglot understands it, if a server does too.
+
+Whoever writes the SQL may know where sqlglot and a database differ. What is read in two ways, as
+far as we know, is not judged at all, and a rule that blocks then applies.
+"""
+
+import functools
+from collections.abc import Sequence
+from enum import Enum
+
+import sqlglot
+from sqlglot import Token, Tokenizer, TokenType, exp
+
+from mcpwrap.core.rules import Dialect
+from mcpwrap.core.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, parse
+
+MAX_CHARS = 100_000
+MAX_TOKENS = 10_000  # take 0.15 s
+# All control characters but tab, newline, form feed and return: those are space in every dialect.
+_SPACE = " \t\n\r\f"
+_CONTROL = [chr(c) for c in (*range(9), 11, *range(14, 32), 127)]
+_QUOTED = frozenset({
+    TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING,
+    TokenType.UNICODE_STRING, TokenType.BYTE_STRING, TokenType.IDENTIFIER,
+})  # fmt: skip
+_COMMANDS = frozenset({*Tokenizer.COMMANDS, TokenType.REPLACE, TokenType.LOCK, TokenType.END})
+# MySQL runs what is in such comments, and sqlglot takes what is in braces for a comment of Jinja.
+_NO_COMMENT = ("/*!", "/*M!", "{")
+# With these a statement of T-SQL begins without a `;` before it; sqlglot takes some for names.
+_BEGINNINGS = frozenset({
+    "ALTER", "BACKUP", "BEGIN", "BULK", "COMMIT", "CREATE", "DBCC", "DECLARE", "DELETE", "DENY",
+    "DROP", "EXEC", "EXECUTE", "GO", "GRANT", "IF", "INSERT", "KILL", "MERGE", "PRINT",
+    "RAISERROR", "RECONFIGURE", "RESTORE", "RETURN", "REVOKE", "REVERT", "ROLLBACK", "SAVE",
+    "SHUTDOWN", "THROW", "TRUNCATE", "UPDATE", "USE", "WAITFOR", "WHILE",
+})  # fmt: skip
+_STATEMENTS = (
+    exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Insert, exp.Update, exp.Delete,
+    exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.TruncateTable, exp.Transaction, exp.Commit,
+    exp.Rollback, exp.Attach, exp.Detach, exp.Analyze,
+)  # fmt: skip
+_EXPLAIN_OPTIONS = frozenset({"ANALYZE", "ANALYSE", "VERBOSE"})
+_WITH_CODE = frozenset({"FUNCTION", "PROCEDURE", "TRIGGER"})
+# Pragmas that only tell, with an argument or without one, and those that tell without one.
+# Source: sqlite.org/pragma.html; duckdb.org/docs/configuration/pragmas.
+_TELLING = frozenset({
+    "collation_list", "compile_options", "database_list", "foreign_key_check", "foreign_key_list",
+    "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "module_list",
+    "pragma_list", "quick_check", "show_tables", "table_info", "table_list", "table_xinfo",
+})  # fmt: skip
+_TELLING_IF_BARE = frozenset({
+    "application_id", "auto_vacuum", "cache_size", "data_version", "encoding", "foreign_keys",
+    "freelist_count", "journal_mode", "page_count", "page_size", "schema_version", "synchronous",
+    "user_version",
+})  # fmt: skip
+
+# It would write what it cannot parse, and with it what an agent sent, to stderr.
+sqlglot.logger.disabled = True
+
+
+class Plainly(Enum):
+    """A statement of which its first words say all."""
+
+    TELLS = "tells"  # a pragma that shows something, or an EXPLAIN that runs nothing
+    SETS = "sets"  # any other pragma
+    UNKNOWN = "unknown"  # it might do anything
+
+
+Statement = exp.Expr | Plainly
+
+
+@functools.lru_cache(maxsize=8)
+def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] | None:
+    """Return the statements of a text; None if nothing can be said of it.
+
+    Remembers some, as several rules ask about one text.
+    """
+    if len(untrusted_text) > MAX_CHARS or any(char in untrusted_text for char in _CONTROL):
+        return None
+    text = _without_explain(untrusted_text)
+    try:
+        tokens = GRAMMARS[dialect]().tokenize(text)
+        if len(tokens) > MAX_TOKENS or not _reads_one_way(text, tokens):
+            return None
+        budget = budget_for(len(tokens))
+        found = [_statement(part, text, dialect, budget) for part in _parts(tokens)]
+    except Exception:  # noqa: BLE001 - TooMuchWork, RecursionError, and whatever else a parser meets
+        return None
+    if text is not untrusted_text and dialect == "sqlite":
+        found[:1] = [Plainly.TELLS]  # sqlite.org/lang_explain.html: it is never run
+    return tuple(found)
+
+
+def _without_explain(text: str) -> str:
+    """Return the text without an EXPLAIN at its start.
+
+    sqlglot leaves all that comes after it in one piece.
+    """
+    bare = text.lstrip(f"{_SPACE};")
+    is_explain = bare[:7].upper() == "EXPLAIN" and bare[7:8] in set(_SPACE)
+    after = bare[7:].lstrip(_SPACE)
+    return after if is_explain and not after.startswith(";") else text
+
+
+def _reads_one_way(text: str, tokens: Sequence[Token]) -> bool:
+    """Say whether databases see the same words: outside quotes no character deceives."""
+    end = 0
+    before = TokenType.SEMICOLON
+    for token in tokens:
+        gap = text[end : token.start]
+        end = token.end + 1
+        # After such a word sqlglot leaves all up to the next `;` in one piece, as a string.
+        is_quoted = token.token_type in _QUOTED and before not in _COMMANDS
+        before = token.token_type
+        word = "" if is_quoted else text[token.start : end]
+        if _deceives(word) or _deceives(gap) or any(mark in gap for mark in _NO_COMMENT):
+            return False
+    rest = text[end:]
+    return not (_deceives(rest) or any(mark in rest for mark in _NO_COMMENT))
+
+
+def _deceives(text: str) -> bool:
+    """Say whether Python sees space or a keyword where a database sees a name.
+
+    After `FROM t`, SQLite takes `LIMIT` with a no-break space and a 5 for another name of t; so it
+    does with an i that has no dot, which becomes I in capitals.
+    """
+    if text.isascii():
+        return False
+    has_space = any(char.isspace() and not char.isascii() for char in text)
+    return has_space or text.upper().isascii() or text.lower().isascii()
+
+
+def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Return the tokens of each statement; nothing between two semicolons is none."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _statement(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
+    first = _word(tokens[0])
+    if first == "PRAGMA":
+        return _pragma(tokens[1:]) if dialect in {"sqlite", "duckdb"} else Plainly.UNKNOWN
+    if dialect == "tsql" and any(_word(token) in _BEGINNINGS for token in tokens[1:]):
+        return Plainly.UNKNOWN
+    return _parsed(tokens, text, dialect, budget)
+
+
+def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
+    if dialect != "sqlite" and _word(tokens[0]) in _EXPLAIN_OPTIONS:
+        tokens = tokens[1:]  # with ANALYZE it is run; one of its own changes nothing but statistics
+    try:
+        tree = parse(tokens, text, dialect, budget)
+    except TooMuchWork:
+        raise
+    except Exception:  # noqa: BLE001 - as above; the other statements are still judged
+        return Plainly.UNKNOWN
+    if not isinstance(tree, _STATEMENTS) or tree.find(exp.Command):
+        return Plainly.UNKNOWN
+    if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() in _WITH_CODE:
+        return Plainly.UNKNOWN
+    return tree
+
+
+def _word(token: Token) -> str:
+    return "" if token.token_type in _QUOTED else token.text.upper()
+
+
+def _pragma(tokens: list[Token]) -> Statement:
+    """Judge `name`, `schema.name`, and either with `= value` or `(value)` after it."""
+    words = [token.text.lower() for token in tokens]
+    if words[1:2] == ["."]:
+        words = words[2:]
+    name = words[0] if words else ""
+    is_telling = name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1)
+    return Plainly.TELLS if is_telling else Plainly.SETS

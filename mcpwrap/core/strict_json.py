@@ -1,0 +1,204 @@
+"""JSON read so strictly that no other reader finds another value in it.
+
+msgspec refuses bytes that are not UTF-8, a byte order mark, lone surrogates, NaN and numbers out
+of range. What it takes is bounded here in depth, and looked through for keys that come twice.
+"""
+
+from json import JSONDecoder
+
+import msgspec
+
+from mcpwrap.core.judgement import Json
+
+MAX_DEPTH = 64  # of arrays and objects, the message's own among them; real ones have ten
+_SMALL_BYTES = 4096  # up to here counting brackets costs less than looking at the values
+_MANY_ELEMENTS = 100  # from here on too, in a line of whatever length
+
+_DECODER = msgspec.json.Decoder()
+_MEMBERS_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ELEMENTS_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
+_ENCODER = msgspec.json.Encoder()
+_SORTING_ENCODER = msgspec.json.Encoder(order="sorted")
+_NO_OPENER = bytes(set(range(256)) - set(b"[{"))
+_NO_QUOTE = bytes(set(range(256)) - set(b'"'))
+_NO_SHAPE = bytes(set(range(256)) - set(b'"[]{}'))
+_ONE_SHAPE = bytes.maketrans(b"{}", b"[]")
+_ALL_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_HUGE = 2**1024 - 2**970  # from here on integers round to a double that is infinite
+_HUGE_DIGITS = b"0" * len(str(_HUGE))
+_CHUNK_BYTES = 65_536
+
+
+class NotJsonError(ValueError):
+    """These bytes are no JSON in UTF-8, or hold a number that not every reader can."""
+
+
+class TooDeepError(ValueError):
+    """Arrays and objects in each other, over `MAX_DEPTH` of them."""
+
+
+def encode(value: Json) -> bytes:
+    """Return a value as JSON on one line, without a newline."""
+    return _ENCODER.encode(value)
+
+
+def on_one_line(encoded: bytes) -> bytes:
+    """Return JSON that `encode` wrote without what ends a line for some readers: Node's readline.
+
+    Only for what is sent: whether keys repeat is seen in what `encode` writes.
+    """
+    if encoded.isascii():
+        return encoded
+    return encoded.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
+
+
+def encode_sorted(value: Json) -> bytes:
+    """Return the same JSON for the same value, in whatever order its keys came."""
+    return _SORTING_ENCODER.encode(value)
+
+
+def decode(line: bytes) -> Json:
+    """Return the one value in these bytes.
+
+    Raises:
+        NotJsonError: there is none.
+        TooDeepError: it is nested too deep.
+    """
+    try:
+        value: Json = _DECODER.decode(line)
+    except RecursionError as error:
+        raise TooDeepError from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotJsonError from error
+    if _has_many_digits(line) and _has_a_huge_integer(value):
+        raise NotJsonError
+    if not _is_shallow(line, value):
+        raise TooDeepError
+    return value
+
+
+def salvage(line: bytes) -> Json:
+    """Return what a reader that forgives much finds in a line that `decode` refuses; or None.
+
+    Only to see whom the line concerns: the value itself must not go anywhere.
+    """
+    try:
+        text = line.decode("utf-8", errors="replace").removeprefix("\ufeff")
+        value: Json = JSONDecoder().decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def repeats_a_key(line: bytes, encoded: bytes) -> bool:
+    """Say whether an object anywhere in `line` has a key twice; `encoded` is its value, encoded.
+
+    Decoding drops what stood under a key that comes again, and with it at least one string: the
+    key. So the two have as many strings, however these are written, if and only if none is lost.
+    """
+    return not _is_same(line, encoded) and _quotes(line) != _quotes(encoded)
+
+
+def repeats_a_top_key(line: bytes, encoded: bytes) -> bool:
+    """Say the same of the outermost object alone, or of each that is in the outermost array."""
+    if _is_same(line, encoded):
+        return False
+    if encoded.startswith(b"["):
+        return any(_repeats_one_of_its_own(bytes(raw)) for raw in _ELEMENTS_DECODER.decode(line))
+    return _repeats_one_of_its_own(line.strip())
+
+
+def _repeats_one_of_its_own(json: bytes) -> bool:
+    """Say whether a value is an object, and has a key twice itself.
+
+    What it holds is sliced out as it came, with whatever repeats further down: strings that are
+    missing in the sum are missing here. Put together again as most programs write it, many an
+    object needs no counting.
+    """
+    if not json.startswith(b"{"):
+        return False
+    raw_by_key = {key: bytes(raw) for key, raw in _MEMBERS_DECODER.decode(json).items()}
+    for comma, colon in ((b", ", b": "), (b",", b":")):
+        members = [encode(key) + colon + raw for key, raw in raw_by_key.items()]
+        if json == b"{" + comma.join(members) + b"}":
+            return False
+    return _quotes(json) != 2 * len(raw_by_key) + sum(map(_quotes, raw_by_key.values()))
+
+
+def _is_same(line: bytes, encoded: bytes) -> bool:
+    """Say whether a line is what we would write, but for the space after it. Copies no megabyte."""
+    return line.startswith(encoded) and not line[len(encoded) :].strip()
+
+
+def _quotes(json: bytes) -> int:
+    r"""Count the quotes that begin or end a string: two for each, and `\"` is none of them."""
+    return len(_without_escapes(json).translate(None, _NO_QUOTE))
+
+
+def _without_escapes(json: bytes) -> bytes:
+    r"""Return JSON in which no `\"` is left; what else is escaped is not told from other text."""
+    if b"\\" not in json:
+        return json
+    return json.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _has_many_digits(line: bytes) -> bool:
+    """Say whether as many digits stand in a row as a huge integer has. Copies no megabyte."""
+    return len(line) >= len(_HUGE_DIGITS) and any(
+        _HUGE_DIGITS in line[at : at + _CHUNK_BYTES + len(_HUGE_DIGITS)].translate(_ALL_ZEROS)
+        for at in range(0, len(line), _CHUNK_BYTES)
+    )
+
+
+def _has_a_huge_integer(value: Json) -> bool:
+    """Say whether there is an integer that a reader of doubles makes infinite, as it does 1e400."""
+    rest = [value]
+    while rest:
+        inner = rest.pop()
+        if isinstance(inner, dict):
+            rest.extend(inner.values())
+        elif isinstance(inner, list):
+            rest.extend(inner)
+        elif isinstance(inner, int) and abs(inner) >= _HUGE:
+            return True
+    return False
+
+
+def _is_shallow(line: bytes, value: Json) -> bool:
+    """Say whether a value is nested no deeper than `MAX_DEPTH`.
+
+    So it is if there are no more brackets than that to open anything. Most lines end there.
+    """
+    if len(line) <= _SMALL_BYTES and len(line.translate(None, _NO_OPENER)) <= MAX_DEPTH:
+        return True
+    level = [value] if isinstance(value, (dict, list)) else []
+    has_counted = False
+    for _ in range(MAX_DEPTH):
+        if not has_counted and sum(map(len, level)) > _MANY_ELEMENTS:
+            if _has_shallow_brackets(line):
+                return True
+            has_counted = True  # and what is deep was lost with a key that came again, or is not
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _has_shallow_brackets(line: bytes) -> bool:
+    """Say the same of a line that is JSON, by its brackets: each round takes out the innermost.
+
+    Two quotes side by side change nothing about which bracket is in a string and which is not.
+    """
+    shape = _without_escapes(line).translate(_ONE_SHAPE, _NO_SHAPE).replace(b'""', b"")
+    if b'"' in shape:
+        shape = b"".join(shape.split(b'"')[::2])
+    for _ in range(MAX_DEPTH):
+        shape = shape.replace(b"[]", b"")
+        if not shape:
+            return True
+    return False

@@ -1,0 +1,65 @@
+"""How a call ended, told to the limits once: at its answer, or when the task it became is done."""
+
+from mcpwrap.core import methods
+from mcpwrap.core.exchange import Session
+from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.judgement import Json
+
+
+def tell_of_result(session: Session, asked: Asked, value: Json) -> None:
+    """Tell what the result of a request says of a call."""
+    match asked.method:
+        case methods.TOOLS_CALL:
+            if not _became_a_task(session, asked.target, value):
+                session.limits.tell(asked.target, failed=_is_error(value))
+        case methods.TASKS_RESULT:
+            _tell_of_task(session, asked, failed=_is_error(value))
+        case methods.TASKS_GET:
+            tell_of_state(session, asked, value)
+        case _:
+            pass
+
+
+def tell_of_state(session: Session, asked: Asked, state: Json) -> None:
+    """Tell what the state of a task says; one that is cancelled was no success, and no failure."""
+    match state:
+        case {"status": "failed"} | {"error": _}:
+            _tell_of_task(session, asked, failed=True)
+        case {"result": result}:
+            _tell_of_task(session, asked, failed=_is_error(result))
+        case _:
+            pass
+
+
+def tell_of_failure(session: Session, asked: Asked) -> None:
+    """Tell of an error, or of an answer that cannot be read."""
+    match asked.method:
+        case methods.TOOLS_CALL:
+            session.limits.tell(asked.target, failed=True)
+        case methods.TASKS_RESULT:
+            _tell_of_task(session, asked, failed=True)
+        case _:
+            pass
+
+
+def _tell_of_task(session: Session, asked: Asked, *, failed: bool) -> None:
+    if asked.task in session.untold_tasks:
+        session.untold_tasks.remove(asked.task)
+        session.limits.tell(asked.target, failed=failed)
+
+
+def _became_a_task(session: Session, tool: str, value: Json) -> bool:
+    """Keep whose task it is, if the call became a new one: `{"task": {…}}` until 2025-11-25."""
+    task = value.get("task", value) if isinstance(value, dict) else None
+    task_id = task.get("taskId") if isinstance(task, dict) else None
+    if not isinstance(task_id, str) or len(task_id) > MAX_TARGET_CHARS:
+        return False
+    is_new = session.remember_task(task_id, tool)
+    if is_new and not _is_error(value):
+        session.untold_tasks.add(task_id)
+        return True
+    return False
+
+
+def _is_error(value: Json) -> bool:
+    return isinstance(value, dict) and value.get("isError") is True

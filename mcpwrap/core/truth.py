@@ -1,0 +1,53 @@
+"""The three answers to a condition."""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+
+class Truth(Enum):
+    """Whether a condition holds. What cannot be judged counts against whoever sent it."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNJUDGEABLE = "cannot be judged"
+
+
+# Looking a member up in its class takes as long as a comparison of two texts.
+HOLDS: Final = Truth.HOLDS
+FAILS: Final = Truth.FAILS
+UNJUDGEABLE: Final = Truth.UNJUDGEABLE
+
+
+def inverted(truth: Truth) -> Truth:
+    """Return the answer to the opposite."""
+    if truth is UNJUDGEABLE:
+        return truth
+    return FAILS if truth is HOLDS else HOLDS
+
+
+def holds(fact: bool) -> Truth:  # noqa: FBT001 - it is the fact, and picks no behaviour
+    """Return the answer that a fact gives."""
+    return HOLDS if fact else FAILS
+
+
+def any_of(truths: Iterable[Truth]) -> Truth:
+    """Say whether one of them holds; if none does, one that cannot be judged might have."""
+    result: Truth = FAILS
+    for truth in truths:
+        if truth is HOLDS:
+            return truth
+        if truth is UNJUDGEABLE:
+            result = truth
+    return result
+
+
+def all_of(truths: Iterable[Truth]) -> Truth:
+    """Say whether all of them hold; one that fails settles it."""
+    result: Truth = HOLDS
+    for truth in truths:
+        if truth is FAILS:
+            return truth
+        if truth is UNJUDGEABLE:
+            result = truth
+    return result

@@ -1,0 +1,18 @@
+"""What root tells the webhook: where to post."""
+
+import msgspec
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where to post. `/var/lib/mcpwrap/webhook.json`."""
+
+    url: str
+
+
+def decode(text: bytes) -> Webhook:
+    """Return what is in the file.
+
+    Raises:
+        msgspec.MsgspecError: it is no such file.
+    """
+    return msgspec.json.decode(text, type=Webhook)

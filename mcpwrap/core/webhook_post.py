@@ -1,0 +1,113 @@
+"""What is posted about a request that waits for approval, and by what one sees that it is ours."""
+
+import hashlib
+import hmac
+from datetime import UTC, datetime
+
+import msgspec
+
+from mcpwrap.core import uris
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.sanitise import visible
+
+HEADER = "Mcpwrap-Signature"
+PAGE = "http://127.0.0.1:52080/approval/"  # on the machine itself: mcpwrap-web.service
+MIN_KEY_CHARS = 32  # 128 bits, in hexadecimal digits
+MAX_NAMES = 50
+MAX_NAME_CHARS = 100
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """Who runs the agent."""
+
+    uid: int
+    account: str
+
+
+class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An argument without what it says: its type, as JSON Schema calls it, and how long it is."""
+
+    type: str
+    characters: int | None = None
+    items: int | None = None
+    keys: int | None = None
+
+
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a POST. Times are RFC 3339, UTC."""
+
+    event: str = "approval.pending"
+    machine: str
+    id: str
+    server: str
+    method: str
+    target: str  # the tool, or a URI without its query
+    agent: Agent
+    rule: str
+    message: str
+    size: int  # in bytes, of the document that is approved
+    sha256: str
+    asked_at: str
+    expires_at: str
+    arguments: dict[str, Value]  # by name; at most `MAX_NAMES`
+    arguments_left_out: int
+    url: str
+
+
+def posted(pending: Pending, question: Question, *, account: str, machine: str) -> Posted:
+    """Return what is told of a request: who asks for what, and no value of any argument."""
+    given = _arguments(question)
+    shown = {visible(n)[:MAX_NAME_CHARS]: _described(given[n]) for n in sorted(given)[:MAX_NAMES]}
+    return Posted(
+        machine=machine,
+        id=pending.id,
+        server=pending.server,
+        method=pending.method,
+        target=uris.bare(pending.target),
+        agent=Agent(pending.agent_uid, account),
+        rule=pending.rule,
+        message=pending.message,
+        size=pending.size,
+        sha256=pending.digest,
+        asked_at=_time(pending.asked_at),
+        expires_at=_time(pending.expires_at),
+        arguments=shown,
+        arguments_left_out=len(given) - len(shown),
+        url=PAGE + pending.id,
+    )
+
+
+def signature(key: bytes, at_s: int, body: bytes) -> str:
+    """Return the value of `HEADER`. The time is signed too, so that an old POST can be told."""
+    mac = hmac.new(key, b"%d." % at_s + body, hashlib.sha256)
+    return f"t={at_s},v1={mac.hexdigest()}"
+
+
+def _arguments(question: Question) -> dict[str, Json]:
+    """Return the arguments of a tool or prompt; of other methods the params stand for them."""
+    given = question.params.get("arguments", {})
+    if "arguments" not in question.params or not isinstance(given, dict):
+        return dict(question.params)
+    return given
+
+
+def _described(value: Json) -> Value:
+    match value:
+        case None:
+            return Value("null")
+        case bool():
+            return Value("boolean")
+        case int() | float():
+            return Value("number")
+        case str():
+            return Value("string", characters=len(value))
+        case list():
+            return Value("array", items=len(value))
+        case _:
+            return Value("object", keys=len(value))
+
+
+def _time(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")

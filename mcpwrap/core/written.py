@@ -1,0 +1,121 @@
+"""What is written down of each decision, before it is carried out.
+
+A request is one, whatever becomes of it. Anything else is one if a rule had something to say, or if
+it does not go on as it came.
+"""
+
+import msgspec
+
+from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session
+from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.jsonrpc import Id, Notification, Request, Sender
+from mcpwrap.core.judgement import Decided, Json
+from mcpwrap.core.methods import TARGET_KEY, era_of
+
+ALLOWED, CHANGED, APPROVED = "allowed", "changed", "approved"
+UNRECORDED = Note(NoteKind.UNRECORDED, "the audit cannot be written")
+
+
+_NO_APPROVAL = Approval("", "")
+
+
+class _About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a message is about, as far as it can be told."""
+
+    sender: Sender
+    method: str = ""
+    target: str = ""
+    id: Id | None = None
+    era: str = ""
+    params: dict[str, Json] | None = None
+
+
+def write_request(session: Session, sender: Sender, request: Request, outcome: Outcome) -> bool:
+    """Write down what becomes of a request; say whether it is written."""
+    key = TARGET_KEY.get(request.method)
+    target = request.params.get(key) if key else ""
+    about = _About(
+        sender=sender,
+        method=request.method,
+        target=target if isinstance(target, str) else "",
+        id=request.id,
+        era=era_of(request.params).value,
+        params=request.params,
+    )
+    return _write(session, about, outcome)
+
+
+def write_decision(session: Session, asked: Asked, request_id: Id, outcome: Outcome) -> bool:
+    """Write down what became of a request that was held; its params are where it came."""
+    about = _About(
+        sender=Sender.AGENT,
+        method=asked.method,
+        target=asked.target,
+        id=request_id,
+        era=asked.era.value,
+    )
+    return _write(session, about, outcome)
+
+
+def write_answer(session: Session, asked: Asked, request_id: Id | None, outcome: Outcome) -> bool:
+    """Write down what becomes of the server's answer, if it does not just go on; as above."""
+    if not outcome.notes and not outcome.is_changed:
+        return True
+    about = _About(
+        sender=Sender.SERVER,
+        method=asked.method,
+        target=asked.target,
+        id=request_id,
+        era=asked.era.value,
+    )
+    return _write(session, about, outcome)
+
+
+def write_refusal(session: Session, sender: Sender, outcome: Outcome, id_: Id | None) -> Outcome:
+    """Write down that a line was no message, or answered nothing; it goes nowhere in any case."""
+    if _write(session, _About(sender=sender, id=id_), outcome):
+        return outcome
+    return unrecorded(outcome, outcome.forward, outcome.answer)
+
+
+def notified(
+    session: Session, sender: Sender, notification: Notification, outcome: Outcome
+) -> Outcome:
+    """Return what becomes of a notification: nothing, if it was to be written down and is not."""
+    if not (outcome.notes or outcome.rule or outcome.is_changed):
+        return outcome
+    about = _About(sender=sender, method=notification.method, params=notification.params)
+    return outcome if _write(session, about, outcome) else unrecorded(outcome)
+
+
+def unrecorded(
+    outcome: Outcome, forward: bytes | None = None, answer: bytes | None = None
+) -> Outcome:
+    """Return what there is in place of an outcome that could not be written down."""
+    return Outcome(forward, answer, notes=(*outcome.notes, UNRECORDED))
+
+
+def _write(session: Session, about: _About, outcome: Outcome) -> bool:
+    """Write down one decision; what speaks against passing is the one note that is no remark."""
+    remarks = [note.rule for note in outcome.notes if note.kind is NoteKind.LOGGED]
+    approval = outcome.approval or _NO_APPROVAL
+    passed = APPROVED if approval.by else CHANGED if outcome.is_changed else ALLOWED
+    against = next((note for note in outcome.notes if note.kind is not NoteKind.LOGGED), None)
+    return session.audit.write(
+        Decided(
+            sender=about.sender.value,
+            method=about.method,
+            target=about.target,
+            id=about.id,
+            era=about.era,
+            decision=against.kind.value if against else passed,
+            rule=against.rule if against else outcome.rule,
+            why=against.text if against else "",
+            watched=tuple(remarks),
+            params=about.params,
+            size=session.size,
+            approval=approval.id,
+            shown=approval.shown,
+            by=approval.by,
+        )
+    )
