@@ -67,3 +67,16 @@ def _is_taken(number: int) -> bool:
     except KeyError:
         group = None
     return any(name and not name.startswith(ACCOUNT_PREFIX) for name in (owner, group))
+
+
+def home_of(account: str) -> str:
+    """Return the home folder of an account that there is."""
+    return pwd.getpwnam(account).pw_dir
+
+
+def members_of(group: str) -> list[str]:
+    """Return the accounts that are listed as members of a group; those of its own GID are not."""
+    try:
+        return grp.getgrnam(group).gr_mem
+    except KeyError:
+        return []

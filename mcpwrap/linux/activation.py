@@ -1,11 +1,9 @@
-"""What systemd hands over at start, and what is said back to it."""
+"""What systemd hands over at start."""
 
 import fcntl
 import os
 import socket
 from collections.abc import Mapping
-
-import sdnotify
 
 _FIRST_FD = 3  # sd_listen_fds(3): SD_LISTEN_FDS_START
 
@@ -16,26 +14,26 @@ def listening_socket(environ: Mapping[str, str]) -> socket.socket:
     Raises:
         RuntimeError: the process was not started by its socket unit.
     """
-    if environ.get("LISTEN_PID") != str(os.getpid()) or environ.get("LISTEN_FDS") != "1":
-        raise RuntimeError("start me by my socket: I was given no descriptor")
-    fcntl.fcntl(_FIRST_FD, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-    return socket.socket(fileno=_FIRST_FD)
+    (listener,) = _listening(environ, 1)
+    return listener
 
 
-class Notifier:
-    """Tells systemd how we are (sd_notify(3)). Without systemd it tells nobody."""
+def listening_sockets(environ: Mapping[str, str], *paths: str) -> list[socket.socket]:
+    """Return those that PID 1 made for this process, in the order of their paths.
 
-    def __init__(self) -> None:
-        self._notifier = sdnotify.SystemdNotifier()
+    Raises:
+        RuntimeError: the process was not started by its socket unit, or that has others.
+    """
+    by_path = {one.getsockname(): one for one in _listening(environ, len(paths))}
+    if by_path.keys() != set(paths):
+        raise RuntimeError(f"start me by my socket: I was given {sorted(by_path)}")
+    return [by_path[path] for path in paths]
 
-    def ready(self, status: str) -> None:
-        """Say that connections are answered from now on."""
-        self._notifier.notify(f"READY=1\nSTATUS={status}")
 
-    def status(self, status: str) -> None:
-        """Replace the line that `systemctl status` shows."""
-        self._notifier.notify(f"STATUS={status}")
-
-    def alive(self) -> None:
-        """Keep the watchdog from restarting us."""
-        self._notifier.notify("WATCHDOG=1")
+def _listening(environ: Mapping[str, str], count: int) -> list[socket.socket]:
+    if environ.get("LISTEN_PID") != str(os.getpid()) or environ.get("LISTEN_FDS") != str(count):
+        raise RuntimeError("start me by my socket: I was not given its descriptors")
+    fds = range(_FIRST_FD, _FIRST_FD + count)
+    for fd in fds:
+        fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    return [socket.socket(fileno=fd) for fd in fds]

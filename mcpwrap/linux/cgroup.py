@@ -1,6 +1,7 @@
-"""One cgroup for each session, so that a session can be ended whole. Source: cgroups(7).
+"""One cgroup for each session, so that a session can be bounded, and ended whole.
 
-Works in the tree that systemd delegates: cgroup v2, or the `name=systemd` tree of a v1 machine.
+Works in the tree that systemd delegates: cgroup v2, or the `name=systemd` tree of a v1 machine,
+which has no controllers. Source: cgroups(7), Documentation/admin-guide/cgroup-v2.rst.
 """
 
 import os
@@ -9,12 +10,26 @@ import select
 import signal
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _V1 = Path("/sys/fs/cgroup/systemd")
+_V1_MEMORY = Path("/sys/fs/cgroup/memory")
 _V2 = Path("/sys/fs/cgroup")
 _HYBRID = Path("/sys/fs/cgroup/unified")
+TREES = (_V2, _HYBRID, _V1)
+_CONTROLLERS = frozenset({"memory", "pids", "cpu"})
+_CPU_PERIOD_US = 100_000  # the kernel's own default
 _END_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Ceilings of one session. `cpu_percent` is of one processor; 0 is no ceiling."""
+
+    memory_bytes: int
+    tasks: int
+    cpu_percent: int
 
 
 def own() -> Path:
@@ -23,31 +38,117 @@ def own() -> Path:
     Raises:
         RuntimeError: there is none that we could write to.
     """
-    text = Path("/proc/self/cgroup").read_text()
     for pattern, root in (
         (r"^0::(.*)$", _V2),
         (r"^0::(.*)$", _HYBRID),
         (r":name=systemd:(.*)$", _V1),
     ):
-        found = re.search(pattern, text, re.MULTILINE)
-        if not found:
-            continue
-        path = root / found[1].lstrip("/")
-        if os.access(path / "cgroup.procs", os.W_OK) and os.access(path, os.W_OK):
+        path = _found(pattern, root)
+        if path and os.access(path / "cgroup.procs", os.W_OK) and os.access(path, os.W_OK):
             return path
     raise RuntimeError("no cgroup was delegated to me")
 
 
+def delegate(tree: Path) -> bool:
+    """Hand all controllers on to the groups below; say whether these have them now.
+
+    No process may be left in `tree` itself: cgroup-v2.rst, "No Internal Process Constraint".
+    """
+    file = tree / "cgroup.subtree_control"
+    with suppress(OSError):
+        file.write_text(" ".join(f"+{name}" for name in sorted(_CONTROLLERS)))
+    with suppress(OSError):
+        return set(file.read_text().split()) >= _CONTROLLERS
+    return False
+
+
+def kills_for_memory() -> int:
+    """Return how often the kernel killed in the whole unit because its memory was used up."""
+    for pattern, root, name in (
+        (r"^0::(.*)/supervisor$", _V2, "memory.events"),
+        (r":memory:(.*)$", _V1_MEMORY, "memory.oom_control"),
+    ):
+        with suppress(OSError):
+            file = _found(pattern, root, name)
+            if file is None:
+                continue
+            return _event(file.read_text(), "oom_kill")
+    return 0
+
+
 class Leaf:
-    """A new cgroup below our own, for one session or for ourselves."""
+    """A cgroup below a wrapper's, for one session or for the supervisor.
+
+    A server owns its group as much as its supervisor does, and chmod(2) is not for Landlock to
+    refuse. So what is shut is opened up again, and what ends a group is held open from the start.
+    """
 
     def __init__(self, parent: Path, name: str) -> None:
         self._path = parent / name
+        self._kill_fd = -1
+
+    def make(self) -> None:
+        """Make it.
+
+        Raises:
+            OSError: it is there, or there are too many.
+        """
+        self._open_up()
         self._path.mkdir()
+        self._open_up()
+        with suppress(OSError):  # v1, and v2 before Linux 5.14, have no such file
+            self._kill_fd = os.open(self._path / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
+
+    def limit(self, limits: Limits) -> None:
+        """Set the ceilings. The group has the controllers: see `delegate`.
+
+        Raises:
+            OSError: the kernel refused one.
+        """
+        text_by_file = {
+            "memory.max": str(limits.memory_bytes),
+            "memory.oom.group": "1",  # out of memory, all of the session goes and none of another
+            "pids.max": str(limits.tasks),
+        }
+        if limits.cpu_percent:
+            quota_us = limits.cpu_percent * _CPU_PERIOD_US // 100
+            text_by_file["cpu.max"] = f"{quota_us} {_CPU_PERIOD_US}"
+        for file, text in text_by_file.items():
+            (self._path / file).write_text(text)
+        swap = self._path / "memory.swap.max"
+        if swap.exists():  # a kernel may not account for swap
+            swap.write_text("0")
 
     def enter(self) -> None:
         """Move the calling process into it; its children are born there."""
         (self._path / "cgroup.procs").write_text("0")
+
+    def label(self, text: str) -> None:
+        """Write a label that anybody can read: an empty group inside."""
+        self._open_up()
+        (self._path / text).mkdir()
+
+    def labels(self) -> list[str]:
+        """Return what was written by `label`."""
+        with suppress(OSError):
+            return [path.name for path in self._path.iterdir() if path.is_dir()]
+        return []
+
+    def tasks(self) -> int:
+        """Return how many threads it has."""
+        return sum(self._read(file).count("\n") for file in ("cgroup.threads", "tasks"))  # v2, v1
+
+    def was_refused_tasks(self) -> bool:
+        """Say whether its own ceiling refused it a process or thread."""
+        return _event(self._read("pids.events"), "max") > 0
+
+    def was_killed_for_memory(self) -> bool:
+        """Say whether the kernel killed in it because its own ceiling was reached."""
+        return _event(self._read("memory.events"), "oom_kill") > 0
+
+    def file_memory_bytes(self) -> int:
+        """Return how much of what it wrote lies in memory: files of a tmpfs, and shared memory."""
+        return _event(self._read("memory.stat"), "shmem")
 
     def end(self) -> None:
         """Kill all that is in it, and remove it. Returns when the last process is gone.
@@ -56,28 +157,78 @@ class Leaf:
             TimeoutError: something could not be killed within 5 s.
         """
         give_up_at = time.monotonic() + _END_S
-        while True:
+        try:
+            while not self._is_removed():
+                if time.monotonic() > give_up_at:
+                    raise TimeoutError(f"{self._path} still has processes")
+                select.select([], [], [], 0.005)
+        finally:
+            if self._kill_fd >= 0:
+                os.close(self._kill_fd)
+                self._kill_fd = -1
+
+    def _is_removed(self) -> bool:
+        """Kill what is in it, and say whether it could be removed then."""
+        self._kill()
+        with suppress(OSError):
+            self._open_up()
             # Its processes may have made groups of their own inside, where Landlock is not.
             for path in sorted((p for p in self._path.rglob("*") if p.is_dir()), reverse=True):
-                _kill(path)
-            _kill(self._path)
-            try:
-                self._path.rmdir()
-            except FileNotFoundError:
-                return
-            except OSError:
-                if time.monotonic() > give_up_at:
-                    raise TimeoutError(f"{self._path} still has processes") from None
-            select.select([], [], [], 0.005)
-
-
-def _kill(path: Path) -> None:
-    """Kill what is in a group and remove it if that leaves it empty; it may be gone already."""
-    with suppress(OSError):
+                inner = Leaf(path.parent, path.name)
+                path.chmod(0o755)
+                inner._kill()
+                path.rmdir()
+            self._path.rmdir()
         try:
-            (path / "cgroup.kill").write_text("1")
-        except OSError:  # v1, and v2 before Linux 5.14, have no such file
-            for pid in (path / "cgroup.procs").read_text().split():
+            self._path.lstat()
+        except FileNotFoundError:
+            return True
+        except OSError:  # shut again, by one that is not yet dead
+            pass
+        return False
+
+    def _open_up(self, *files: str) -> None:
+        """Let anybody see who is in it, as in all others, whatever a server has done to it."""
+        for path in (self._path.parent, self._path):
+            with suppress(OSError):
+                path.chmod(0o755)
+        for file in files:
+            with suppress(OSError):
+                (self._path / file).chmod(0o644)
+
+    def _kill(self) -> None:
+        try:
+            if self._kill_fd >= 0:
+                os.write(self._kill_fd, b"1")
+            else:
+                (self._path / "cgroup.kill").write_text("1")
+        except OSError:
+            for pid in self._read("cgroup.procs").split():
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
-        path.rmdir()
+
+    def _read(self, file: str) -> str:
+        """Return the text of a file; empty where there is none.
+
+        Opened anew each time: v1 shows an open `tasks` or `cgroup.procs` as it was, for as long as
+        it is read once a second (cgroup_pidlist_start() in kernel/cgroup/cgroup-v1.c).
+        """
+        for _ in range(2):
+            with suppress(OSError):
+                return (self._path / file).read_text()
+            self._open_up(file)
+        return ""
+
+
+def _found(pattern: str, root: Path, file: str = "") -> Path | None:
+    found = re.search(pattern, Path("/proc/self/cgroup").read_text(), re.MULTILINE)
+    return root / found[1].lstrip("/") / file if found else None
+
+
+def _event(text: str, name: str) -> int:
+    """Return one counter of a flat keyed file; 0 if it has none."""
+    for line in text.splitlines():
+        key, _, count = line.partition(" ")
+        if key == name:
+            return int(count)
+    return 0

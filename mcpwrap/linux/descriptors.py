@@ -15,23 +15,24 @@ class DescriptorError(ValueError):
     """A passed descriptor is not what was agreed."""
 
 
-def receive(connection: socket.socket, max_bytes: int) -> tuple[bytes, list[int]]:
+def receive(connection: socket.socket, max_bytes: int, flags: int = 0) -> tuple[bytes, list[int]]:
     """Return one packet and the descriptors that came with it; the caller closes them.
 
     They are close-on-exec from the first moment. An empty packet is the end of the connection.
+    `flags` are those of recvmsg(2).
 
     Raises:
         DescriptorError: packet or descriptors were cut off. All that came are closed.
         OSError, TimeoutError: the connection broke, or nothing came in time.
     """
-    data, ancillary, flags, _ = connection.recvmsg(
-        max_bytes, socket.CMSG_SPACE(_MAX_PASSED * _INT_BYTES), socket.MSG_CMSG_CLOEXEC
+    data, ancillary, came, _ = connection.recvmsg(
+        max_bytes, socket.CMSG_SPACE(_MAX_PASSED * _INT_BYTES), flags | socket.MSG_CMSG_CLOEXEC
     )
     fds = array.array("i")
     for level, kind, payload in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             fds.frombytes(payload[: len(payload) - len(payload) % _INT_BYTES])
-    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+    if came & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
         close_all(fds.tolist())
         raise DescriptorError("a packet with more in it than was agreed")
     return data, fds.tolist()

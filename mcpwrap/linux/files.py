@@ -7,13 +7,17 @@ from pathlib import Path
 from mcpwrap.errors import UsageError
 
 
-def replace(path: str, text: str, *, mode: int = 0o644) -> None:
-    """Put `text` at `path`, whole or not at all, also if the power goes. Source: rename(2)."""
+def replace(path: str, text: str, *, mode: int = 0o644, gid: int = -1) -> None:
+    """Put `text` at `path`, whole or not at all, also if the power goes. Source: rename(2).
+
+    `gid` is the group that it belongs to; -1 is that of the process.
+    """
     target = Path(path)
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     temporary = _temporary(target)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
+        os.fchown(fd, -1, gid)  # before the mode: it is for this group
         os.fchmod(fd, mode)
         file.write(text)
         file.flush()

@@ -1,9 +1,11 @@
 """What a service says to the journal: one line, as data."""
 
 import sys
+from contextlib import suppress
 
 
 def say(text: str) -> None:
     """Write a line to standard error, which systemd reads (systemd.exec(5), StandardError=)."""
-    sys.stderr.write(text.replace("\n", " ") + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # whoever has the stream too may have broken it; we go on
+        sys.stderr.write(text.replace("\n", " ") + "\n")
+        sys.stderr.flush()

@@ -6,13 +6,16 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.config.model import Config
-from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile
-from mcpwrap.errors import UsageError
+from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
+from mcpwrap.core.panic import Panic
+from mcpwrap.core.panic import decode as decode_panic
+from mcpwrap.core.stored import Settings
+from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
 from mcpwrap.linux.files import read_roots_own
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids
-from mcpwrap.plan.diff import Observed
+from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry, decode
 
 
@@ -37,6 +40,37 @@ def registry() -> Registry:
     """Return the registry of this machine; a new machine has an empty one."""
     text = _text(paths.REGISTRY)
     return Registry() if text is None else decode(text)
+
+
+def server_names() -> list[str]:
+    """Return the servers that were applied."""
+    return [n for n, allocation in registry().by_name.items() if not allocation.is_retired]
+
+
+def panic() -> Panic:
+    """Return which servers were stopped in an emergency."""
+    text = _text(paths.PANIC)
+    return Panic() if text is None else decode_panic(text.encode())
+
+
+def secret_settings() -> Settings:
+    """Return which secrets were set; damaged, the list is root's to see to."""
+    text = _text(paths.SECRETS)
+    try:
+        return Settings() if text is None else msgspec.json.decode(text, type=Settings)
+    except msgspec.MsgspecError as error:
+        raise McpwrapError(
+            f"damaged: {error}", where=paths.SECRETS, fix="restore it from a backup"
+        ) from error
+
+
+def declared_secrets() -> dict[tuple[str, str], str]:
+    """Return how far each secret of the configuration is exposed, by server and key."""
+    found = {}
+    for name, server in parse(config_files()).servers.items():
+        for key in server.secrets():
+            found[name, key] = "L1 file" if key in server.secret_files else "L2 variable"
+    return found
 
 
 def ids(config: Config) -> Ids:
@@ -65,9 +99,13 @@ def observe() -> Observed:
         listening=frozenset(n for n in loaded | on_disk if _is_listening(units, n)),
         loaded_units=loaded,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
-        refused_uids=packet_rules.refused_uids() if os.geteuid() == 0 else None,
+        elements=packet_rules.elements() if os.geteuid() == 0 else None,
+        authorities=frozenset(Path(p).parent.name for p in _glob(paths.ca_bundle("*"))),
+        serving=_serving(),
+        caches=frozenset(Path(path).name for path in _glob(f"{paths.CACHES}/*")),
         applied=_applied(files.get(paths.APPLIED, "{}")),
         states=frozenset(path.name for path in states),
+        kept_secrets=frozenset(secret_settings().by_server),
         shut_states=frozenset(path.name for path in states if path.lstat().st_uid == 0),
     )
 
@@ -81,9 +119,23 @@ def _applied(text: str) -> Applied:
 
 
 def _our_files() -> list[str]:
-    fixed = [paths.REGISTRY, paths.APPLIED, paths.ADMISSIONS, paths.WRAPPED_SET]
-    patterns = (paths.spec("*"), paths.sysusers("*"), paths.drop_in("*"))
-    return fixed + [path for pattern in patterns for path in _glob(pattern)]
+    fixed = [paths.REGISTRY, paths.APPLIED, paths.ADMISSIONS, paths.ELEMENTS, paths.FRONT]
+    fixed.append(paths.WEBHOOK)
+    templates = (paths.spec, paths.sysusers, paths.drop_in, paths.resolv_conf, paths.proxy)
+    return fixed + [path for template in templates for path in _glob(template("*"))]
+
+
+def _serving() -> frozenset[str]:
+    """Return the units of the way out, and the webhook, that run, and start at boot."""
+    written = paths.names_in(_glob(paths.proxy("*")), paths.proxy)
+    units = {paths.proxy_unit(instance) for instance in written} | systemd.loaded_squids()
+    units |= {paths.FRONT_UNIT, paths.WEBHOOK_UNIT}
+    shown = systemd.properties(units, ["ActiveState", "UnitFileState"])
+    return frozenset(
+        unit
+        for unit, found in shown.items()
+        if (found["ActiveState"], found["UnitFileState"]) == ("active", "enabled")
+    )
 
 
 def _units(name: str) -> tuple[str, str]:

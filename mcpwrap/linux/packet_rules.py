@@ -1,14 +1,19 @@
-"""Our table in the kernel's packet filter."""
+"""Our table in the kernel's packet filter. Reading it needs root."""
 
 import msgspec
 
 from mcpwrap.linux.systemd import ToolError, run
+from mcpwrap.plan.nft import SETS, Elements
 
 NFT = "/usr/sbin/nft"
 
 
+class _Concatenated(msgspec.Struct):
+    concat: list[int | str]
+
+
 class _Set(msgspec.Struct):
-    elem: list[int] = []
+    elem: list[int | str | _Concatenated] = []
 
 
 class _Object(msgspec.Struct):
@@ -19,11 +24,65 @@ class _Listing(msgspec.Struct):
     nftables: list[_Object] = []
 
 
-def refused_uids() -> frozenset[int]:
-    """Return the UIDs in the set of wrappers; empty if the table is not loaded. Needs root."""
+class _Counter(msgspec.Struct):
+    packets: int
+
+
+class _Count(msgspec.Struct):
+    val: int
+    counter: _Counter
+
+
+class _CountElement(msgspec.Struct):
+    elem: _Count
+
+
+class _CountSet(msgspec.Struct):
+    elem: list[_CountElement] = []
+
+
+class _CountObject(msgspec.Struct):
+    set: _CountSet | None = None
+
+
+class _Counts(msgspec.Struct):
+    nftables: list[_CountObject] = []
+
+
+def text() -> str:
+    """Return the rules and the declarations of sets, without what is in them; "" if not loaded."""
     try:
-        listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", "wrapped")
+        return run(NFT, "-n", "-s", "-t", "list", "table", "inet", "mcpwrap")
     except ToolError:
-        return frozenset()
+        return ""
+
+
+def elements() -> Elements:
+    """Return what is in the sets that `apply` fills; nothing if the table is not loaded."""
+    return frozenset((name, text) for name in SETS for text in _in_set(name))
+
+
+def _in_set(name: str) -> list[str]:
+    try:
+        listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", name)
+    except ToolError:
+        return []
     objects = msgspec.json.decode(listing, type=_Listing).nftables
-    return frozenset(uid for found in objects if found.set for uid in found.set.elem)
+    return [_text(element) for found in objects if found.set for element in found.set.elem]
+
+
+def _text(element: int | str | _Concatenated) -> str:
+    if isinstance(element, _Concatenated):
+        return " . ".join(map(str, element.concat))
+    return str(element)
+
+
+def refused_by_uid() -> dict[int, int]:
+    """Return how many packets of each account were refused since the rules were loaded."""
+    try:
+        listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", "refused_uid")
+    except ToolError:
+        return {}
+    objects = msgspec.json.decode(listing, type=_Counts).nftables
+    counted = [each.elem for found in objects if found.set for each in found.set.elem]
+    return {each.val: each.counter.packets for each in counted}

@@ -9,32 +9,44 @@ from mcpwrap.errors import McpwrapError
 SYSTEMCTL = "/usr/bin/systemctl"
 ANALYZE = "/usr/bin/systemd-analyze"
 _TIMEOUT_S = 90
+_AS_TABLE = ("--all", "--plain", "--no-legend", "--full")
 
 
 class ToolError(McpwrapError):
     """A tool of the system failed; the problem is what it said."""
 
 
-def run(*argv: str) -> str:
+def run(*argv: str, stdin: str = "") -> str:
     """Run a tool by its absolute path, with an empty environment, and return what it printed.
+
+    Neither `stdin` nor what it printed is in any error.
 
     Raises:
         ToolError: it is not there, failed, or took over 90 s.
     """
+    return _run(argv, stdin).stdout
+
+
+def run_for_all_output(*argv: str) -> str:
+    """Do the same, and return what it wrote to standard error as well."""
+    done = _run(argv, "")
+    return done.stdout + done.stderr
+
+
+def _run(argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
+        return subprocess.run(
             argv,
             capture_output=True,
             text=True,
             check=True,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             timeout=_TIMEOUT_S,
         )
     except (OSError, subprocess.SubprocessError) as error:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise ToolError(said, where=" ".join(argv), fix="see what it says") from error
-    return done.stdout
 
 
 def properties(units: Iterable[str], names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -52,7 +64,13 @@ def properties(units: Iterable[str], names: Iterable[str]) -> dict[str, dict[str
 
 def loaded_instances() -> frozenset[str]:
     """Return the names of all servers of which a unit is loaded: active, failed or enabled."""
-    listed = run(SYSTEMCTL, "list-units", "--all", "--plain", "--no-legend", "--full", "mcpwrap@*")
+    listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap@*")
     return frozenset(
         re.findall(r"^mcpwrap@([a-z0-9_-]+)\.(?:service|socket) ", listed, re.MULTILINE)
     )
+
+
+def loaded_squids() -> frozenset[str]:
+    """Return the units of Squid that are loaded: active, failed or enabled."""
+    listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-squid-*@*.service")
+    return frozenset(re.findall(r"^(mcpwrap-squid-[a-z]+@[0-9]+\.service) ", listed, re.MULTILINE))

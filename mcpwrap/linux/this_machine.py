@@ -2,11 +2,22 @@
 
 from mcpwrap.config.parse import parse
 from mcpwrap.core.names import ACCOUNT_PREFIX
-from mcpwrap.linux import accounts, observe
-from mcpwrap.plan import registry, unsupported
-from mcpwrap.plan.desired import desired
+from mcpwrap.linux import accounts, commands, observe, package_sources, way_out
+from mcpwrap.plan import registry, unsupported, widenings
+from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
+from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step
+
+
+def notes() -> list[str]:
+    """Return a line for each boundary that is widened, and each secret that was not set."""
+    settings = observe.secret_settings()
+    return widenings.of(parse(observe.config_files())) + [
+        f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
+        for name, key in sorted(observe.declared_secrets())
+        if not ((setting := settings.of(name, key)) and setting.is_set)
+    ]
 
 
 def steps(retired: Retired = Retired.KEEP) -> list[Step]:
@@ -15,9 +26,24 @@ def steps(retired: Retired = Retired.KEEP) -> list[Step]:
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
+    have = observe.observe()
+    return diff(_wanted(have), have, retired)
+
+
+def wanted() -> Desired:
+    """Return how this machine should be.
+
+    Raises:
+        McpwrapError: the configuration is wrong, or the registry cannot be read.
+    """
+    return _wanted(observe.observe())
+
+
+def _wanted(have: Observed) -> Desired:
     config = parse(observe.config_files())
     unsupported.refuse(config)
-    have = observe.observe()
+    commands.expect_visible(config)
+    way_out.expect_possible(config)
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
     before = registry.adopt(observe.registry(), known)
     allocated = registry.allocate(
@@ -25,4 +51,4 @@ def steps(retired: Retired = Retired.KEEP) -> list[Step]:
         before,
         accounts.taken_ids(config.servers, {a.uid for a in before.by_name.values()}),
     )
-    return diff(desired(config, allocated, observe.ids(config)), have, retired)
+    return desired(config, allocated, observe.ids(config), package_sources.found())

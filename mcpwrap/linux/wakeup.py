@@ -3,12 +3,14 @@
 import os
 import signal
 
+_NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
 
-def on_child_and_stop() -> int:
-    """Return a descriptor on which SIGCHLD and SIGTERM arrive, each as a byte of its number."""
+
+def on_signals() -> int:
+    """Return a descriptor on which SIGCHLD, SIGTERM and SIGHUP arrive, as bytes of their number."""
     read_fd, write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
+    for number in _NUMBERS:
         signal.signal(number, lambda *_: None)
     return read_fd
 
@@ -16,5 +18,5 @@ def on_child_and_stop() -> int:
 def off() -> None:
     """In a forked child: let these signals do again what they do by default."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
+    for number in _NUMBERS:
         signal.signal(number, signal.SIG_DFL)

@@ -1,0 +1,66 @@
+"""Looking at who can approve what agents want. As root."""
+
+import pwd
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.config.model import Config
+from mcpwrap.config.policy import parse_policy
+from mcpwrap.core import approval_checkup, approvers
+from mcpwrap.core.approval_checkup import GROUP, Approving
+from mcpwrap.core.checkup import Check, failed
+from mcpwrap.core.rules import Policy, for_server
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import accounts
+from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.plan import paths
+
+
+def approvals(config: Config) -> list[Check]:
+    """Return what is to be said of approvals; nothing if no rule asks for one."""
+    try:
+        policy = parse_policy(policy_files())
+        with_password = set(_approvers().by_user)
+    except UsageError as error:
+        return [failed("policy", error.problem, "`mcpwrap policy check`")]
+    except msgspec.MsgspecError:
+        fix = f"remove {paths.APPROVERS}, and set each password anew"
+        return [failed("approvals", "the file of passwords cannot be understood", fix)]
+    asking = [server for server in config.servers.values() if _asks(policy, server.name)]
+    if not asking:
+        return []
+    agents = {account for server in asking for name in server.agents for account in _named(name)}
+    found = Approving(
+        agents=agents,
+        members=set(_members(GROUP)),
+        with_password=with_password,
+        same_uid=config.approvals.same_uid,
+    )
+    return approval_checkup.checks(found)
+
+
+def _asks(policy: Policy, server: str) -> bool:
+    concerned = for_server(policy, server)
+    held = (r for r in concerned.rules if r.action == "allow_with_approval" and not r.observe)
+    return not concerned.observe and any(held)
+
+
+def _named(agent: str) -> Iterator[str]:
+    """Return the accounts that an entry of `agents` names."""
+    yield from _members(agent[1:]) if agent.startswith("@") else [agent]
+
+
+def _members(group: str) -> Iterator[str]:
+    """Return who is in a group, those whose first group it is among them."""
+    yield from accounts.members_of(group)
+    gid = accounts.gid_of(group)
+    yield from (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)
+
+
+def _approvers() -> approvers.Approvers:
+    try:
+        return approvers.decode(Path(paths.APPROVERS).read_bytes())
+    except FileNotFoundError:
+        return approvers.Approvers()

@@ -1,0 +1,208 @@
+"""Asking the gate what waits for approval, and answering: `/run/mcpwrap/approve.sock`."""
+
+import socket
+from typing import Self
+
+import msgspec
+
+from mcpwrap.core import approval, approve_words
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import (
+    Decide,
+    Done,
+    End,
+    FromPerson,
+    List,
+    Login,
+    Paused,
+    Pending,
+    Refused,
+    Show,
+    Shown,
+    ToPerson,
+    Watch,
+    WordsError,
+)
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import descriptors, memfd
+from mcpwrap.linux.descriptors import DescriptorError
+
+PATH = "/run/mcpwrap/approve.sock"
+_PATIENCE_S = 30.0  # a password takes a moment, and polkit a person
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """What waits, the oldest first, and which agents are paused."""
+
+    pending: tuple[Pending, ...]
+    paused: tuple[Paused, ...]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One question in full."""
+
+    digest: str
+    size: int
+    question: Question
+    before: Question | None  # the last approved one of that tool
+
+
+class RefusedError(McpwrapError):
+    """The gate did not do it; `code` says why, as `approve_words.Refused` has it."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.why, where="the gate", fix=_FIX[refused.code])
+        self.code = refused.code
+
+
+_FIX = {
+    "gone": "`mcpwrap approvals list` shows what waits",
+    "not-you": "ask a member of the group mcpwrap-approvers",
+    "proof": "give your password: `sudo mcpwrap approvals passwd` sets it",
+    "changed": "look at it again with `mcpwrap approvals show`",
+    "late": "have the agent ask again",
+    "busy": "wait a little, and try again",
+    "wrong": "update both sides: they are of different versions",
+}
+
+
+class Door:
+    """One connection. Used as a context, it is closed at the end."""
+
+    def __init__(self, path: str = PATH) -> None:
+        """Connect.
+
+        Raises:
+            McpwrapError: the gate does not listen.
+        """
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(_PATIENCE_S)
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            raise _unreachable(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for the next listing after `watch`."""
+        return self._socket.fileno()
+
+    def listing(self) -> Listing:
+        """Return what waits."""
+        self._send(List())
+        return self.next_listing()
+
+    def watch(self) -> Listing:
+        """Return what waits; from now on `next_listing` returns it whenever it has changed.
+
+        Nothing else may be asked on this connection any more.
+        """
+        self._send(Watch())
+        listing = self.next_listing()
+        self._socket.settimeout(None)
+        return listing
+
+    def next_listing(self) -> Listing:
+        """Wait for the next, and return it."""
+        pending: list[Pending] = []
+        paused: list[Paused] = []
+        while True:
+            match self._receive()[0]:
+                case Pending() as one:
+                    pending.append(one)
+                case Paused() as one:
+                    paused.append(one)
+                case End():
+                    return Listing(tuple(pending), tuple(paused))
+                case Refused() as refused:
+                    raise RefusedError(refused)
+                case _:
+                    raise _another_version()
+
+    def show(self, id_: str) -> Seen:
+        """Return a question in full, once its document is seen to be the one that it names."""
+        self._send(Show(id_))
+        packet, fds = self._receive()
+        try:
+            texts = [memfd.read_all(fd) for fd in fds]
+        finally:
+            descriptors.close_all(fds)
+        match packet:
+            case Shown(digest=digest) if texts and approval.digest(texts[0]) == digest:
+                return _seen(digest, texts)
+            case Refused() as refused:
+                raise RefusedError(refused)
+            case _:
+                raise _another_version()
+
+    def decide(self, decide: Decide) -> Done:
+        """Answer a question; `Decide.digest` is that of what was shown."""
+        return self._ask(decide)
+
+    def login(self, user: str, password: bytes) -> Done:
+        """Say whether that is the account's password."""
+        return self._ask(Login(user, password))
+
+    def _ask(self, packet: FromPerson) -> Done:
+        self._send(packet)
+        match self._receive()[0]:
+            case Done() as done:
+                return done
+            case Refused() as refused:
+                raise RefusedError(refused)
+            case _:
+                raise _another_version()
+
+    def _send(self, packet: FromPerson) -> None:
+        try:
+            self._socket.send(approve_words.encode_question(packet))
+        except WordsError as error:
+            raise McpwrapError(str(error), where=PATH, fix="leave it out") from error
+        except OSError as error:
+            raise _unreachable(error) from error
+
+    def _receive(self) -> tuple[ToPerson, list[int]]:
+        try:
+            packet, fds = descriptors.receive(self._socket, approve_words.MAX_BYTES)
+        except OSError as error:
+            raise _unreachable(error) from error
+        except DescriptorError as error:
+            raise _another_version() from error
+        if not packet:
+            raise _unreachable(ConnectionResetError("it hung up"))
+        try:
+            return approve_words.decode(packet), fds
+        except msgspec.MsgspecError as error:
+            descriptors.close_all(fds)
+            raise _another_version() from error
+
+
+def _seen(digest: str, texts: list[bytes]) -> Seen:
+    try:
+        question, *before = [approval.read(text) for text in texts]
+    except ValueError as error:  # msgspec's are too
+        raise _another_version() from error
+    return Seen(digest, len(texts[0]), question, before[0] if before else None)
+
+
+def _unreachable(error: OSError) -> McpwrapError:
+    why = error.strerror or str(error) or "no answer"
+    return McpwrapError(
+        f"cannot be asked: {why}",
+        where=PATH,
+        fix="`systemctl status mcpwrap-gate.socket mcpwrap-gate` says whether it runs",
+    )
+
+
+def _another_version() -> McpwrapError:
+    return McpwrapError(
+        "answers in words of another version",
+        where=PATH,
+        fix="`sudo systemctl restart mcpwrap-gate`",
+    )

@@ -1,0 +1,67 @@
+"""What is needed to check an audit and to open it: root's keys, and the journal's anchors."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core.audit import ANCHOR_ID, Anchor, Keys
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import log_files
+from mcpwrap.linux.systemd import run
+from mcpwrap.plan import paths
+
+JOURNALCTL = "/usr/bin/journalctl"
+_FIELDS = "MCPWRAP_EPOCH,MCPWRAP_COUNT,MCPWRAP_MAC,_PID"
+USERS_FILE = "keys.json"
+_USERS_FILE_BYTES = 64 * 1024  # some hundred of them are in use
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One of the gate's messages; systemd.journal-fields(7) has `_SYSTEMD_UNIT`.
+
+    What begins with `_` is the journal's own, and not what the sender says.
+    """
+
+    epoch: str = msgspec.field(name="MCPWRAP_EPOCH")
+    count: str = msgspec.field(name="MCPWRAP_COUNT")
+    mac: str = msgspec.field(name="MCPWRAP_MAC")
+    pid: str = msgspec.field(name="_PID", default="0")
+
+
+def of_system() -> Keys:
+    """Ask root's program. Needs root."""
+    return _decoded(run(paths.AUDIT_PROGRAM, "keys").encode(), paths.AUDIT_PROGRAM)
+
+
+def of_user(folder: Path) -> Keys:
+    """Read those of a user's own audit."""
+    path = folder / USERS_FILE
+    lines = log_files.whole(path, _USERS_FILE_BYTES)
+    if lines is None:
+        what = "there is no audit yet, or nothing to check it by"
+        raise UsageError(what, where=str(path), fix="it begins with the first `mcpwrap run`")
+    return _decoded(b"".join(lines), str(path))
+
+
+def anchors() -> list[Anchor]:
+    """Return what the journal has, as far back as it goes."""
+    of_gate = (f"MESSAGE_ID={ANCHOR_ID}", "_SYSTEMD_UNIT=mcpwrap-gate.service")
+    text = run(JOURNALCTL, "-q", "-o", "json", f"--output-fields={_FIELDS}", *of_gate)
+    found = []
+    for line in text.splitlines():
+        # A gate that was taken over can write anything here, but takes nothing out.
+        with suppress(msgspec.MsgspecError, ValueError):
+            entry = msgspec.json.decode(line, type=_Entry)
+            epoch, count, pid = int(entry.epoch), int(entry.count), int(entry.pid)
+            found.append(Anchor(epoch, count, entry.mac, pid))
+    return found
+
+
+def _decoded(text: bytes, where: str) -> Keys:
+    try:
+        return msgspec.json.decode(text, type=Keys)
+    except msgspec.MsgspecError:
+        # Not what it says: that may be part of the key.
+        what = "the keys of the audit cannot be read"
+        raise McpwrapError(what, where=where, fix="restore them from a backup") from None

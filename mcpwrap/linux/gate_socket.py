@@ -1,0 +1,62 @@
+"""Asking the gate: which policy is in force, which anybody may, and what was counted."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from mcpwrap.core import hello, stats
+from mcpwrap.core.stats import Stats
+from mcpwrap.errors import McpwrapError
+
+_GATE = "/run/mcpwrap/gate.sock"
+_MAX_CHARS = 16 * 1024 * 1024  # of what was counted: of some ten thousand servers
+
+
+def standing() -> str:
+    """Return which policy is in force.
+
+    Raises:
+        OSError: it does not listen, or does not answer.
+        hello.ProtocolError: it answers something else: it is of another version.
+    """
+    with _asked(hello.WHICH_POLICY) as gate:
+        match hello.decode(gate.recv(hello.MAX_PACKET_BYTES)):
+            case hello.Answer(text):
+                return text
+            case _:
+                raise hello.ProtocolError("the gate does not say which policy is in force")
+
+
+def counted() -> Stats:
+    """Return what was counted.
+
+    Raises:
+        McpwrapError: this account may not see it.
+        OSError: it does not listen, or does not answer.
+        hello.ProtocolError: it answers something else: it is of another version.
+    """
+    text = ""
+    with _asked(hello.WHAT_WAS_COUNTED) as gate:
+        while len(text) <= _MAX_CHARS and (packet := gate.recv(hello.MAX_PACKET_BYTES)):
+            match hello.decode(packet):
+                case hello.Answer(piece):
+                    text += piece
+                case hello.Refused(_, why):
+                    raise McpwrapError(why, where="the gate", fix="ask as one of these")
+                case _:
+                    raise hello.ProtocolError("the gate does not say what was counted")
+    try:
+        return stats.decode(text)
+    except msgspec.MsgspecError as error:
+        raise hello.ProtocolError("the gate did not say all that was counted") from error
+
+
+@contextmanager
+def _asked(question: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
+        gate.settimeout(hello.HANDSHAKE_S)
+        gate.connect(_GATE)
+        gate.send(hello.encode_hello(question, {}))
+        yield gate

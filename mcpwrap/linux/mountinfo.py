@@ -1,0 +1,54 @@
+"""What is mounted where, as the caller sees it. Source: proc_pid_mountinfo(5)."""
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PATH = "/proc/self/mountinfo"  # poll(2) tells POLLPRI when it changes
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+class Mount(NamedTuple):
+    """One line. `root` is the folder of the file system that is shown: it follows a rename."""
+
+    number: int
+    path: str
+    root: str
+    filesystem: str
+
+
+def parsed(text: str) -> Iterator[Mount]:
+    """Yield the mounts in the order in which they were made."""
+    for line in text.splitlines():
+        fields = line.split(" ")
+        filesystem = fields[fields.index("-") + 1]
+        yield Mount(int(fields[0]), _plain(fields[4]), _plain(fields[3]), filesystem)
+
+
+def at_or_below(paths: Collection[str]) -> dict[str, Mount]:
+    """Return what is mounted at these paths and in them, by path; the topmost if there are more."""
+    return {
+        mount.path: mount
+        for mount in parsed(_text())
+        if any(mount.path == path or mount.path.startswith(f"{path}/") for path in paths)
+    }
+
+
+def filesystem_of(fd: int) -> str:
+    """Return the kind of file system of an open file, as `mount` prints it."""
+    fields = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+    )
+    number = int(fields["mnt_id"])
+    kinds = [mount.filesystem for mount in parsed(_text()) if mount.number == number]
+    return kinds[0] if kinds else "this file system"
+
+
+def _text() -> str:
+    return Path(PATH).read_text(encoding="utf-8", errors="surrogateescape")
+
+
+def _plain(field: str) -> str:
+    """Return a path without its octal escapes, which stand for bytes below 0x80."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), field)

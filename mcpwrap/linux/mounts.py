@@ -1,0 +1,108 @@
+"""Mounting by descriptor, so that no path is walked twice and no link is followed.
+
+Source: openat2(2), open_tree(2), mount_setattr(2), move_mount(2), setns(2), linux/mount.h. Python
+has no binding; the calls are made by number, which since 2019 is the same on every architecture.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from enum import IntFlag
+
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_HERE = -100  # AT_FDCWD
+_NO_MAGIC_LINKS, _NO_SYMLINKS = 0x02, 0x04
+_CLONE, _EMPTY_PATH = 0x1, 0x1000  # OPEN_TREE_CLONE; AT_EMPTY_PATH
+_FROM_EMPTY_PATH, _TO_EMPTY_PATH = 0x04, 0x40
+_PRIVATE = 1 << 18  # MS_PRIVATE
+_NEW_MOUNT_NAMESPACE = 0x00020000
+_TMPFS_FLAGS = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Attribute(IntFlag):
+    """What holds for one mount, whatever the file system itself allows."""
+
+    READ_ONLY = 0x1
+    NO_SETUID = 0x2
+    NO_DEVICES = 0x4
+    MAPPED = 0x00100000
+
+
+def open_path(path: str) -> int:
+    """Return a descriptor of what is at this absolute path, opened for nothing but to name it.
+
+    Raises:
+        OSError: it is not there; ELOOP: a symbolic link is in the path, or at its end.
+    """
+    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
+    return _call(_OPENAT2, _HERE, path.encode(), how, ctypes.c_size_t(len(how)))
+
+
+def copied(fd: int) -> int:
+    """Return a new mount of what is at `fd`, without what is mounted in it, attached nowhere."""
+    return _call(_OPEN_TREE, fd, b"", _CLONE | _EMPTY_PATH | os.O_CLOEXEC)
+
+
+def set_attributes(mount_fd: int, attributes: Attribute, namespace_fd: int = 0) -> None:
+    """Set these, take none away, and part the mount from what it was copied from.
+
+    A copy begins as a peer: what is mounted in one would appear in the other (mount_namespaces(7)).
+    `namespace_fd` is the user namespace whose map MAPPED takes.
+    """
+    wanted = struct.pack("QQQQ", attributes, 0, _PRIVATE, namespace_fd)
+    _call(_MOUNT_SETATTR, mount_fd, b"", _EMPTY_PATH, wanted, ctypes.c_size_t(len(wanted)))
+
+
+def attach(mount_fd: int, target_fd: int) -> None:
+    """Mount what `copied` returned over what is at `target_fd`."""
+    _call(_MOVE_MOUNT, mount_fd, b"", target_fd, b"", _FROM_EMPTY_PATH | _TO_EMPTY_PATH)
+
+
+def attach_empty_folder(path: str) -> None:
+    """Mount an empty folder of root's over `path`: in memory, and small."""
+    options = b"mode=0755,size=1M,nr_inodes=4k"
+    if _libc.mount(b"tmpfs", path.encode(), b"tmpfs", ctypes.c_ulong(_TMPFS_FLAGS), options) != 0:
+        raise _error()
+
+
+def view_of(pid: int, uid: int) -> int:
+    """Return the mount namespace of a process of this account's, which is not our own namespace.
+
+    Raises:
+        OSError: it has ended.
+        PermissionError: the process is another account's, or sees what we see.
+    """
+    folder_fd = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # All three are of one process: once it has ended, this folder is empty for good.
+        status_fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder_fd)
+        with os.fdopen(status_fd) as status:
+            uids = next(line.split()[1:] for line in status if line.startswith("Uid:"))
+        view_fd = os.open("ns/mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder_fd)
+    finally:
+        os.close(folder_fd)
+    ours = os.stat("/proc/self/ns/mnt")  # noqa: PTH116 - compared as what os.fstat returns
+    if uids != [str(uid)] * 4 or os.path.samestat(os.fstat(view_fd), ours):
+        raise PermissionError(errno.EPERM, f"process {pid} is not a wrapper of UID {uid}")
+    return view_fd
+
+
+def enter_view(view_fd: int) -> None:
+    """Enter a mount namespace for good; root and working directory become its root."""
+    if _libc.setns(view_fd, _NEW_MOUNT_NAMESPACE) != 0:
+        raise _error()
+
+
+def _call(number: int, *arguments: object) -> int:
+    result: int = _libc.syscall(number, *arguments)
+    if result < 0:
+        raise _error()
+    return result
+
+
+def _error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))

@@ -1,0 +1,31 @@
+"""What is said back to systemd, sd_notify(3)."""
+
+import math
+import time
+
+import sdnotify
+
+_ALIVE_EVERY_S = 5.0  # each word wakes systemd; no unit has a WatchdogSec= below 30
+
+
+class Notifier:
+    """Tells systemd how we are (sd_notify(3)). Without systemd it tells nobody."""
+
+    def __init__(self) -> None:
+        self._notifier = sdnotify.SystemdNotifier()
+        self._said_alive_at_s = -math.inf
+
+    def ready(self, status: str) -> None:
+        """Say that connections are answered from now on."""
+        self._notifier.notify(f"READY=1\nSTATUS={status}")
+
+    def status(self, status: str) -> None:
+        """Replace the line that `systemctl status` shows."""
+        self._notifier.notify(f"STATUS={status}")
+
+    def alive(self) -> None:
+        """Keep the watchdog from restarting us: as often as one likes, and every 10 s."""
+        now_s = time.monotonic()
+        if now_s - self._said_alive_at_s >= _ALIVE_EVERY_S:
+            self._said_alive_at_s = now_s
+            self._notifier.notify("WATCHDOG=1")

@@ -1,0 +1,115 @@
+"""From where this machine takes packages: what root wrote for npm and pip, else their own default.
+
+Read as root by `apply`, so only root's files count, and no tool runs another's code.
+"""
+
+import configparser
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+
+from mcpwrap.config.model import Destination
+from mcpwrap.config.values import BadValueError, destination
+from mcpwrap.errors import UsageError
+from mcpwrap.linux.files import read_roots_own
+from mcpwrap.plan.egress import PackageSource
+
+_MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep
+# npm-config(1): the global file is below npm's prefix, which distributions set to /usr or /.
+_NPMRC = ("/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc")
+# pip's user guide, "Configuration"; the last word comes first.
+_PIP_CONF = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
+# Where the tools themselves have their default: npm of Debian, of NodeSource, of nodejs.org.
+_NPM_DEFAULTS = (
+    "/usr/share/nodejs/npm/lib/utils/config/definitions.js",
+    "/usr/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
+    "/usr/local/lib/node_modules/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
+)
+_PIP_DEFAULTS = ("/usr/lib/python3/dist-packages/pip/_internal/models/index.py",)
+
+_IN_NPMRC = re.compile(r"^[ \t]*registry[ \t]*=[ \t]*[\"']?([^\s\"';#]*)", re.MULTILINE)
+_IN_NPM = re.compile(r"\('registry', \{\s*default: '([^']+)'")
+_IN_PIP = re.compile(r"PackageIndex\(\s*\"https://([^\"/]+)/\",\s*file_storage_domain=\"([^\"]+)\"")
+# Without `$`: the tools would put a variable there, and nobody here knows it.
+_URL = re.compile(
+    r"https://(?:[^/?#]*@)?(?P<place>[^/?#@*]+)(?P<path>(?:/[A-Za-z0-9._~%!&()+,;=:@/-]*)?)([?#].*)?"
+)
+
+
+def found() -> dict[str, PackageSource]:
+    """Return each group of which this machine says where it is."""
+    sources = {}
+    with suppress(UsageError):
+        sources["npm"] = npm(map(_text, _NPMRC), map(_text, _NPM_DEFAULTS))
+    with suppress(UsageError):
+        sources["pypi"] = pypi(map(_text, _PIP_CONF), map(_text, _PIP_DEFAULTS))
+    return {name: source for name, source in sources.items() if source}
+
+
+def npm(npmrcs: Iterable[str], definitions: Iterable[str]) -> PackageSource | None:
+    """Return what the first of these texts says that says anything; nothing if none can be used.
+
+    What is written and cannot be used is not passed over: behind it is the whole world's registry.
+    """
+    for text in npmrcs:
+        if urls := _IN_NPMRC.findall(text):
+            return _npm_at(urls[-1])  # as npm takes it
+    for text in definitions:
+        if default := _IN_NPM.search(text):
+            return _npm_at(default[1])
+    return None
+
+
+def pypi(pip_confs: Iterable[str], indexes: Iterable[str]) -> PackageSource | None:
+    """Do the same for pip. Its default needs no variables: uv has the same."""
+    for text in pip_confs:
+        parser = configparser.ConfigParser(interpolation=None)
+        try:
+            parser.read_string(text)
+        except configparser.Error:
+            return None  # nor does pip start
+        options = dict(parser["global"]) if "global" in parser else {}
+        for name, url in options.items():
+            if name.replace("_", "-") == "index-url":
+                return _at(url, "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
+    for text in indexes:
+        if default := _IN_PIP.search(text):
+            hosts = [host for group in default.groups() if (host := _host(group))]
+            return PackageSource(tuple(hosts))
+    return None
+
+
+def _npm_at(url: str) -> PackageSource | None:
+    source = _at(url, "npm_config_registry")
+    if source is None:
+        return None
+    variables = {**source.variables, "npm_config_update_notifier": "false"}
+    return PackageSource(source.hosts, variables)
+
+
+def _at(url: str, *names: str) -> PackageSource | None:
+    """Everybody can read variables: they get neither user nor password, nor a query."""
+    parts = _URL.fullmatch(url)
+    host = _host(parts["place"].lower()) if parts else None
+    if parts is None or host is None:
+        return None
+    return PackageSource((host,), dict.fromkeys(names, f"https://{parts['place']}{parts['path']}"))
+
+
+def _host(place: str) -> Destination | None:
+    try:
+        return destination(place)
+    except BadValueError:
+        return None
+
+
+def _text(path: str) -> str:
+    """Return what root wrote.
+
+    Raises:
+        UsageError: others could have.
+    """
+    try:
+        return read_roots_own(path, max_bytes=_MAX_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,35 @@
+"""The files of this machine's policy."""
+
+from pathlib import Path
+
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.yaml_tree import MAX_BYTES
+from mcpwrap.linux.files import read_roots_own
+
+FILE = "/etc/mcpwrap/policy.yaml"
+FOLDER = "/etc/mcpwrap/policy.d"
+
+
+def policy_files() -> list[SourceFile]:
+    """Return the policy of this machine, root's own files only; without any it is empty.
+
+    Raises:
+        UsageError: others than root can write to one.
+        OSError: one cannot be read, or the folder: its rules would be left out.
+    """
+    names = [FILE, *_in_folder()]
+    found = []
+    for name in names:
+        try:
+            found.append(SourceFile(name, read_roots_own(name, max_bytes=MAX_BYTES)))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _in_folder() -> list[str]:
+    """Return the files in the folder. Not by glob(), to which one that it may not read is empty."""
+    try:
+        return sorted(str(path) for path in Path(FOLDER).iterdir() if path.suffix == ".yaml")
+    except FileNotFoundError:
+        return []

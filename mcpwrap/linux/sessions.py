@@ -1,0 +1,66 @@
+"""The sessions of this machine, read off the control groups: each is a group `s-ID`.
+
+In it is an empty group `agent-UID-TIME`; without one it is a process that waits for its session.
+
+Anybody may look: the groups are there exactly as long as the sessions, so there is no list to keep.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpwrap.linux import systemd
+from mcpwrap.linux.cgroup import TREES, Leaf
+from mcpwrap.plan import paths
+
+_GROUP = re.compile(r"s-([0-9a-f]{16})")
+_AGENT = re.compile(r"agent-([0-9]{1,10})-([0-9]{1,12})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """One session. `since_s` is in seconds since the epoch."""
+
+    id: str
+    name: str
+    agent_uid: int
+    since_s: int
+    tasks: int
+    leaf: Leaf
+
+
+def running(names: Iterable[str]) -> list[Running]:
+    """Return the sessions of these servers."""
+    units = {paths.service_unit(name): name for name in names}
+    shown = systemd.properties(units, ["ControlGroup"])
+    found = []
+    for unit, name in sorted(units.items()):
+        group = shown[unit]["ControlGroup"].lstrip("/")
+        trees = [tree / group for tree in TREES if group and (tree / group).is_dir()]
+        found += [session for tree in trees for session in _below(tree, name)]
+    return list({session.id: session for session in found}.values())
+
+
+def _below(tree: Path, name: str) -> list[Running]:
+    found: list[Running] = []
+    try:
+        folders = sorted(tree.iterdir())
+    except OSError:  # a server can shut it, for all but root
+        return found
+    for folder in folders:
+        if match := _GROUP.fullmatch(folder.name):
+            leaf = Leaf(tree, folder.name)
+            agents = [a for a in map(_AGENT.fullmatch, leaf.labels()) if a]
+            found += [
+                Running(
+                    id=match[1],
+                    name=name,
+                    agent_uid=int(agent[1]),
+                    since_s=int(agent[2]),
+                    tasks=leaf.tasks(),
+                    leaf=leaf,
+                )
+                for agent in agents[:1]
+            ]
+    return found

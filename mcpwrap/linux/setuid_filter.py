@@ -1,0 +1,74 @@
+"""The system call filter that keeps a program from making setuid and setgid files, for good.
+
+One that stays behind lends its account to whoever starts it. Units have `RestrictSUIDSGID=` for
+that, and the calls are those of systemd's seccomp_restrict_suid_sgid(), O_TMPFILE added.
+"""
+
+import errno
+import os
+import stat
+
+from mcpwrap.linux import bpf
+from mcpwrap.linux.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
+
+MACHINES = ("x86_64", "aarch64")
+# By name: the number of each machine, None where it has no such call; and where its mode is.
+MODE_GIVEN: dict[str, tuple[tuple[int | None, int | None], int]] = {
+    "chmod": ((90, None), bpf.ARGUMENT_1), "fchmod": ((91, 52), bpf.ARGUMENT_1),
+    "fchmodat": ((268, 53), bpf.ARGUMENT_2), "fchmodat2": ((452, 452), bpf.ARGUMENT_2),
+    "mkdir": ((83, None), bpf.ARGUMENT_1), "mkdirat": ((258, 34), bpf.ARGUMENT_2),
+    "mknod": ((133, None), bpf.ARGUMENT_1), "mknodat": ((259, 33), bpf.ARGUMENT_2),
+    "creat": ((85, None), bpf.ARGUMENT_1),
+}  # fmt: skip
+# The same, and where its flags are, which say whether there is a mode; then where that is.
+MODE_PERHAPS: dict[str, tuple[tuple[int | None, int | None], int, int]] = {
+    "open": ((2, None), bpf.ARGUMENT_1, bpf.ARGUMENT_2),
+    "openat": ((257, 56), bpf.ARGUMENT_2, bpf.ARGUMENT_3),
+}
+# Its mode is in memory, where a filter cannot look. Programs turn to openat(2).
+ABSENT = {"openat2": (437, 437)}
+_GAINING = stat.S_ISUID | stat.S_ISGID
+# Of O_TMPFILE without O_DIRECTORY, which it contains and which says nothing of a mode.
+_MAKING = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
+
+
+def enter() -> None:
+    """Refuse them to this process and its children. Numbers of other machines are not judged.
+
+    Raises:
+        OSError: the kernel refused, or this machine's numbers are not known.
+    """
+    machine = MACHINES.index(bpf.this_machine(MACHINES))
+    lines: list[Line] = [(LOAD, 0, 0, bpf.NUMBER)]
+    for numbers, mode in MODE_GIVEN.values():
+        lines += _block(numbers[machine], _judged(mode))
+    for numbers, flags, mode in MODE_PERHAPS.values():
+        lines += _block(numbers[machine], _judged_if_made(flags, mode))
+    for absent in ABSENT.values():
+        lines += _block(absent[machine], [bpf.refused(errno.ENOSYS)])
+    bpf.enter([*lines, bpf.ALLOWED])
+
+
+def _block(number: int | None, lines: list[Line]) -> list[Line]:
+    return [] if number is None else bpf.block(number, lines)
+
+
+def _judged(mode: int) -> list[Line]:
+    return [
+        (LOAD, 0, 0, mode),
+        (AND, 0, 0, _GAINING),
+        (JUMP_IF_EQUAL, 1, 0, 0),
+        bpf.refused(errno.EPERM),
+        bpf.ALLOWED,
+    ]
+
+
+def _judged_if_made(flags: int, mode: int) -> list[Line]:
+    """Without these flags the mode is whatever the register holds, and nobody looks at it."""
+    return [
+        (LOAD, 0, 0, flags),
+        (AND, 0, 0, _MAKING),
+        (JUMP_IF_EQUAL, 0, 1, 0),
+        bpf.ALLOWED,
+        *_judged(mode),
+    ]

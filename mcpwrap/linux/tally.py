@@ -1,0 +1,83 @@
+"""How far a session has come, in memory that its process shares with the one that made it.
+
+The writer may be killed between any two instructions, so each head is written whole to the slot
+that is not in use, and then that slot is put into use: by a number that only grows, so that whoever
+reads sees whether the slot was written to meanwhile.
+"""
+
+import mmap
+
+from mcpwrap.core.chain import KEY_BYTES
+from mcpwrap.core.stats import BUCKETS, DECISIONS, Counts
+
+_WORD = 8
+_HEADS, _COUNTS = 1, 7  # in words: after how many heads were written, two of count and MAC
+_BUCKETS = _COUNTS + len(DECISIONS)
+_INDEX = {decision: _COUNTS + i for i, decision in enumerate(DECISIONS)}
+_SUM = _BUCKETS + BUCKETS
+_KEY = _SUM + 1
+_WORDS = _KEY + KEY_BYTES // _WORD
+_MOST_TRIES = 1000  # a process of ours writes far less often than that while a head is read
+
+
+class Tally:
+    """Made before the fork. What a session says in it is a claim about that session alone."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, _WORDS * _WORD)  # shared and anonymous: mmap(2)
+        self._words = memoryview(self._page).cast("Q")
+
+    def wrote(self, count: int, mac: bytes) -> None:
+        """Note the new head, right after its record was written."""
+        words = self._words
+        written = words[0] + 1
+        at = _HEADS + 3 * (written & 1)
+        words[at] = count
+        words[at + 1] = int.from_bytes(mac[:_WORD])
+        words[at + 2] = int.from_bytes(mac[_WORD:])
+        words[0] = written
+
+    def head(self) -> tuple[int, bytes]:
+        """Return how many records were written, and the MAC of the last.
+
+        A writer that was taken over could keep us here for good, or make nonsense of its own head.
+        """
+        words = self._words
+        seen = words[:_COUNTS].tolist()  # in this order, and at once: the writer may be fast
+        for _ in range(_MOST_TRIES):
+            if words[0] == seen[0]:
+                break
+            seen = words[:_COUNTS].tolist()
+        at = _HEADS + 3 * (seen[0] & 1)
+        count, *parts = seen[at : at + 3]
+        return count, b"".join(part.to_bytes(_WORD) for part in parts)
+
+    def hand_over(self, key: bytearray) -> None:
+        """Leave the key of the session's chain for its process."""
+        with self._words[_KEY:].cast("B") as place:
+            place[:] = key
+
+    def take_key(self) -> bytearray:
+        """Return the key that was left, and leave none: not here, nor anywhere in memory."""
+        with self._words[_KEY:].cast("B") as place:
+            key = bytearray(place)
+            place[:] = bytes(KEY_BYTES)
+        return key
+
+    def count(self, decision: str, us: int) -> None:
+        """Count a decision that took so many microseconds."""
+        words = self._words
+        words[_INDEX[decision]] += 1
+        words[_BUCKETS + min(us.bit_length(), BUCKETS - 1)] += 1
+        words[_SUM] += us
+
+    def counts(self) -> Counts:
+        """Return what was counted."""
+        words = self._words.tolist()
+        by_decision = dict(zip(DECISIONS, words[_COUNTS:_BUCKETS], strict=True))
+        return Counts(by_decision, tuple(words[_BUCKETS:_SUM]), words[_SUM])
+
+    def close(self) -> None:
+        """Let go of the memory in this process."""
+        self._words.release()
+        self._page.close()

@@ -1,0 +1,12 @@
+"""When this process was started: with its number, that is one process for good."""
+
+from pathlib import Path
+
+_STAT = Path("/proc/self/stat")
+
+
+def start_ticks() -> int:
+    """Return field 22 of proc_pid_stat(5): clock ticks from the boot to its start."""
+    # The second field, a name in brackets, may hold spaces and brackets too.
+    after_name = _STAT.read_bytes().rpartition(b")")[2].split()
+    return int(after_name[22 - 3])
