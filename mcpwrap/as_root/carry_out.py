@@ -6,8 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
+from mcpwrap.as_root import authority, proxy, secret, webhook
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
+from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
 from mcpwrap.plan import paths, steps
 
@@ -17,7 +19,7 @@ GROUPDEL = "/usr/sbin/groupdel"
 RULES_UNIT = "mcpwrap-nft.service"
 
 
-def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912
+def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
     """Do one step. Doing it again does no harm. One case a step is the point of this function.
 
     Raises:
@@ -34,6 +36,8 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912
         case steps.ShutTree(path):
             os.chown(path, 0, 0, follow_symlinks=False)
             Path(path).chmod(0o700)
+        case steps.ForgetSecrets(name):
+            secret.purge(name)
         case steps.MakeLink(path, target):
             files.replace_link(path, target)
         case steps.MakeAccount(name, uid):
@@ -41,8 +45,18 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912
         case steps.RemoveAccount(name):
             _remove_account(name)
         case steps.LoadRules():
-            # A reload keeps what requires the unit running; one that is not up yet is started.
-            run(SYSTEMCTL, "reload-or-restart", RULES_UNIT)
+            _load_rules()
+        case steps.MakeAuthority(name):
+            authority.make(name)
+        case steps.LoadProxy(instance, text):
+            proxy.load(instance, text)
+        case steps.LoadFront():
+            run(SYSTEMCTL, "enable", "--quiet", "--", paths.FRONT_UNIT)
+            run(SYSTEMCTL, "reload-or-restart", "--", paths.FRONT_UNIT)
+        case steps.LoadWebhook():
+            webhook.load()
+        case steps.StopUnit(unit):
+            run(SYSTEMCTL, "disable", "--quiet", "--now", "--", unit)
         case steps.ReloadUnits():
             run(SYSTEMCTL, "daemon-reload")
         case steps.StopServer(name):
@@ -54,6 +68,15 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912
             run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.socket_unit(name))
         case _:
             assert_never(step)
+
+
+def _load_rules() -> None:
+    """Load the elements alone, so that what was refused stays counted; without a table, all."""
+    try:
+        run(NFT, "-f", paths.ELEMENTS)
+    except ToolError:
+        # A reload keeps what requires the unit running; one that is not up yet is started.
+        run(SYSTEMCTL, "reload-or-restart", RULES_UNIT)
 
 
 def _make_account(name: str, uid: int) -> None:

@@ -1,46 +1,123 @@
-"""RUNS AS ROOT: `mcpwrap apply`. Reads root's files, plans, carries out, exits."""
+"""RUNS AS ROOT: `mcpwrap apply` and `mcpwrap secret`. Reads root's files, acts, exits."""
 
-import fcntl
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
+from mcpwrap.as_root import panic, passwd, secret, trial
 from mcpwrap.as_root.carry_out import carry_out
+from mcpwrap.as_root.lock import only_one
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import this_machine
-from mcpwrap.plan import paths
+from mcpwrap.linux import prctl, this_machine
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import Step
 
 
 def main() -> int:
-    """Run `apply [--purge]`. Exit status: as in `mcpwrap.errors`."""
-    argv = sys.argv[1:]
-    if os.geteuid() != 0 or argv not in (["apply"], ["apply", "--purge"]):
-        print("mcpwrap-root: is for `mcpwrap apply`, as root", file=sys.stderr)
-        return EXIT_USAGE
+    """Do what `mcpwrap` was asked to. Exit status: as in `mcpwrap.errors`."""
     os.umask(0o022)
     os.chdir("/")
+    prctl.forbid_dumps()  # it may hold secrets
     try:
-        with only_one():
-            _apply(Retired.PURGE if "--purge" in argv else Retired.KEEP)
+        if os.geteuid() == 0:
+            argv = sys.argv[1:]
+            if argv[:1] in (["panic"], ["resume"]):
+                return _panic(*argv)
+            if argv[:1] == ["passwd"]:
+                return _passwd(argv[1:])
+            # Before the lock: whoever types a value takes their time.
+            given = secret.value_from(secret.read_all()) if _reads_input(argv) else ""
+            with only_one():
+                return _do_as_asked(argv, given)
     except McpwrapError as error:
         print(f"mcpwrap: {error}", file=sys.stderr)
         return error.exit_code
+    return _misused()
+
+
+def _panic(verb: str, *names: str) -> int:
+    if verb == "panic":
+        panic.begin(list(names))
+        print("sessions are ended and nobody is let in, until `sudo mcpwrap resume`")
+    else:
+        panic.end(list(names))
+        print("agents are let in again")
     return EXIT_OK
 
 
+def _passwd(argv: list[str]) -> int:
+    match argv:
+        case ["--stdin", user]:
+            passwd.set_one(user, secret.read_all().removesuffix(b"\n"))
+        case ["--remove", user]:
+            passwd.remove(user)
+        case [user]:
+            passwd.expect_person(user)
+            passwd.set_one(user, passwd.typed())
+        case _:
+            return _misused()
+    return EXIT_OK
+
+
+def _reads_input(argv: list[str]) -> bool:
+    match argv:
+        case ["secret", "set" | "rotate", _, _] | ["secret", "import"]:
+            return True
+        case _:
+            return argv == ["secret", "rekey", "--recovery-key"]
+
+
+def _do_as_asked(argv: list[str], given: str) -> int:
+    match argv:
+        case ["apply"]:
+            _apply(Retired.KEEP)
+        case ["apply", "--purge"]:
+            _apply(Retired.PURGE)
+        case ["secret", *rest]:
+            return _secret(rest, given)
+        case _:
+            return _misused()
+    return EXIT_OK
+
+
+def _secret(argv: list[str], given: str) -> int:
+    match argv:
+        case ["set", name, key]:
+            secret.set_one(name, key, given)
+            secret.say_what_is_left(name, key)
+        case ["rotate", name, key]:
+            secret.rotate(name, key, given)
+        case ["import"]:
+            secret.import_file(given)
+        case ["remove", name, key]:
+            secret.remove(name, key)
+        case ["rekey"]:
+            secret.rekey(None)
+        case ["rekey", "--recovery-key"]:
+            secret.rekey(given)
+        case ["recovery-key"]:
+            secret.show_recovery_key()
+        case _:
+            return _misused()
+    return EXIT_OK
+
+
+def _misused() -> int:
+    print("mcpwrap-root: is for the command `mcpwrap`, as root", file=sys.stderr)
+    return EXIT_USAGE
+
+
 def _apply(retired: Retired) -> None:
+    notes = trial.of_workspaces(this_machine.wanted())
     todo = this_machine.steps(retired)
     if not todo:
         print("nothing to do")
-        return
     for number, step in enumerate(todo, start=1):
         print(f"{number:3}/{len(todo)}  {step.describe()}", flush=True)
         _do(step, number - 1)
-    print("done")
+    if todo:
+        print("done")
+    for note in [*notes, *this_machine.notes()]:
+        print(f"note: {note}")
 
 
 def _do(step: Step, done: int) -> None:
@@ -53,26 +130,3 @@ def _do(step: Step, done: int) -> None:
             where=step.describe(),
             fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
         ) from error
-
-
-@contextmanager
-def only_one() -> Iterator[None]:
-    """Hold the lock of `apply` for the time of the block.
-
-    Raises:
-        McpwrapError: another `apply` holds it.
-    """
-    Path(paths.LOCK).parent.mkdir(mode=0o755, exist_ok=True)
-    fd = os.open(paths.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise McpwrapError(
-                "another `mcpwrap apply` is at work; nothing was changed",
-                where=paths.LOCK,
-                fix="wait for it; `fuser -v` on that file names it",
-            ) from None
-        yield
-    finally:
-        os.close(fd)

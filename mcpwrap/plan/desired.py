@@ -6,11 +6,14 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.config.model import Config, Local, Remote, Server
+from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server
+from mcpwrap.core import front, webhook
 from mcpwrap.core import spec as specs
+from mcpwrap.core.names import egress_address
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import paths, units
-from mcpwrap.plan.registry import Registry
+from mcpwrap.plan import egress, instances, nft, paths, units, workspaces
+from mcpwrap.plan.egress import Sources
+from mcpwrap.plan.registry import Allocation, Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,56 +31,106 @@ class Desired:
     uid_by_name: dict[str, int]
     server_files: dict[str, dict[str, str]]  # by server: what a restart makes effective
     sysusers_files: dict[str, str]
+    elements: nft.Elements
+    proxies: dict[str, str]  # by instance of Squid: its configuration
+    front: str  # the configuration of the front; "" for none
+    webhook: str  # what it is told; "" for none
+    authorities: frozenset[str]  # whose certificates there must be
     links: dict[str, str]
     admissions: specs.Admissions
     registry: Registry
+    workspaces: dict[str, specs.Workspaces]  # of the servers that have any
 
 
-def desired(config: Config, registry: Registry, ids: Ids) -> Desired:
+def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> Desired:
     """Return how the machine should be.
 
     Raises:
         UsageError: an agent has no account on this machine, or agents would share what is private.
     """
     servers = config.servers
+    registry = instances.assigned(config, registry)
+    uids = {name: registry.uid_of(name) for name in servers}
+    admissions = {name: _admission(server, ids) for name, server in servers.items()}
+    shown = workspaces.described(config, admissions)
     return Desired(
-        uid_by_name={name: registry.uid_of(name) for name in servers},
+        uid_by_name=uids,
         server_files={
-            name: _files(server, registry.uid_of(name)) for name, server in servers.items()
+            name: _files(server, registry.by_name[name], sources, shown.get(name))
+            for name, server in servers.items()
         },
-        sysusers_files={
-            paths.sysusers(name): units.sysusers(name, registry.uid_of(name)) for name in servers
-        },
+        sysusers_files={paths.sysusers(n): units.sysusers(n, uid) for n, uid in uids.items()},
+        elements=nft.elements(config, uids, sources),
+        proxies=egress.proxies(config, registry, sources),
+        front=_front(config, uids),
+        webhook=_webhook(config),
+        authorities=_authorities(config),
         links={paths.link(name): paths.STUB for name in servers},
         admissions=specs.Admissions(
-            by_server={name: _admission(server, ids) for name, server in servers.items()}
+            by_server=admissions, same_uid_approves=config.approvals.same_uid
         ),
         registry=registry,
+        workspaces=shown,
     )
 
 
-def _files(server: Server, uid: int) -> dict[str, str]:
-    return {
-        paths.spec(server.name): specs.encode(_spec(server)),
-        paths.drop_in(server.name): units.drop_in(server, uid),
+def _front(config: Config, uids: Mapping[str, int]) -> str:
+    served = {
+        name: egress_address(uids[name])
+        for name, server in config.servers.items()
+        if server.egress and server.transparent
     }
+    return specs.encode(front.Front(by_server=served)) if served else ""
 
 
-def _spec(server: Server) -> specs.Spec:
+def _webhook(config: Config) -> str:
+    url = config.approvals.webhook
+    return specs.encode(webhook.Webhook(url=url)) if url else ""
+
+
+def _authorities(config: Config) -> frozenset[str]:
+    with_egress = [server for server in config.servers.values() if server.egress]
+    return frozenset(s.name if s.intercept else paths.SPLICE_CA for s in with_egress)
+
+
+def _files(
+    server: Server, has: Allocation, sources: Sources, shown: specs.Workspaces | None
+) -> dict[str, str]:
+    uid = has.uid
+    spec = msgspec.structs.replace(_spec(server, uid, sources), workspaces=shown)
+    files = {
+        paths.spec(server.name): specs.encode(spec),
+        paths.drop_in(server.name): units.drop_in(server, uid, has.squid or ""),
+    }
+    if server.egress and server.transparent:
+        files[paths.resolv_conf(server.name)] = egress.resolv_conf(uid)
+    return files
+
+
+def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
     runs = _local(server)
     return specs.Spec(
         name=server.name,
         command=runs.command,
         args=runs.args,
         cwd=runs.cwd,
-        env={key: "".join(map(str, template)) for key, template in runs.env.items()},
+        egress_env=egress.variables(server, uid, sources),
+        env={variable: tuple(map(_part, template)) for variable, template in runs.env.items()},
         inherits=runs.inherits,
+        secrets=tuple(sorted(server.secrets())),
+        secret_files=tuple(sorted(server.secret_files)),
         state=server.state,
         allow_degraded=server.allow_degraded,
+        idle_exit_s=server.idle_exit_s,
         sessions=server.limits.sessions,
         memory_bytes=server.limits.memory_bytes,
         tasks=server.limits.tasks,
+        cpu_percent=server.limits.cpu_percent,
     )
+
+
+def _part(part: str | SecretRef) -> str | specs.SecretPart:
+    return specs.SecretPart(part.key) if isinstance(part, SecretRef) else part
 
 
 def _local(server: Server) -> Local:
@@ -98,15 +151,28 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
             gids.append(_id(server, agent, ids.gid_by_group, agent[1:]))
         else:
             uids.append(_id(server, agent, ids.uid_by_account, agent))
-    is_private = server.state and not server.shared
-    if is_private and (gids or len(uids) > 1):
+    private = " and ".join(
+        what
+        for what, is_there in (
+            ("state", server.state),
+            ("cache", server.cache),
+            ("secrets", server.secrets()),
+            ("workspace", server.workspace),
+        )
+        if is_there
+    )
+    if private and not server.shared and (gids or len(uids) > 1):
         raise UsageError(
-            "more than one account would share this server's state; nothing was changed",
+            f"more than one account would share this server's {private}; nothing was changed",
             where=f"[mcp_servers.{server.name}.mcpwrap], agents",
             fix="name one account in `agents`, or write `shared = true`",
         )
     return specs.Admission(
-        uids=tuple(sorted(uids)), gids=tuple(sorted(gids)), inherits=_local(server).inherits
+        uids=tuple(sorted(uids)),
+        gids=tuple(sorted(gids)),
+        inherits=_local(server).inherits,
+        relay=server.relay,
+        audit=server.audit,
     )
 
 
@@ -126,4 +192,5 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`/var/lib/mcpwrap/applied.json`: what the last complete `apply` made effective."""
 
     hash_by_server: dict[str, str] = {}
-    refused_uids: tuple[int, ...] = ()
+    hash_by_unit: dict[str, str] = {}  # of the way out, and the webhook: what it serves
+    elements: nft.Elements = frozenset()

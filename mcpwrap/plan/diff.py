@@ -4,35 +4,18 @@ Nobody is let in before the rules, the account and the units stand; whoever goes
 and packets are refused before an account exists and until it is gone.
 """
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
 
 from mcpwrap.core import spec as specs
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
-from mcpwrap.plan import paths, steps, units
-from mcpwrap.plan.desired import Applied, Desired
+from mcpwrap.plan import diff_way_out, diff_webhook, effect, nft, paths, steps
+from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """How the machine is. `files` holds those of ours that exist; links are by their target."""
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)
-    uid_by_account: Mapping[str, int] = field(default_factory=dict)  # ours alone
-    listening: frozenset[str] = frozenset()  # servers whose socket is active and enabled
-    loaded_units: frozenset[str] = frozenset()  # servers of which systemd knows a unit
-    has_stale_units: bool = False
-    refused_uids: frozenset[int] | None = None  # in the kernel; None: only root can see
-    applied: Applied = field(default_factory=Applied)
-    states: frozenset[str] = frozenset()  # servers that have a state folder
-    shut_states: frozenset[str] = frozenset()  # those of them that are root's alone
 
 
 class Retired(Enum):
@@ -52,14 +35,18 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
+        *diff_way_out.open_ways_out(want, have),
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
+        *diff_webhook.load_webhook(want, have),
         *_shut_states(want, have),
+        *_remove_caches(want, have),
         *_remove_accounts(gone, have),
         *_let_packets_go(want, have, gone),
+        *diff_way_out.remove_unused(want, have),
         *(_purge(want, have) if retired is Retired.PURGE else []),
-        *_write({paths.APPLIED: specs.encode(_applied(want))}, have),
+        *_note_done(want, have),
     ]
 
 
@@ -68,15 +55,8 @@ def _gone(want: Desired, have: Observed) -> list[str]:
     accounts = {a.removeprefix(ACCOUNT_PREFIX) for a in have.uid_by_account}
     found = accounts | have.loaded_units | have.listening | set(have.applied.hash_by_server)
     for template in (paths.spec, paths.sysusers, paths.drop_in):
-        head, _, tail = template("\0").partition("\0")
-        found |= {p[len(head) : -len(tail)] for p in have.files if _fits(p, head, tail)}
-    head = paths.link("")
-    found |= {path[len(head) :] for path in have.links if path.startswith(head)}
-    return sorted(found - want.uid_by_name.keys())
-
-
-def _fits(path: str, head: str, tail: str) -> bool:
-    return path.startswith(head) and path.endswith(tail) and len(path) > len(head + tail)
+        found |= paths.names_in(have.files, template)
+    return sorted((found | paths.names_in(have.links, paths.link)) - want.uid_by_name.keys())
 
 
 def _write(files: Mapping[str, str], have: Observed) -> list[Step]:
@@ -88,27 +68,27 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
     if paths.ADMISSIONS not in have.files:
         return []
     try:
-        now = specs.decode_admissions(have.files[paths.ADMISSIONS]).by_server
+        now = specs.decode_admissions(have.files[paths.ADMISSIONS])
     except msgspec.MsgspecError:
         return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions()))]
-    kept = {n: a for n, a in now.items() if want.admissions.by_server.get(n) == a}
-    if kept == now:
-        return []
-    return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions(by_server=kept)))]
+    by_server, same_uid = want.admissions.by_server, want.admissions.same_uid_approves
+    kept = specs.Admissions(
+        by_server={n: a for n, a in now.by_server.items() if by_server.get(n) == a},
+        same_uid_approves=now.same_uid_approves and same_uid,
+    )
+    return [] if kept == now else [steps.WriteFile(paths.ADMISSIONS, specs.encode(kept))]
 
 
 def _forget_changed(want: Desired, have: Observed) -> list[Step]:
-    """Note first that these are not in effect: broken off later, the next run restarts them."""
-    now, then = _applied(want).hash_by_server, have.applied.hash_by_server
-    same = {name: text for name, text in then.items() if now.get(name) == text}
-    if same == then:
-        return []
-    return [
-        steps.WriteFile(
-            paths.APPLIED,
-            specs.encode(Applied(hash_by_server=same, refused_uids=have.applied.refused_uids)),
-        )
-    ]
+    """Note first that these are not in effect: broken off later, the next run does them again."""
+    left = effect.left_as_it_is(want, have)
+    return [] if left == have.applied else [steps.WriteFile(paths.APPLIED, specs.encode(left))]
+
+
+def _note_done(want: Desired, have: Observed) -> list[Step]:
+    text = specs.encode(effect.all_of(want))
+    is_noted = have.files.get(paths.APPLIED) == text and not _forget_changed(want, have)
+    return [] if is_noted else [steps.WriteFile(paths.APPLIED, text)]
 
 
 def _stop(gone: list[str], have: Observed) -> list[Step]:
@@ -117,29 +97,24 @@ def _stop(gone: list[str], have: Observed) -> list[Step]:
 
 def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
     """Refuse the packets of old and new wrappers alike, before anything of the new exists."""
-    return _rules(have, {*want.uid_by_name.values(), *have.uid_by_account.values()})
+    return _rules(have, want.elements | nft.refused(have.uid_by_account.values()))
 
 
 def _let_packets_go(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
     if any(account_of(name) in have.uid_by_account for name in gone):
-        return _rules_now(set(want.uid_by_name.values()))
+        return _rules_now(want.elements)
     return []
 
 
-def _rules(have: Observed, uids: set[int]) -> list[Step]:
-    in_kernel = have.applied.refused_uids if have.refused_uids is None else have.refused_uids
-    text = units.wrapped_set(tuple(sorted(uids)))
-    if set(in_kernel) == uids and have.files.get(paths.WRAPPED_SET) == text:
+def _rules(have: Observed, elements: nft.Elements) -> list[Step]:
+    in_kernel = have.applied.elements if have.elements is None else have.elements
+    if in_kernel == elements and have.files.get(paths.ELEMENTS) == nft.text(elements):
         return []
-    return _rules_now(uids)
+    return _rules_now(elements)
 
 
-def _rules_now(uids: set[int]) -> list[Step]:
-    ordered = tuple(sorted(uids))
-    return [
-        steps.WriteFile(paths.WRAPPED_SET, units.wrapped_set(ordered)),
-        steps.LoadRules(ordered),
-    ]
+def _rules_now(elements: nft.Elements) -> list[Step]:
+    return [steps.WriteFile(paths.ELEMENTS, nft.text(elements)), steps.LoadRules(elements)]
 
 
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:
@@ -176,11 +151,9 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
 
 
 def _start(want: Desired, have: Observed) -> list[Step]:
-    now, then = _applied(want).hash_by_server, have.applied.hash_by_server
-    restarts = [
-        steps.RestartServer(n) for n in now if n in have.loaded_units and now[n] != then.get(n)
-    ]
-    starts = [steps.StartSocket(n) for n in now if n not in have.listening]
+    names, same = want.uid_by_name, effect.left_as_it_is(want, have).hash_by_server
+    restarts = [steps.RestartServer(n) for n in names if n in have.loaded_units and n not in same]
+    starts = [steps.StartSocket(n) for n in names if n not in have.listening]
     return [*restarts, *starts]
 
 
@@ -188,6 +161,12 @@ def _shut_states(want: Desired, have: Observed) -> list[Step]:
     """Before its account goes: useradd may give that UID to a person. systemd gives it back."""
     left = have.states - have.shut_states - want.uid_by_name.keys()
     return [steps.ShutTree(f"{paths.STATES}/{name}") for name in sorted(left)]
+
+
+def _remove_caches(want: Desired, have: Observed) -> list[Step]:
+    """Programs that it would run again. Before its account goes, for the same reason."""
+    left = sorted(have.caches - want.uid_by_name.keys())
+    return [steps.RemoveTree(f"{paths.CACHES}/{name}") for name in left]
 
 
 def _remove_accounts(gone: list[str], have: Observed) -> list[Step]:
@@ -204,24 +183,9 @@ def _purge(want: Desired, have: Observed) -> list[Step]:
     """Remove what is left of retired servers; only then may others have their UIDs."""
     left = sorted(have.states - want.uid_by_name.keys())
     trees: list[Step] = [steps.RemoveTree(f"{paths.STATES}/{name}") for name in left]
+    retired = {name for name, a in want.registry.by_name.items() if a.is_retired}
+    trees += [steps.ForgetSecrets(name) for name in sorted(have.kept_secrets & retired)]
     text = specs.encode(purge_retired(want.registry))
     if text == specs.encode(want.registry):
         return trees
     return [*trees, steps.WriteFile(paths.REGISTRY, text)]
-
-
-def _guests(want: Desired, name: str) -> str:
-    """Who may use it: whoever may no longer must not go on in a session that is open."""
-    return specs.encode(want.admissions.by_server[name])
-
-
-def _applied(want: Desired) -> Applied:
-    return Applied(
-        hash_by_server={
-            name: hashlib.sha256(
-                "\0".join([*files.values(), _guests(want, name)]).encode()
-            ).hexdigest()
-            for name, files in want.server_files.items()
-        },
-        refused_uids=tuple(sorted(want.uid_by_name.values())),
-    )

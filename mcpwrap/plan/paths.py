@@ -1,19 +1,55 @@
-"""Where things are on an installed machine. Source: DESIGN, and docs/mcpwrap.8.rst FILES."""
+"""Where things are on an installed machine. Source: docs/mcpwrap.8.rst, FILES."""
+
+import re
+from collections.abc import Callable, Iterable
 
 CONFIG_FILE = "/etc/mcpwrap/config.toml"
 CONFIG_DIR = "/etc/mcpwrap/conf.d"
 REGISTRY = "/var/lib/mcpwrap/registry.json"
 APPLIED = "/var/lib/mcpwrap/applied.json"
 ADMISSIONS = "/var/lib/mcpwrap/gate.json"
-WRAPPED_SET = "/var/lib/mcpwrap/wrapped.nft"
+ELEMENTS = "/var/lib/mcpwrap/wrapped.nft"
+RESOLVERS = "/var/lib/mcpwrap/resolvers.nft"
+PROXY = "/var/lib/mcpwrap/squid"
+SQUID = "/usr/lib/mcpwrap/squid"
+CERTGEN = "/usr/lib/squid/security_file_certgen"
+CAS = "/var/lib/mcpwrap/ca"
+SPLICE_CA = "_none"  # a port that looks into TLS wants a certificate, also to show it to nobody
+SYSTEM_CAS = "/etc/ssl/certs/ca-certificates.crt"
+RESOLV_CONFS = "/var/lib/mcpwrap/resolv"
+FRONT = "/var/lib/mcpwrap/front.json"
+FRONT_UNIT = "mcpwrap-front.service"
+WEBHOOK = "/var/lib/mcpwrap/webhook.json"
+WEBHOOK_KEY = "/etc/mcpwrap/webhook.key"
+WEBHOOK_UNIT = "mcpwrap-webhook.service"
+CACHES = "/var/cache/mcpwrap"
+WRITTEN = (
+    "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
+)
 SPECS = "/var/lib/mcpwrap/servers"
 STATES = "/var/lib/mcpwrap/state"
 LINKS = "/var/lib/mcpwrap/bin"
 SYSUSERS = "/var/lib/mcpwrap/sysusers"
 UNITS = "/etc/systemd/system"
+SECRETS = "/var/lib/mcpwrap/secrets.json"
+SEALED = "/var/lib/mcpwrap/sealed"
+STORE = "/var/lib/mcpwrap/store.json"
+MINTED = "/run/mcpwrap/mint"
+BUNDLES = "/run/mcpwrap/bundle"
 LOCK = "/run/mcpwrap/apply.lock"
+PANIC = "/var/lib/mcpwrap/panic.json"
+PANIC_LOCK = "/run/mcpwrap/panic.lock"
+APPROVERS = "/var/lib/mcpwrap/approvers.json"
+APPROVERS_LOCK = "/run/mcpwrap/approvers.lock"
+AUDIT = "/var/log/mcpwrap/audit"
+AUDIT_KEYS = "/var/lib/mcpwrap/audit.json"
+AUDIT_LOCK = "/run/mcpwrap/audit.lock"
+AUDIT_START = "/run/mcpwrap/audit/start"
 STUB = "/usr/bin/mcpwrap-connect"
 ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
+AUDIT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-audit"
+MINT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-mint"
+WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
 
 def spec(name: str) -> str:
@@ -44,3 +80,91 @@ def socket_unit(name: str) -> str:
 def service_unit(name: str) -> str:
     """Return the unit of the wrapper of `name`."""
     return f"mcpwrap@{name}.service"
+
+
+def helper_units(name: str) -> tuple[str, str]:
+    """Return the units that run before each start of the wrapper."""
+    return f"mcpwrap-check@{name}.service", f"mcpwrap-mint@{name}.service"
+
+
+def sealed(name: str, key: str) -> str:
+    """Return the file of one secret at rest."""
+    return f"{SEALED}/{name}/{key}.sealed"
+
+
+def capability(name: str) -> str:
+    """Return the file from which systemd makes the credential of one start."""
+    return f"{MINTED}/{name}"
+
+
+def bundle(name: str) -> str:
+    """Return the file with the secrets of one start, sealed."""
+    return f"{BUNDLES}/{name}/bundle"
+
+
+def proxy(instance: str) -> str:
+    """Return the configuration of one instance of Squid, for example of `proxy-1`."""
+    return f"{PROXY}/{instance}.conf"
+
+
+def proxy_unit(instance: str) -> str:
+    """Return the unit of one instance of Squid."""
+    kind, _, number = instance.rpartition("-")
+    return f"mcpwrap-squid-{kind}@{number}.service"
+
+
+def instance_of(unit: str) -> str:
+    """Return the instance of Squid whose unit this is; "" if it is nobody's."""
+    found = re.fullmatch(r"mcpwrap-squid-(proxy|intercept)@([0-9]+)\.service", unit)
+    return f"{found[1]}-{found[2]}" if found else ""
+
+
+def proxy_account(instance: str) -> str:
+    """Return the account under which an instance of Squid runs."""
+    return f"mcpwrap-{instance.rpartition('-')[0]}"
+
+
+def certificates(instance: str) -> str:
+    """Return where an instance that opens TLS keeps the certificates that it has made."""
+    return f"/run/mcpwrap-{instance}/certificates"
+
+
+def address_unit(address: str) -> str:
+    """Return the unit that makes connections to this egress address come from it."""
+    return f"mcpwrap-address@{address}.service"
+
+
+def access_log(instance: str) -> str:
+    """Return the file in which one instance of Squid notes each request, as JSON lines."""
+    kind, _, number = instance.rpartition("-")
+    return f"/var/log/mcpwrap/{kind}/access-{number}.jsonl"
+
+
+def ca_certificate(name: str) -> str:
+    """Return the certificate of the authority that only the server `name` trusts."""
+    return f"{CAS}/{name}/ca.pem"
+
+
+def ca_key(name: str) -> str:
+    """Return the key of that authority, which is for the intercepting proxy alone."""
+    return f"{CAS}/{name}/key.pem"
+
+
+def ca_bundle(name: str) -> str:
+    """Return the certificates that the server `name` trusts: the machine's, and its own."""
+    return f"{CAS}/{name}/bundle.pem"
+
+
+def resolv_conf(name: str) -> str:
+    """Return what the server `name` sees as /etc/resolv.conf (resolv.conf(5))."""
+    return f"{RESOLV_CONFS}/{name}.conf"
+
+
+def names_in(found: Iterable[str], template: Callable[[str], str]) -> frozenset[str]:
+    """Return the names for which one of the functions above returns one of these paths."""
+    head, _, tail = template("\0").partition("\0")
+    return frozenset(
+        path[len(head) : len(path) - len(tail)]
+        for path in found
+        if path.startswith(head) and path.endswith(tail) and len(path) > len(head + tail)
+    )

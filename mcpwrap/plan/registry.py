@@ -1,4 +1,4 @@
-"""Which UID belongs to which name, for good."""
+"""Which UID belongs to which name, for good; and which instance of Squid, while it needs one."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated
@@ -10,6 +10,7 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
 FORMAT = 1
+_INSTANCE = r"\A(?:(?:proxy|intercept)-[1-9][0-9]{0,3})?\Z"
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,6 +18,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     uid: Annotated[int, msgspec.Meta(ge=FIRST_UID, le=LAST_UID)]
     is_retired: bool = False
+    # The instance of Squid, "" for none; null is of a version that had one of each kind.
+    squid: Annotated[str, msgspec.Meta(pattern=_INSTANCE)] | None = None
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,7 +94,7 @@ def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int
     """
     wanted = set(names)
     by_name = {
-        name: Allocation(uid=old.uid, is_retired=name not in wanted)
+        name: msgspec.structs.replace(old, is_retired=name not in wanted)
         for name, old in registry.by_name.items()
         if name not in wanted or old.uid not in taken_ids
     }
@@ -99,7 +102,7 @@ def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int
     for name in sorted(wanted - by_name.keys()):
         uid = _free_uid(name, used)
         used.add(uid)
-        by_name[name] = Allocation(uid=uid)
+        by_name[name] = Allocation(uid=uid, squid="")
     return Registry(by_name=dict(sorted(by_name.items())))
 
 

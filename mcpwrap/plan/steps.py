@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from mcpwrap.plan.nft import Elements
+from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
+
+_SHOWN = ("wrapped", "own", "direct")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
@@ -28,7 +33,7 @@ class RemoveFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTree:
-    """Remove a folder with all that is in it: a retired server's state."""
+    """Remove a folder with all that is in it: state, cache or certificates that nobody uses."""
 
     path: str
 
@@ -46,6 +51,17 @@ class ShutTree:
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
         return f"keep {self.path} for root alone"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetSecrets:
+    """Remove all sealed secrets of a retired server."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"forget the secrets of {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +101,72 @@ class RemoveAccount:
 
 @dataclass(frozen=True, slots=True)
 class LoadRules:
-    """Load the packet rules, in one transaction."""
+    """Load the elements of the packet rules, in one transaction."""
 
-    refused_uids: tuple[int, ...]
+    elements: Elements
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it. What goes past Squid is named."""
+        by_set = {n: sorted(e for s, e in self.elements if s.startswith(n)) for n in _SHOWN}
+        text = f"load the packet rules: {len(by_set['wrapped'])} servers, "
+        text += f"{len(by_set['own'])} of them with an allowlist"
+        if by_set["direct"]:
+            text += f"; DIRECT, not through Squid: {', '.join(by_set['direct'])}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class MakeAuthority:
+    """Make the certificates of one listener of Squid, and what its server is to trust."""
+
+    name: str
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
-        uids = ", ".join(map(str, self.refused_uids)) or "nobody but the gate"
-        return f"load the packet rules; refused all network: {uids}"
+        if self.name == SPLICE_CA:
+            return "make a certificate for Squid's ports, which nobody is shown"
+        return f"make a certificate authority that {self.name} alone trusts"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProxy:
+    """Have Squid check this configuration, and take it. One that it refuses is not loaded."""
+
+    instance: str
+    text: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"load {proxy(self.instance)} into Squid; connections stay"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFront:
+    """Have the front serve what is in its file."""
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return "have the front serve the servers that know no proxy; connections stay"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadWebhook:
+    """Have the webhook post to what is in its file, and make the key where there is none."""
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"have the webhook post what waits for approval, signed with {WEBHOOK_KEY}"
+
+
+@dataclass(frozen=True, slots=True)
+class StopUnit:
+    """Stop a unit of the way out, or the webhook, and start it no more."""
+
+    unit: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"stop {self.unit}; its connections end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +216,16 @@ Step = (
     | RemoveFile
     | RemoveTree
     | ShutTree
+    | ForgetSecrets
     | MakeLink
     | MakeAccount
     | RemoveAccount
     | LoadRules
+    | MakeAuthority
+    | LoadProxy
+    | LoadFront
+    | LoadWebhook
+    | StopUnit
     | ReloadUnits
     | StopServer
     | RestartServer

@@ -2,43 +2,66 @@
 
 from mcpwrap.config.model import Server
 from mcpwrap.core.names import account_of
+from mcpwrap.plan import egress, paths, workspaces
 
 RUNTIME_SIZE = "256M"
-_HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
+RUNTIME = "/run/mcpwrap/rt"
+PLACES_BEYOND = 4  # those of sessions that have ended are emptied, which takes its time
+REDACTOR_TASKS = 2  # a session with secrets has a process with two threads beside the server
 
 
 def sysusers(name: str, uid: int) -> str:
     """Return the account as sysusers.d(5) wants it: group first, so that both get the same id."""
     account = account_of(name)
     return (
-        f"{_HEAD}g {account} {uid}\n"
+        f"{paths.WRITTEN}g {account} {uid}\n"
         f'u {account} {uid}:{uid} "mcpwrap server {name}" /nonexistent /usr/sbin/nologin\n'
     )
 
 
-def drop_in(server: Server, uid: int) -> str:
-    """Return what this wrapper's unit has beyond the template."""
-    limits = server.limits
+def drop_in(server: Server, uid: int, instance: str) -> str:
+    """Return what this wrapper's unit has beyond the template. `instance`: of Squid, or ""."""
+    limits, places = server.limits, range(server.limits.sessions + PLACES_BEYOND)
     options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE},nr_inodes=16k"
     lines = [
         "[Service]",
-        "# No allowlist, no network: not even a loopback interface is shared.",
-        "PrivateNetwork=yes",
+        *egress.unit_lines(server, uid),
         f"# {limits.sessions} sessions of this much, and the supervisor.",
         f"MemoryMax={limits.memory_bytes * limits.sessions}",
-        f"TasksMax={limits.tasks * limits.sessions + 8}",
-        "# Homes and temporary files of sessions; full, it is this wrapper's affair alone.",
-        f"TemporaryFileSystem=/run/mcpwrap/rt/{server.name}:{options}",
+        f"TasksMax={(limits.tasks + REDACTOR_TASKS) * limits.sessions + 8}",
+        "# The same, counted by account, for machines where nothing counts tasks by control group.",
+        f"LimitNPROC={(limits.tasks + REDACTOR_TASKS) * limits.sessions + 8}",
+        "# Home and temporary files of each session: full, it is that session's affair alone.",
+        *(f"TemporaryFileSystem={RUNTIME}/{server.name}/{n}:{options}" for n in places),
     ]
+    if limits.cpu_percent:
+        lines.append(f"CPUQuota={limits.cpu_percent * limits.sessions}%")
     if server.state:
         folder = f"mcpwrap/state/{server.name}"
         lines += ["# A home that lasts.", f"StateDirectory={folder}"]
         lines += [f"BindPaths=/var/lib/{folder}"]
-    return _HEAD + "\n".join(lines) + "\n"
+    lines += workspaces.drop_in(server)
+    if server.secrets():
+        lines += _secrets(server.name)
+    if instance:
+        lines += egress.unit_section(server, uid, instance)
+    return paths.WRITTEN + "\n".join(lines) + "\n"
 
 
-def wrapped_set(uids: tuple[int, ...]) -> str:
-    """Return the elements of the nft set of wrappers, exact UIDs and never a range."""
-    if not uids:
-        return _HEAD
-    return f"{_HEAD}add element inet mcpwrap wrapped {{ {', '.join(map(str, uids))} }}\n"
+def _secrets(name: str) -> list[str]:
+    """Return how the secrets of one start arrive. Source: systemd.exec(5), CREDENTIALS."""
+    # Even with a `+` a command sees the file system as the service does: as PID 1 does is better.
+    mint = f"+/usr/bin/nsenter --target=1 --mount -- {paths.MINT_PROGRAM}"
+    return [
+        "# Root seals them for this start alone; the key to them is a credential.",
+        f"ExecStartPre={mint} start {name}",
+        f"LoadCredential=capability:{paths.capability(name)}",
+        f"BindReadOnlyPaths={paths.bundle(name).rpartition('/')[0]}",
+        "# `systemctl reload` hands over what they are now; the next session has it.",
+        f"ExecReload={mint} reload {name}",
+        "ExecReload=/usr/bin/kill -HUP $MAINPID",
+        "[Unit]",
+        "# systemd looks for file and folder before the first command, so they must be there.",
+        f"Requires=mcpwrap-mint@{name}.service",
+        f"After=mcpwrap-mint@{name}.service",
+    ]

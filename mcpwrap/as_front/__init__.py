@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-front: the way out for servers that know no proxy."""

@@ -1,0 +1,73 @@
+"""RUNS AS mcpwrap-front: port 53 of one address; each host is at that address."""
+
+import asyncio
+import socket
+from contextlib import suppress
+
+from mcpwrap.as_front.events import Events
+from mcpwrap.as_front.place import Place
+from mcpwrap.as_front.splice import give_way
+from mcpwrap.core import fake_dns
+
+_IDLE_S = 10.0  # RFC 7766 section 6.2.3 leaves it to us
+_PAUSE_S = 0.1
+
+
+class Dns:
+    """Answers the queries of one server, and notes what it asks for."""
+
+    def __init__(self, place: Place, events: Events) -> None:
+        self._place = place
+        self._events = events
+
+    def _answer(self, untrusted: bytes) -> bytes:
+        """Return the answer; an empty one is not sent."""
+        answer = fake_dns.answer(untrusted, self._place.address)
+        if answer is None:
+            return b""
+        if answer.asked:
+            detail = "" if answer.is_host else "no name of a host"
+            self._events.asked(self._place.server, answer.asked.lower(), detail)
+        return answer.packet
+
+    async def serve_udp(self, bound: socket.socket) -> None:
+        """Answer datagrams, one at a time: an answer that finds no room is asked for again."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                query, peer = await loop.sock_recvfrom(bound, fake_dns.MAX_QUERY_BYTES)
+            except OSError:  # an error of an earlier answer, or no memory
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            with suppress(OSError):
+                if packet := self._answer(query):
+                    bound.sendto(packet, peer)
+            await give_way()
+
+    async def serve_tcp(self, connection: socket.socket) -> None:
+        """Answer queries until the server ends, or says nothing for a while (RFC 7766)."""
+        with suppress(TimeoutError, EOFError):
+            while True:
+                async with asyncio.timeout(_IDLE_S):
+                    size = int.from_bytes(await _exactly(connection, 2), "big")
+                    if size > fake_dns.MAX_QUERY_BYTES:
+                        return
+                    packet = self._answer(await _exactly(connection, size))
+                    await _send(connection, packet)
+
+
+async def _exactly(connection: socket.socket, size: int) -> bytes:
+    got = b""
+    while len(got) < size:
+        chunk = await asyncio.get_running_loop().sock_recv(connection, size - len(got))
+        if not chunk:
+            raise EOFError
+        got += chunk
+    return got
+
+
+async def _send(connection: socket.socket, packet: bytes) -> None:
+    if packet:
+        framed = len(packet).to_bytes(2, "big") + packet
+        await asyncio.get_running_loop().sock_sendall(connection, framed)
+    await give_way()

@@ -1,0 +1,75 @@
+"""RUNS AS mcpwrap-front: the file of events, bounded in rate and in size."""
+
+import asyncio
+import os
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from mcpwrap.as_front.quota import Quota
+from mcpwrap.core.front_event import Event, Kind, encode
+from mcpwrap.linux.log import say
+
+PATH = Path("/var/log/mcpwrap/front/events.jsonl")
+# Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Events:
+    """Writes events. Where that fails, the journal is told once, and servers are served on."""
+
+    def __init__(self, path: Path = PATH) -> None:
+        self._path = path
+        self._fd = -1
+        self._bytes = 0
+        self._quota_by_server: defaultdict[str, Quota] = defaultdict(Quota)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Go on in a new file, if the old one has been moved away."""
+        if self._fd != -1:
+            os.close(self._fd)
+        self._fd = -1
+        try:
+            self._fd = os.open(self._path, _FLAGS, 0o640)
+            self._bytes = os.fstat(self._fd).st_size
+        except OSError as error:
+            say(f"events are not written: {error}")
+
+    def asked(self, server: str, host: str, detail: str) -> None:
+        """Note a name that the resolver was asked for, if it is the first time in a minute."""
+        if self._quota_by_server[server].is_new_name(host, time.monotonic()):
+            self.note(server, "asked", host, detail)
+
+    def note(self, server: str, kind: Kind, host: str = "", detail: str = "") -> None:
+        """Note an event, or that there are more than are written."""
+        quota = self._quota_by_server[server]
+        if quota.admits(time.monotonic()):
+            self._write(server, kind, host, detail)
+        elif quota.is_first_left_out():
+            asyncio.get_running_loop().call_later(1.0, self._note_left_out, server)
+
+    def forget(self, server: str) -> None:
+        """Forget what is known of a server that is served no more."""
+        self._note_left_out(server)
+        self._quota_by_server.pop(server, None)
+
+    def _note_left_out(self, server: str) -> None:
+        quota = self._quota_by_server.get(server)
+        if quota and (count := quota.take_left_out()):
+            self._write(server, "more", "", f"{count} more")
+
+    def _write(self, server: str, kind: Kind, host: str, detail: str) -> None:
+        if self._fd == -1:
+            return
+        line = encode(Event(t=time.time(), server=server, event=kind, host=host, detail=detail))
+        try:
+            if self._bytes + len(line) > MAX_FILE_BYTES:
+                self._path.rename(f"{self._path}.old")
+                self.reopen()
+            self._bytes += os.write(self._fd, line)
+        except OSError as error:
+            say(f"events are not written: {error}")
+            os.close(self._fd)
+            self._fd = -1

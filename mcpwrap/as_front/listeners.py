@@ -1,0 +1,92 @@
+"""RUNS AS mcpwrap-front: makes what is listened on equal to what root has written."""
+
+import asyncio
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.as_front.address import Address
+from mcpwrap.as_front.events import Events
+from mcpwrap.as_front.place import Place, Ports
+from mcpwrap.core.front import Front, decode_front
+from mcpwrap.linux.log import say
+
+PATH = Path("/var/lib/mcpwrap/front.json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    address: Address
+    task: asyncio.Task[None]
+
+
+class Listeners:
+    """The addresses that are served. What stays the same is not touched."""
+
+    def __init__(self, path: Path, ports: Ports, events: Events, tasks: asyncio.TaskGroup) -> None:
+        self._path = path
+        self._ports = ports
+        self._events = events
+        self._tasks = tasks
+        self._front = Front()
+        self._served_by_place: dict[Place, _Served] = {}
+        self._why_old = ""
+        self._why_not_by_place: dict[Place, str] = {}
+
+    async def reload(self) -> None:
+        """Read root's file anew. One that cannot be read changes nothing."""
+        try:
+            self._front = decode_front(self._path.read_bytes())
+            self._why_old = ""
+        except (OSError, msgspec.MsgspecError) as error:
+            self._why_old = f"{self._path} cannot be read, what was before it holds: {error}"
+            say(self._why_old)
+        await self.fit()
+
+    async def fit(self) -> None:
+        """Close what is no longer wanted, then listen on what is wanted and could not be before."""
+        wanted = self._wanted()
+        await self._close([place for place in self._served_by_place if place not in wanted])
+        failed_before, self._why_not_by_place = self._why_not_by_place, {}
+        for place in wanted:
+            if place not in self._served_by_place:
+                self._open(place)
+        for place, why in self._why_not_by_place.items():
+            if failed_before.get(place) != why:  # it is tried again and again, and said once
+                say(why)
+
+    def _wanted(self) -> list[Place]:
+        by_server = self._front.by_server
+        return [Place(name, IPv4Address(ip), self._ports) for name, ip in by_server.items()]
+
+    async def _close(self, places: list[Place]) -> None:
+        """End these whole, so that their addresses are free when this returns."""
+        ending = [self._served_by_place.pop(place) for place in places]
+        for served in ending:
+            served.task.cancel()
+        if ending:
+            await asyncio.wait([served.task for served in ending])
+        for served in ending:
+            self._events.forget(served.address.place.server)
+
+    def _open(self, place: Place) -> None:
+        try:
+            address = Address(place, self._events)
+        except OSError as error:
+            problem = f"{place.server}: cannot listen on {place.address}: {error.strerror}"
+            self._why_not_by_place[place] = problem
+            return
+        self._served_by_place[place] = _Served(address, self._tasks.create_task(address.serve()))
+
+    async def close_all(self) -> None:
+        """End all connections and close all sockets."""
+        await self._close(list(self._served_by_place))
+
+    def status(self) -> str:
+        """Return the line that `systemctl status` shows."""
+        connections = sum(s.address.connections for s in self._served_by_place.values())
+        how_many = f"ready: {len(self._served_by_place)} servers, {connections} connections"
+        problems = [self._why_old, *self._why_not_by_place.values()]
+        return "; ".join([how_many, *filter(None, problems)]).replace("\n", " ")

@@ -1,0 +1,65 @@
+"""RUNS AS mcpwrap-front: `mcpwrap-front.service`."""
+
+import asyncio
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcpwrap.as_front import events, listeners
+from mcpwrap.as_front.events import Events
+from mcpwrap.as_front.listeners import Listeners
+from mcpwrap.as_front.place import Ports
+from mcpwrap.linux import prctl
+from mcpwrap.linux.notifier import Notifier
+
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where the front finds what it needs."""
+
+    configuration: Path = listeners.PATH
+    events: Path = events.PATH
+    ports: Ports = field(default_factory=Ports)
+
+
+def main() -> int:
+    """Serve until systemd stops us."""
+    prctl.forbid_dumps()  # it holds no secret, but what servers say to hosts
+    asyncio.run(serve(Surroundings()))
+    return 0
+
+
+async def serve(around: Surroundings) -> None:
+    """Serve until SIGTERM. SIGHUP: read the configuration anew. SIGUSR1: reopen the events."""
+    received: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
+    notifier, record = Notifier(), Events(around.events)
+    async with asyncio.TaskGroup() as tasks:
+        served = Listeners(around.configuration, around.ports, record, tasks)
+        await served.reload()
+        notifier.ready(served.status())
+        while (woken_by := await _next(received)) != signal.SIGTERM:
+            match woken_by:
+                case signal.SIGHUP:
+                    record.reopen()
+                    await served.reload()
+                case signal.SIGUSR1:
+                    record.reopen()
+                case _:
+                    await served.fit()  # another program may have left an address by now
+            notifier.status(served.status())
+            notifier.alive()
+        await served.close_all()
+
+
+async def _next(received: asyncio.Queue[signal.Signals]) -> signal.Signals | None:
+    """Return the next signal; nothing when it is time to say that we are alive."""
+    try:
+        async with asyncio.timeout(_ALIVE_EVERY_S):
+            return await received.get()
+    except TimeoutError:
+        return None

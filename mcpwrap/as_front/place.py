@@ -1,0 +1,29 @@
+"""RUNS AS mcpwrap-front: where one server is served, and how much at a time."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+# Of both ports, at a time. A server opens a few; a runaway one must not take the front from others.
+MAX_CONNECTIONS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Other than these in tests alone, which may not bind them."""
+
+    dns: int = 53
+    tls: int = 443
+    proxy: int = 3128
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One server and its address, which is all that tells Squid who is asking."""
+
+    server: str
+    address: IPv4Address
+    ports: Ports
+
+    def at(self, port: int) -> tuple[str, int]:
+        """Return what bind(2) and connect(2) take."""
+        return str(self.address), port

@@ -1,0 +1,27 @@
+"""RUNS AS mcpwrap-front: which events of one server are written, so that none fills the disk."""
+
+from mcpwrap.core import quota
+
+MAX_PER_S = 20
+_MINUTE_S = 60.0
+_MAX_NAMES = MAX_PER_S * 60  # more cannot be written in that time
+
+
+class Quota(quota.Quota):
+    """Counts the events of one server, and knows the names among them."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_PER_S)
+        self._names: set[str] = set()
+        self._names_since_s = 0.0
+
+    def is_new_name(self, name: str, now_s: float) -> bool:
+        """Say whether this name was not asked for in this minute yet."""
+        if now_s - self._names_since_s >= _MINUTE_S:
+            self._names.clear()
+            self._names_since_s = now_s
+        if name in self._names:
+            return False
+        if len(self._names) < _MAX_NAMES:
+            self._names.add(name)
+        return True

@@ -1,0 +1,86 @@
+"""RUNS AS mcpwrap-front: moves bytes between a server and its proxy until both have ended."""
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+# What a socket of the loopback hands over at once; more is not faster, and is memory.
+CHUNK_BYTES = 128 * 1024
+# Unread, a socket grows to several MiB in the kernel, and a server may have 256 pairs of them.
+_KERNEL_BYTES = 128 * 1024
+_KEEPALIVE_S = 60  # then a peer that went away half-closed is found out; one that is silent is not
+_RESET = struct.pack("ii", 1, 0)  # socket(7), SO_LINGER: a close is a reset
+
+
+def tune(connection: socket.socket) -> None:
+    """Bound what is held, pass on small messages at once, notice a peer that is gone (tcp(7))."""
+    connection.settimeout(0)
+    for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        connection.setsockopt(socket.SOL_SOCKET, direction, _KERNEL_BYTES)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
+
+
+async def give_way() -> None:
+    """Let others have a turn: what is ready asyncio does at once, and a fast peer is always."""
+    await asyncio.sleep(0)
+
+
+class Splice:
+    """One connection of a server with the one to its proxy. There is no limit of time."""
+
+    def __init__(self, server: socket.socket, proxy: socket.socket, *, is_answered: bool) -> None:
+        self._server = server
+        self._proxy = proxy
+        self._is_answered = is_answered  # the host has said something
+        self._has_server_ended = False
+        self.was_left_unanswered = False  # the proxy's side ended first, and in silence
+
+    async def run(self) -> None:
+        """Move bytes until both have ended. What one breaks off is broken off for the other."""
+        try:
+            async with asyncio.TaskGroup() as directions:
+                directions.create_task(self._to_proxy())
+                directions.create_task(self._to_server())
+        except* OSError:
+            for end in (self._server, self._proxy):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+    async def _to_proxy(self) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await loop.sock_recv(self._server, CHUNK_BYTES):
+            await _send(self._proxy, data)
+        self._has_server_ended = True
+        _end(self._proxy)
+
+    async def _to_server(self) -> None:
+        while data := await self._from_proxy():
+            self._is_answered = True
+            await _send(self._server, data)
+        _end(self._server)
+
+    async def _from_proxy(self) -> bytes:
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._proxy, CHUNK_BYTES)
+        except ConnectionError:
+            self._note_end_of_proxy()
+            raise
+        if not data:
+            self._note_end_of_proxy()
+        return data
+
+    def _note_end_of_proxy(self) -> None:
+        self.was_left_unanswered = not self._is_answered and not self._has_server_ended
+
+
+async def _send(target: socket.socket, data: bytes) -> None:
+    """Wait until all is taken: no more than one chunk is held for anybody."""
+    await asyncio.get_running_loop().sock_sendall(target, data)
+    await give_way()
+
+
+def _end(target: socket.socket) -> None:
+    with suppress(OSError):  # it is gone altogether
+        target.shutdown(socket.SHUT_WR)

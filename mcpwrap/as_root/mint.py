@@ -1,0 +1,105 @@
+"""RUNS AS ROOT, at each start of a wrapper that has secrets: mints the capability of that start.
+
+`mcpwrap-mint start NAME` is its ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a
+program of its own because every cold start waits for it: it imports no more than it needs.
+"""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.as_root import store
+from mcpwrap.core import capability as capabilities
+from mcpwrap.core import seal
+from mcpwrap.core.capability import Capability, Randomness
+from mcpwrap.core.names import account_of, is_server_name
+from mcpwrap.core.spec import Spec, decode_spec
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
+from mcpwrap.linux import accounts, files, prctl
+from mcpwrap.plan import paths
+
+
+def main() -> int:
+    """Run for one start or reload. Its standard error is the journal."""
+    os.umask(0o022)
+    prctl.forbid_dumps()
+    match sys.argv[1:]:
+        case ["start", name] if is_server_name(name):
+            return start(name, os.environ["INVOCATION_ID"])
+        case ["reload", name] if is_server_name(name):
+            return reload(name)
+        case _:
+            print("mcpwrap-mint: is for the units of mcpwrap", file=sys.stderr)
+            return EXIT_USAGE
+
+
+def start(name: str, invocation_id: str) -> int:
+    """Mint. Where that cannot be, the capability says why: the wrapper tells its agents."""
+    try:
+        spec = _spec(name)
+        secret_by_key = store.take(name, spec.secrets)
+    except McpwrapError as error:
+        _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))
+        return EXIT_OK
+    random = Randomness(os.urandom(8).hex(), os.urandom(seal.KEY_BYTES))
+    minted = capabilities.mint(name, invocation_id, random, _now())
+    _write_bundle(minted, secret_by_key)
+    _write_capability(minted)
+    return EXIT_OK
+
+
+def reload(name: str) -> int:
+    """Seal what the secrets are now, for the capability of the wrapper that runs."""
+    try:
+        held = _held(name)
+        _write_bundle(held, store.take(name, _spec(name).secrets))
+    except McpwrapError as error:
+        print(f"mcpwrap-mint: {error}; nothing was changed", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+def _spec(name: str) -> Spec:
+    try:
+        return decode_spec(Path(paths.spec(name)).read_bytes())
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
+        raise McpwrapError(
+            f"what it runs cannot be read: {error}", where=f"server {name}", fix="`mcpwrap apply`"
+        ) from error
+
+
+def _held(name: str) -> Capability:
+    """Return the capability that the running wrapper was started with."""
+    try:
+        held = msgspec.json.decode(Path(paths.capability(name)).read_bytes(), type=Capability)
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+        held = Capability(name=name, refused="none was minted")
+    if held.refused:
+        raise McpwrapError(
+            f"the wrapper has no capability: {held.refused}",
+            where=f"server {name}",
+            fix=f"`sudo mcpwrap restart {name}`",
+        )
+    return held
+
+
+def _write_capability(capability: Capability) -> None:
+    text = capabilities.encode(capability)
+    files.replace(paths.capability(capability.name), text, mode=0o600)
+
+
+def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.Secret]) -> None:
+    """Put the sealed secrets where the wrapper, and no other account, reads them."""
+    path = Path(paths.bundle(capability.name))
+    path.parent.mkdir(mode=0o750, exist_ok=True)
+    os.chown(path.parent, 0, accounts.gid_of(account_of(capability.name)) or 0)
+    nonces = [os.urandom(seal.NONCE_BYTES) for _ in secret_by_key]
+    sealed = capabilities.bundle(capability, secret_by_key, nonces, _now())
+    files.replace(str(path), capabilities.encode(sealed), mode=0o644)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

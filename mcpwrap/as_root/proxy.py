@@ -1,0 +1,131 @@
+"""RUNS AS ROOT: has Squid take a configuration, so that no connection is lost to it."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files, listening
+from mcpwrap.linux.packet_rules import NFT
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run, run_for_all_output
+from mcpwrap.plan import paths
+from mcpwrap.plan.squid import PORT
+
+SQUID = "/usr/sbin/squid"
+SETPRIV = "/usr/bin/setpriv"
+_PAGES = Path("/usr/share/squid/errors/templates")
+_REFUSED = Path("/usr/lib/mcpwrap/squid/refused")
+_HOLD_S = 30  # the kernel ends it itself, should we not be there to
+_LOOK_EVERY_S = 0.01
+# Lines of what Squid says of a configuration; it repeats each directive too, whatever is in that.
+_FAULTS = re.compile(
+    r"^(?!.*\| Processing).*(?:\bERROR\b|\bFATAL\b|\bunrecognized:).*$", re.MULTILINE
+)
+
+
+def load(instance: str, text: str) -> None:
+    """Let the instance serve what `text` says, and nothing else. If Squid finds fault, it stays.
+
+    Raises:
+        McpwrapError: the text is not good, or Squid does not come up with it.
+    """
+    file, unit = paths.proxy(instance), paths.proxy_unit(instance)
+    candidate = f"{file}.new"
+    files.replace(candidate, text)
+    _make_pages(Path(file).parent / "errors")
+    _expect_good(candidate, instance)
+    Path(candidate).rename(file)
+    if is_active(unit):
+        reread(instance)
+    run(SYSTEMCTL, "enable", "--quiet", "--now", "--", unit)
+
+
+def reread(instance: str) -> None:
+    """Have a running Squid read its files again. New connections wait meanwhile, and none fails.
+
+    Raises:
+        McpwrapError: its ports are not open again within 30 s.
+    """
+    wanted = _addresses(Path(paths.proxy(instance)).read_text())
+    before = listening.inodes(PORT)
+    with _held(wanted):
+        # Not the signal alone: the unit looks for mistakes first, by which Squid would end. Not in
+        # order either: it comes after mcpwrap-resolvers.service, which may be who waits here.
+        run(SYSTEMCTL, "reload", "--job-mode=ignore-dependencies", "--", paths.proxy_unit(instance))
+        give_up_at = time.monotonic() + _HOLD_S
+        while not _is_renewed(wanted, before):
+            if time.monotonic() > give_up_at:
+                raise McpwrapError(
+                    "Squid did not open its ports again",
+                    where=paths.proxy_unit(instance),
+                    fix=f"`journalctl -u {paths.proxy_unit(instance)}` says why",
+                )
+            time.sleep(_LOOK_EVERY_S)
+
+
+def running() -> list[str]:
+    """Return the instances that run."""
+    written = Path(paths.PROXY).glob("*.conf")
+    instances = sorted(paths.names_in(map(str, written), paths.proxy))
+    return [instance for instance in instances if is_active(paths.proxy_unit(instance))]
+
+
+def is_active(unit: str) -> bool:
+    """Say whether a unit runs."""
+    return properties([unit], ["ActiveState"])[unit]["ActiveState"] == "active"
+
+
+def _make_pages(folder: Path) -> None:
+    """Squid wants a page for every error there is; those for refusals are ours."""
+    shutil.copytree(_PAGES, folder, dirs_exist_ok=True)
+    for page in ("ERR_ACCESS_DENIED", "ERR_FORWARDING_DENIED"):
+        shutil.copyfile(_REFUSED, folder / page)
+
+
+def _expect_good(candidate: str, instance: str) -> None:
+    """Squid's own status is not enough: a bad pattern in a deny rule only makes the rule empty."""
+    account = paths.proxy_account(instance)
+    ids = [f"--reuid={account}", f"--regid={account}", "--clear-groups"]
+    otherwise: list[str] = []
+    try:
+        said = run_for_all_output(SETPRIV, *ids, "--", SQUID, "-k", "parse", "-f", candidate)
+    except ToolError as error:
+        said = error.problem
+        otherwise = said.splitlines()[-1:]
+    if faults := _FAULTS.findall(said) or otherwise:
+        raise McpwrapError(
+            f"Squid refuses it: {faults[0]}; the old configuration stays",
+            where=candidate,
+            fix="`mcpwrap egress` needs squid-openssl 5.7 or later; else this is a bug of mcpwrap",
+        )
+
+
+def _is_renewed(wanted: set[str], before: dict[str, int]) -> bool:
+    """Squid closes all its ports and opens them again: as new sockets, by which this is seen."""
+    now = listening.inodes(PORT)
+    return all(now.get(a) is not None and now[a] != before.get(a) for a in wanted)
+
+
+def _addresses(text: str) -> set[str]:
+    return set(re.findall(rf"^http_port ([0-9.]+):{PORT} ", text, re.MULTILINE))
+
+
+@contextmanager
+def _held(addresses: set[str]) -> Iterator[None]:
+    """Have new connections to these wait: those to other instances are none of this."""
+    if not addresses:
+        yield
+        return
+    run(NFT, _hold("add", [f"{address} timeout {_HOLD_S}s" for address in addresses]))
+    try:
+        yield
+    finally:
+        with suppress(ToolError):  # its time was up
+            run(NFT, _hold("delete", addresses))
+
+
+def _hold(verb: str, elements: Iterable[str]) -> str:
+    return f"{verb} element inet mcpwrap hold {{ {', '.join(elements)} }}"

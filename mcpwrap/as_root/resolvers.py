@@ -1,0 +1,70 @@
+"""RUNS AS ROOT: lets Squid ask the resolvers of /etc/resolv.conf, whenever these change.
+
+Started by mcpwrap-resolvers.path.
+"""
+
+import ipaddress
+import os
+import sys
+from pathlib import Path
+
+from mcpwrap.as_root import proxy
+from mcpwrap.as_root.lock import in_turn
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+from mcpwrap.linux.packet_rules import NFT
+from mcpwrap.linux.systemd import run
+from mcpwrap.plan import paths
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+
+
+def main() -> int:
+    """Follow the file once. Exit status: 0 done or nothing to do, 1 failed."""
+    os.umask(0o022)
+    try:
+        with in_turn():
+            _follow()
+    except (McpwrapError, OSError) as error:
+        print(f"mcpwrap: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _follow() -> None:
+    text = elements(RESOLV_CONF.read_text(errors="replace") if RESOLV_CONF.exists() else "")
+    rules = Path(paths.RESOLVERS)
+    if rules.exists() and rules.read_text() == text:
+        return
+    files.replace(paths.RESOLVERS, text)
+    run(NFT, "-f", paths.RESOLVERS)
+    for instance in proxy.running():
+        proxy.reread(instance)
+
+
+def elements(resolv_conf: str) -> str:
+    """Return the elements for these resolvers; without any, those that resolv.conf(5) says."""
+    by_family: dict[int, list[str]] = {4: [], 6: []}
+    for line in resolv_conf.splitlines():
+        match line.split():
+            case ["nameserver", untrusted_address, *_]:
+                try:
+                    address = ipaddress.ip_address(untrusted_address.partition("%")[0])
+                except ValueError:
+                    continue
+                by_family[address.version].append(str(address))
+            case _:
+                pass
+    if not any(by_family.values()):
+        by_family[4] = ["127.0.0.1"]
+    lines = []
+    for family, found in by_family.items():
+        lines.append(f"flush set inet mcpwrap resolvers{family}")
+        if found:
+            wanted = ", ".join(sorted(set(found)))
+            lines.append(f"add element inet mcpwrap resolvers{family} {{ {wanted} }}")
+    return "\n".join(["# Written by mcpwrap-resolvers.service.", *lines, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""RUNS AS ROOT: `mcpwrap secret …`, except for what anybody may see."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mcpwrap.as_root import store
+from mcpwrap.config.envfile import parse_env_file
+from mcpwrap.config.model import Config
+from mcpwrap.config.parse import parse
+from mcpwrap.core import seal, stored
+from mcpwrap.core.redact import MIN_SECRET_BYTES, is_redactable
+from mcpwrap.core.seal import SealError
+from mcpwrap.core.stored import MAX_SECRET_BYTES, Label, Setting
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import observe
+from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
+from mcpwrap.plan import paths
+
+_WHERE = "mcpwrap secret"
+_RUNS = {"activating", "active", "reloading"}  # a reload waits for a start (systemctl(1))
+_MAX_INPUT_BYTES = 1024 * 1024
+
+
+def set_one(name: str, key: str, value: str) -> None:
+    """Seal a value, with a version above all that were set before it."""
+    _expect_usable(key, value)
+    before = store.settings()
+    known = before.of(name, key)
+    versions = [known.version if known else 0, _version_on_disk(name, key)]
+    label = Label(name, key, max(versions) + 1)
+    # The value first: broken off here, the file is newer than the list says, and is taken.
+    store.write(value, label, store.keys_or_new()[0])
+    store.write_settings(before.with_one(name, key, _setting(label.version, is_set=True)))
+    print(f"{name}: {key} is set, version {label.version}")
+    if not is_redactable(value):
+        print(
+            f"{name}: {key} has under {MIN_SECRET_BYTES} bytes or is a number, and is not redacted "
+            "in what the server writes",
+            file=sys.stderr,
+        )
+
+
+def say_what_is_left(name: str, key: str) -> None:
+    """Say what has to be done before the server has a value that was set."""
+    with suppress(UsageError):  # a configuration that is wrong is the affair of `apply`
+        if (name, key) not in observe.declared_secrets():
+            print(
+                f'note: no variable of a server {name} refers to it, `env = {{ X = "${{{key}}}" }}`'
+            )
+    if _is_running(name):
+        print(f"note: the wrapper runs without it; `sudo mcpwrap restart {name}` or `… rotate`")
+
+
+def import_file(text: str) -> None:
+    """Set every secret of an env file for each server that declares it."""
+    value_by_key = parse_env_file(text, "standard input")
+    config = parse(observe.config_files())
+    todo = [(name, key) for key in value_by_key for name in _declared_by(config, key)]
+    unused = sorted(value_by_key.keys() - {key for _, key in todo})
+    for _, key in todo:
+        _expect_usable(key, value_by_key[key])
+    for name, key in todo:
+        set_one(name, key, value_by_key[key])
+    if unused:
+        print(f"left out, no server declares them: {', '.join(unused)}", file=sys.stderr)
+
+
+def remove(name: str, key: str) -> None:
+    """Forget a value. Its version is kept, so that the file of an old backup is not taken."""
+    before = store.settings()
+    known = before.of(name, key)
+    if known is None or not known.is_set:
+        raise UsageError(
+            f"server {name} has no secret {key}", where=_WHERE, fix="`mcpwrap secret list`"
+        )
+    changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
+    store.write_settings(before.with_one(name, key, changed))
+    Path(paths.sealed(name, key)).unlink(missing_ok=True)
+    print(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
+
+
+def rotate(name: str, key: str, value: str) -> None:
+    """Set a value and hand it to the wrapper, if one runs: its next session has it."""
+    set_one(name, key, value)
+    if _is_running(name):
+        run(SYSTEMCTL, "reload", "--", paths.service_unit(name))
+        print(
+            f"{name}: handed over for its next session; those that are open keep what they have "
+            "(`mcpwrap status` tells if the wrapper refused it)"
+        )
+
+
+def rekey(recovery_key: str | None) -> None:
+    """Seal everything with a new store key. Broken off anywhere, a second run completes it."""
+    old = store.keys_or_new() if recovery_key is None else _with_recovery(recovery_key)
+    key_by_id = {seal.key_id(key): key for key in old}
+    sealed = sorted(Path(paths.SEALED).glob("*/*.sealed"))
+    for path in sealed:  # all must open before anything is changed
+        _opened(path, key_by_id)
+    new = store.new_key()
+    store.write_keys([new, *old])
+    for path in sealed:
+        label, value = _opened(path, key_by_id)
+        store.write(value, label, new)
+    store.write_keys([new])
+    how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: root's file alone"
+    print(f"{len(sealed)} secrets are sealed with a new store key, {how}")
+    print(
+        "an older recovery key opens older backups only: `mcpwrap secret recovery-key` has the new"
+    )
+
+
+def show_recovery_key() -> None:
+    """Print the key that opens a backup of the sealed secrets on another machine."""
+    found = store.keys()
+    if not found:
+        raise UsageError("there is no store key yet", where=_WHERE, fix="set a secret first")
+    print(found[0].hex())
+
+
+def purge(name: str) -> None:
+    """Forget all secrets of a server that is gone, and their versions."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(f"{paths.SEALED}/{name}")
+    store.write_settings(store.settings().without_server(name))
+    for path in (paths.capability(name), paths.bundle(name)):
+        Path(path).unlink(missing_ok=True)
+
+
+def _is_running(name: str) -> bool:
+    unit = paths.service_unit(name)
+    return properties([unit], ["ActiveState"])[unit]["ActiveState"] in _RUNS
+
+
+def _opened(path: Path, key_by_id: Mapping[str, bytes]) -> tuple[Label, str]:
+    name, key = path.parent.name, path.stem
+    try:
+        found = store.read(name, key)
+        stored.expect(found, name, key, 0)  # or a file that lies in the wrong place became right
+        return Label(name, key, found.version), stored.take(found, key_by_id)
+    except SealError as error:
+        raise McpwrapError(
+            f"{error}; nothing was changed",
+            where=str(path),
+            fix=f"restore it, or `mcpwrap secret remove {name} {key}`; then rekey again",
+        ) from None
+
+
+def _with_recovery(text: str) -> list[bytes]:
+    """Return the recovery key, and before it those that this machine can open itself.
+
+    A run that was broken off has left some files sealed with one of these.
+    """
+    try:
+        held = store.keys()
+    except McpwrapError:
+        held = []
+    with suppress(ValueError):
+        key = bytes.fromhex(text.strip())
+        if len(key) == seal.KEY_BYTES:
+            return list(dict.fromkeys([*held, key]))
+    raise UsageError(
+        "that is no recovery key; nothing was changed",
+        where=_WHERE,
+        fix="give the 64 hexadecimal digits that `mcpwrap secret recovery-key` printed",
+    )
+
+
+def _declared_by(config: Config, key: str) -> list[str]:
+    return [name for name, server in config.servers.items() if key in server.secrets()]
+
+
+def _version_on_disk(name: str, key: str) -> int:
+    try:
+        return store.read(name, key).version
+    except SealError:
+        return 0  # none, or one that is replaced now
+
+
+def _setting(version: int, *, is_set: bool) -> Setting:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Setting(version=version, is_set=is_set, changed_at=now)
+
+
+def _expect_usable(key: str, value: str) -> None:
+    size = len(value.encode())
+    if not value or "\0" in value or size > MAX_SECRET_BYTES:
+        why = "empty" if not value else "a NUL" if "\0" in value else f"{size} bytes"
+        raise UsageError(
+            f"the value of {key} cannot be used: {why}; nothing was changed",
+            where=_WHERE,
+            fix=f"give text without NUL, of 1 to {MAX_SECRET_BYTES} bytes",
+        )
+
+
+def value_from(raw: bytes) -> str:
+    """Return the text of standard input. A value of one line loses its newline; a file keeps it."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise UsageError(
+            "the value is not UTF-8; nothing was changed", where=_WHERE, fix="encode it as base64"
+        ) from None
+    return text[:-1] if text.endswith("\n") and text.count("\n") == 1 else text
+
+
+def read_all() -> bytes:
+    """Return what is on standard input.
+
+    Raises:
+        UsageError: it is longer than any value or file of values.
+    """
+    with os.fdopen(0, "rb", closefd=False) as file:
+        raw = file.read(_MAX_INPUT_BYTES + 1)
+    if len(raw) > _MAX_INPUT_BYTES:
+        raise UsageError(
+            "over 1 MiB; nothing was changed", where="standard input", fix="shorten it"
+        )
+    return raw

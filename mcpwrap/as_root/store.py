@@ -1,0 +1,190 @@
+"""RUNS AS ROOT: the store key, and the secrets at rest that it opens."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mcpwrap.core import seal, stored
+from mcpwrap.core.capability import Secret
+from mcpwrap.core.seal import SealError
+from mcpwrap.core.stored import Label, Settings, Stored
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+from mcpwrap.linux.systemd import ToolError, run
+from mcpwrap.plan import paths
+
+CREDS = "/usr/bin/systemd-creds"
+_CREDENTIAL = "--name=mcpwrap-store"  # systemd-creds(1): it opens under this name alone
+_RESTORE = "restore the file from a backup"
+
+
+class StoreFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`store.json`. While a rekey is at work it holds the old keys too, after the new one."""
+
+    format: int = 1
+    wrapped_by: Literal["systemd-creds", "nothing"]
+    keys: str
+
+
+def settings() -> Settings:
+    """Return which secrets were set.
+
+    Raises:
+        McpwrapError: the list is damaged; guessing could bring back an older value.
+    """
+    try:
+        found = msgspec.json.decode(Path(paths.SECRETS).read_bytes(), type=Settings)
+    except FileNotFoundError:
+        return Settings()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise McpwrapError(f"damaged: {error}", where=paths.SECRETS, fix=_RESTORE) from error
+    if found.format != stored.FORMAT:
+        raise McpwrapError(
+            f"format {found.format}, and this version knows {stored.FORMAT}",
+            where=paths.SECRETS,
+            fix="install the version of mcpwrap that wrote it, or a later one",
+        )
+    return found
+
+
+def write_settings(changed: Settings) -> None:
+    """Replace the list of which secrets were set."""
+    files.replace(paths.SECRETS, stored.encode(changed))
+
+
+def keys() -> list[bytes]:
+    """Return the store's keys, the one to seal with first.
+
+    Raises:
+        McpwrapError: this machine cannot open them.
+    """
+    file = _store_file()
+    if file is None:
+        return []
+    text = file.keys
+    if file.wrapped_by == "systemd-creds":
+        try:
+            text = run(CREDS, "decrypt", _CREDENTIAL, "-", "-", stdin=file.keys)
+        except ToolError as error:
+            raise McpwrapError(
+                f"this machine cannot open the store key: {error.problem}",
+                where=paths.STORE,
+                fix="on another machine than the one that made it: `mcpwrap secret rekey "
+                "--recovery-key`",
+            ) from error
+    try:
+        return [bytes.fromhex(line) for line in text.split()]
+    except ValueError:
+        raise McpwrapError("damaged", where=paths.STORE, fix=_RESTORE) from None
+
+
+def keys_or_new() -> list[bytes]:
+    """Return the store's keys, making one where there are neither keys nor secrets yet."""
+    found = keys()
+    if found:
+        return found
+    if any(Path(paths.SEALED).glob("*/*.sealed")):
+        raise McpwrapError(
+            "there are sealed secrets, and no store key to open them",
+            where=paths.STORE,
+            fix=f"{_RESTORE}; or `mcpwrap secret rekey --recovery-key`",
+        )
+    return write_keys([new_key()])
+
+
+def new_key() -> bytes:
+    """Return a fresh key."""
+    return os.urandom(seal.KEY_BYTES)
+
+
+def write_keys(new: list[bytes]) -> list[bytes]:
+    """Replace the store's keys, wrapped by what the machine has: TPM, or a key of the host."""
+    text = "\n".join(key.hex() for key in new)
+    try:
+        wrapped = run(CREDS, "encrypt", _CREDENTIAL, "-", "-", stdin=text)
+        file = StoreFile(wrapped_by="systemd-creds", keys="".join(wrapped.split()))
+    except ToolError as error:  # it is not there, or has nowhere to keep its own key
+        if is_wrapped():
+            raise McpwrapError(
+                f"systemd-creds wrapped the store key before, and fails now: {error.problem}; "
+                "nothing was changed",
+                where=paths.STORE,
+                fix="see what it says, then try again",
+            ) from error
+        file = StoreFile(wrapped_by="nothing", keys=text)
+    files.replace(paths.STORE, stored.encode(file), mode=0o600)
+    return new
+
+
+def is_wrapped() -> bool:
+    """Say whether the TPM, or without one a key file of this machine, is needed to open it."""
+    file = _store_file()
+    return file is not None and file.wrapped_by != "nothing"
+
+
+def read(name: str, key: str) -> Stored:
+    """Return one secret as it lies on the disk.
+
+    Raises:
+        SealError: there is none, or it is not as it was written.
+    """
+    try:
+        return stored.decode(Path(paths.sealed(name, key)).read_text())
+    except FileNotFoundError:
+        raise SealError("its file is gone") from None
+    except UnicodeDecodeError:
+        raise SealError("it is no sealed secret") from None
+
+
+def write(value: str, label: Label, store_key: bytes) -> None:
+    """Seal one secret and put it on the disk."""
+    path = Path(paths.sealed(label.name, label.key))
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sealed = stored.put(value, label, store_key, os.urandom(seal.NONCE_BYTES))
+    files.replace(str(path), stored.encode(sealed), mode=0o600)
+
+
+def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
+    """Return the secrets of one server.
+
+    Raises:
+        McpwrapError: one of them was never set, or is not as it was sealed.
+    """
+    try:
+        return _take(name, wanted)
+    except McpwrapError:  # perhaps they changed between reading one file and the next
+        return _take(name, wanted)
+
+
+def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
+    known, key_by_id = settings(), {seal.key_id(key): key for key in keys()}
+    found = {}
+    for key in wanted:
+        try:
+            last_version = stored.last_set(known.of(name, key))
+            sealed = read(name, key)
+            stored.expect(sealed, name, key, last_version)
+            found[key] = Secret(stored.take(sealed, key_by_id), sealed.version)
+        except SealError as error:
+            raise McpwrapError(
+                f"the secret {key} cannot be used: {error}",
+                where=f"server {name}",
+                fix=f"`sudo mcpwrap secret set {name} {key}`",
+            ) from None
+    return found
+
+
+def _store_file() -> StoreFile | None:
+    try:
+        file = msgspec.json.decode(Path(paths.STORE).read_bytes(), type=StoreFile)
+    except FileNotFoundError:
+        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise McpwrapError(f"damaged: {error}", where=paths.STORE, fix=_RESTORE) from error
+    if file.format != 1:
+        raise McpwrapError(f"format {file.format} is not known", where=paths.STORE, fix=_RESTORE)
+    return file

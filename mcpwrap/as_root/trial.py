@@ -1,0 +1,30 @@
+"""RUNS AS ROOT: tries what the next start of a wrapper will do, and leaves nothing of it."""
+
+import os
+
+from mcpwrap.as_root import shown
+from mcpwrap.as_root.shown import MissingError
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.plan.desired import Desired
+
+
+def of_workspaces(wanted: Desired) -> list[str]:
+    """Open and map every workspace; return a line for each that is not there yet.
+
+    Raises:
+        UsageError: one cannot be given to its server.
+    """
+    notes = []
+    for name, workspaces in wanted.workspaces.items():
+        for folder in workspaces.folders:
+            try:
+                os.close(shown.opened(folder, workspaces, wanted.uid_by_name[name]).mount_fd)
+            except MissingError as error:
+                notes.append(f"{name} does not start: {error.problem}; {error.fix}")
+            except McpwrapError as error:
+                raise UsageError(
+                    f"{error.problem}; nothing was changed",
+                    where=f"[mcp_servers.{name}.mcpwrap], workspace",
+                    fix=error.fix,
+                ) from error
+    return notes

@@ -1,0 +1,115 @@
+"""RUNS AS ROOT: `mcpwrap-watch.service` puts our packet rules back when somebody has changed them.
+
+`nft flush ruleset` is what many tools begin with. Put back within milliseconds, the rules judge
+the packets of connections that were opened meanwhile too. What cannot be put back stops everybody.
+"""
+
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+from mcpwrap.linux import packet_rules, prctl
+from mcpwrap.linux.log import say
+from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.packet_rules import NFT
+from mcpwrap.linux.rule_changes import changes
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
+from mcpwrap.plan import nft, paths
+
+RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
+_LOOK_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_SETTLE_S = 0.5  # whoever changes elements on our behalf writes the file first, then loads it
+_FIXED = ("private4", "private6")  # sets of which the rules' own file says what is in them
+_RESOLVERS = ("resolvers4", "resolvers6")
+# The first is what the others require: nothing starts again before the rules can be loaded.
+_ALL = (
+    "mcpwrap-nft.service",
+    "mcpwrap@*.service",
+    "mcpwrap-squid-*@*.service",
+    "mcpwrap-front.service",
+)
+
+
+def main() -> int:
+    """Watch until systemd stops us."""
+    os.umask(0o022)
+    prctl.forbid_dumps()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    notifier = Notifier()
+    good = ""  # how the rules look when they are ours; unknown, so they are loaded first
+    for _ in changes(_LOOK_EVERY_S):
+        if not good or not _are_ours(good):
+            good = _put_back(was_known=bool(good))
+        notifier.ready("the packet rules are in place" if good else "NO PACKET RULES: all stopped")
+        notifier.alive()
+    return 0
+
+
+def _are_ours(good: str) -> bool:
+    if _look() != good:
+        return False
+    if _have_our_elements():
+        return True
+    time.sleep(_SETTLE_S)
+    return _look() == good and _have_our_elements()
+
+
+def _have_our_elements() -> bool:
+    wanted, asked = Path(paths.ELEMENTS), Path(paths.RESOLVERS)
+    if wanted.exists():
+        found = nft.text(packet_rules.elements())
+        if _in_sets(wanted.read_text()) != _in_sets(found):
+            return False
+    return not asked.exists() or _in_braces(asked.read_text()) == _in_braces(_sets(_RESOLVERS))
+
+
+def _look() -> str:
+    """Return the rules, and what is in sets that never change; other than ever if any is gone."""
+    return packet_rules.text() + _sets(_FIXED)
+
+
+def _sets(names: tuple[str, ...]) -> str:
+    try:
+        return "".join(run(NFT, "-n", "list", "set", "inet", "mcpwrap", name) for name in names)
+    except ToolError:
+        return ""
+
+
+def _in_sets(text: str) -> set[tuple[str, str]]:
+    """Return set and element of each that the file adds, in whatever order it does."""
+    found = re.findall(r"^add element inet mcpwrap (\S+) \{ ([^{}]*) \}", text, re.MULTILINE)
+    return {(name, element) for name, elements in found for element in elements.split(", ")}
+
+
+def _in_braces(text: str) -> set[str]:
+    """Return the elements, as nft(8) takes and shows them; braces around sets end a line."""
+    found = re.findall(r"\{ ([^{}]*) \}", text)
+    return {element for elements in found for element in re.split(r"[\s,]+", elements)}
+
+
+def _put_back(*, was_known: bool) -> str:
+    """Load the rules and return how they look; on failure stop all that they bound, return ""."""
+    try:
+        run(NFT, "-f", RULES)
+    except ToolError as error:
+        say(f"the packet rules are gone and cannot be loaded: {error.problem}; stopping everything")
+        _stop_everything()
+        return ""
+    if was_known:
+        say("somebody changed the packet rules: they are put back")
+    return _look()
+
+
+def _stop_everything() -> None:
+    """Irreversibly: an agent that tries again meanwhile would take the stop back."""
+    try:
+        run(SYSTEMCTL, "stop", "--job-mode=replace-irreversibly", "--", *_ALL)
+    except ToolError as error:
+        say(f"not everything is stopped, and it is tried again: {error.problem}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

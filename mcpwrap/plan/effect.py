@@ -1,0 +1,57 @@
+"""What an `apply` makes effective: a file on the disk does not say that anybody has read it."""
+
+import hashlib
+from collections.abc import Mapping
+
+from mcpwrap.core import spec as specs
+from mcpwrap.plan import paths
+from mcpwrap.plan.desired import Applied, Desired
+from mcpwrap.plan.observed import Observed
+
+
+def _guests(want: Desired, name: str) -> str:
+    """Who may use it: whoever may no longer must not go on in a session that is open."""
+    return specs.encode(want.admissions.by_server[name])
+
+
+def all_of(want: Desired) -> Applied:
+    """Return what is in effect once all is done."""
+    return Applied(
+        hash_by_server={
+            name: digest("\0".join([*files.values(), _guests(want, name)]))
+            for name, files in want.server_files.items()
+        },
+        hash_by_unit={unit: digest(text) for unit, text in text_by_unit(want).items()},
+        elements=want.elements,
+    )
+
+
+def text_by_unit(want: Desired) -> dict[str, str]:
+    """Return what the units of the way out, and the webhook, should serve, of those that should."""
+    texts = {paths.proxy_unit(instance): text for instance, text in want.proxies.items()}
+    texts |= {paths.FRONT_UNIT: want.front, paths.WEBHOOK_UNIT: want.webhook}
+    return {unit: text for unit, text in texts.items() if text}
+
+
+def digest(text: str) -> str:
+    """Return what stands for a text in the notes of a run."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def left_as_it_is(want: Desired, have: Observed) -> Applied:
+    """Return what the last run made effective and this one leaves as it is."""
+    now, then = all_of(want), have.applied
+    # Who has read a certificate that is no more goes on with it until told.
+    anew = want.authorities - have.authorities
+    for unit, text in text_by_unit(want).items():
+        if any(paths.ca_key(name) in text for name in anew):
+            anew |= {unit}
+    return Applied(
+        hash_by_server=_same(now.hash_by_server, then.hash_by_server, anew),
+        hash_by_unit=_same(now.hash_by_unit, then.hash_by_unit, anew),
+        elements=then.elements,
+    )
+
+
+def _same(now: Mapping[str, str], then: Mapping[str, str], but: frozenset[str]) -> dict[str, str]:
+    return {name: text for name, text in then.items() if now.get(name) == text and name not in but}

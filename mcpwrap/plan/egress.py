@@ -1,0 +1,156 @@
+"""What servers reach, and how they learn of it: allowlists, variables, lines of their units."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from mcpwrap.config.model import Config, Destination, Group, Server
+from mcpwrap.core.names import egress_address
+from mcpwrap.errors import UsageError
+from mcpwrap.plan import paths, squid
+from mcpwrap.plan.instances import OPEN
+from mcpwrap.plan.registry import Registry
+from mcpwrap.plan.squid import PORT, Listener
+
+# Each runtime has its own name for the file of certificates it trusts.
+_CA_VARIABLES = (
+    "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO", "AWS_CA_BUNDLE",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """From where this machine takes packages, as its own configuration says."""
+
+    hosts: tuple[Destination, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)  # that lead npx or uvx there
+
+
+Sources = Mapping[str, PackageSource]  # by the name of a group
+
+
+def hosts(server: Server, sources: Sources) -> tuple[Destination, ...]:
+    """Return the allowlist, each entry once, groups replaced by their hosts.
+
+    Raises:
+        UsageError: this machine's configuration does not say what a group is.
+    """
+    found: list[Destination] = []
+    for entry in server.egress:
+        match entry:
+            case Destination():
+                found.append(entry)
+            case Group(name):
+                found += _source(server, name, sources).hosts
+            case _:
+                assert_never(entry)
+    return tuple(dict.fromkeys(found))
+
+
+def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
+    """Return what a server's environment has because of what it reaches, and keeps."""
+    given: dict[str, str] = {}
+    if server.cache:
+        folder = f"{paths.CACHES}/{server.name}"
+        given |= {
+            "XDG_CACHE_HOME": folder,
+            "npm_config_cache": f"{folder}/npm",
+            "UV_CACHE_DIR": f"{folder}/uv",
+        }
+    if not server.egress:
+        return given
+    proxy = f"http://{egress_address(uid)}:{PORT}"
+    for name in ("HTTPS_PROXY", "HTTP_PROXY"):
+        given |= {name: proxy, name.lower(): proxy}
+    given["NODE_USE_ENV_PROXY"] = "1"  # Node 22.21 and 24.5 and later
+    if server.direct:
+        beyond = ",".join(sorted({direct.address for direct in server.direct}))
+        given |= {"NO_PROXY": beyond, "no_proxy": beyond}
+    trusted = paths.ca_bundle(server.name) if server.intercept else paths.SYSTEM_CAS
+    given |= dict.fromkeys(_CA_VARIABLES, trusted)
+    for entry in server.egress:
+        if isinstance(entry, Group):
+            given |= _source(server, entry.name, sources).variables
+    return given
+
+
+def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, str]:
+    """Return the configuration of each instance of Squid that serves anybody."""
+    found: dict[str, list[Listener]] = defaultdict(list)
+    for name, server in config.servers.items():
+        if instance := registry.by_name[name].squid:
+            found[instance].append(
+                Listener(
+                    name=name,
+                    address=egress_address(registry.uid_of(name)),
+                    hosts=hosts(server, sources),
+                    requests=server.requests,
+                )
+            )
+    return {
+        instance: squid.intercepted(instance, listeners, config.parent)
+        if instance.startswith(OPEN)
+        else squid.spliced(instance, listeners, config.parent)
+        for instance, listeners in found.items()
+    }
+
+
+def unit_lines(server: Server, uid: int) -> Iterator[str]:
+    """Yield the lines of a wrapper's drop-in, in its section [Service]."""
+    if not server.has_network():
+        yield "# No allowlist, no network: not even a loopback interface is shared."
+        yield "PrivateNetwork=yes"
+    for direct in server.direct:
+        yield f"# `direct`: beyond Squid, because root wrote so. Port {direct.port}, by the rules."
+        yield f"IPAddressAllow={direct.address}"
+    if server.egress:
+        yield "# Its own egress address; the packet rules say the same, to each port of it."
+        yield f"IPAddressAllow={egress_address(uid)}"
+        if server.transparent:
+            yield "# The resolver that answers every name with that address."
+            yield f"BindReadOnlyPaths={paths.resolv_conf(server.name)}:/etc/resolv.conf"
+        if server.intercept:
+            yield f"BindReadOnlyPaths={paths.ca_bundle(server.name)}"
+    if server.cache:
+        yield "# What was downloaded, for the next session."
+        yield f"CacheDirectory=mcpwrap/{server.name}"
+
+
+def unit_section(server: Server, uid: int, instance: str) -> Iterator[str]:
+    """Yield the lines of its section [Unit], for a server with an allowlist."""
+    own = paths.address_unit(egress_address(uid))
+    out = paths.proxy_unit(instance)
+    if server.transparent:
+        out += f" {paths.FRONT_UNIT}"
+    yield "[Unit]"
+    yield "# From another address than its own the packet rules let it connect to nothing."
+    yield f"Requires={own}"
+    yield f"After={own}"
+    yield "# Its way out, without which it starts all the same."
+    yield f"Wants={out}"
+    yield f"After={out}"
+
+
+def resolv_conf(uid: int) -> str:
+    """Return a resolv.conf(5) that names the front, at this wrapper's own address."""
+    return (
+        f"{paths.WRITTEN}nameserver {egress_address(uid)}\nsearch .\noptions timeout:2 attempts:2\n"
+    )
+
+
+def _source(server: Server, name: str, sources: Sources) -> PackageSource:
+    if name in sources:
+        return sources[name]
+    raise UsageError(
+        f"this machine does not say where @{name} is; nothing was changed",
+        where=f"[mcp_servers.{server.name}.mcpwrap], egress",
+        fix=_HOW_TO_SAY[name],
+    )
+
+
+_HOW_TO_SAY = {
+    "npm": "install npm, or write `registry = …` to /etc/npmrc; or list the hosts instead",
+    "pypi": "install pip, or write `index-url = …` to /etc/pip.conf; or list the hosts instead",
+}

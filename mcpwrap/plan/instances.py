@@ -1,0 +1,54 @@
+"""Which instance of Squid serves which server: one can listen at so many addresses and no more.
+
+An instance is called by its kind and a number: `proxy-1` sees names, `intercept-1` opens TLS.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from mcpwrap.config.model import Config, Server
+from mcpwrap.plan.registry import Allocation, Registry
+from mcpwrap.plan.squid import MAX_LISTENERS
+
+SPLICE, OPEN = "proxy", "intercept"
+
+
+def assigned(config: Config, registry: Registry) -> Registry:
+    """Return the registry in which every server with an allowlist has an instance, and no other.
+
+    A server keeps the one that it has, because its connections end when it moves; the others get
+    the first with room, so that few servers are one process.
+    """
+    kinds = {name: _kind(server) for name, server in config.servers.items() if server.egress}
+    has = {name: _has(registry.by_name[name], kind) for name, kind in kinds.items()}
+    found: dict[str, str] = {}
+    room = Counter[str]()
+    for name in sorted(kinds, key=lambda name: (not has[name], name)):
+        wanted = [has[name]] if has[name] else []
+        found[name] = _first_with_room(wanted, kinds[name], room)
+        room[found[name]] += 1
+    return Registry(
+        by_name={
+            name: msgspec.structs.replace(allocation, squid=found.get(name, ""))
+            for name, allocation in registry.by_name.items()
+        }
+    )
+
+
+def _kind(server: Server) -> str:
+    return OPEN if server.intercept else SPLICE
+
+
+def _has(allocation: Allocation, kind: str) -> str:
+    """Return the instance that it has; "" if that is none, or of the other kind."""
+    if allocation.squid is None:  # written when there was one of each kind
+        return f"{kind}-1"
+    return allocation.squid if allocation.squid.startswith(f"{kind}-") else ""
+
+
+def _first_with_room(wanted: Iterable[str], kind: str, taken: Counter[str]) -> str:
+    """One that has too many, by a registry that somebody wrote, keeps the first of them."""
+    candidates = [*wanted, *(f"{kind}-{n}" for n in range(1, len(taken) + 2))]
+    return next(instance for instance in candidates if taken[instance] < MAX_LISTENERS)

@@ -1,0 +1,59 @@
+"""The elements of our packet rules: who may go where. The rules are in nftables/mcpwrap.nft."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from mcpwrap.config.model import Config, Direct
+from mcpwrap.core.names import egress_address
+from mcpwrap.plan import paths
+from mcpwrap.plan.egress import Sources, hosts
+
+# The sets that `apply` fills; the others are filled by the kernel, or follow /etc/resolv.conf.
+SETS = ("wrapped", "own", "fronted", "direct4", "direct6", "ports", "parents4", "parents6")
+Elements = frozenset[tuple[str, str]]  # the set, and what is in it, as nft(8) writes it
+
+
+def elements(config: Config, uid_by_name: Mapping[str, int], sources: Sources) -> Elements:
+    """Return what should be in the sets."""
+    return frozenset(_elements(config, uid_by_name, sources))
+
+
+def refused(uids: Iterable[int]) -> Elements:
+    """Return the elements by which these accounts reach nothing."""
+    return frozenset(("wrapped", str(uid)) for uid in uids)
+
+
+def text(wanted: Elements) -> str:
+    """Return the file that makes the sets what is wanted, in one transaction."""
+    by_set: dict[str, list[str]] = defaultdict(list)
+    for name, element in sorted(wanted):
+        by_set[name].append(element)
+    lines = [f"flush set inet mcpwrap {name}" for name in SETS]
+    lines += [
+        f"add element inet mcpwrap {name} {{ {', '.join(found)} }}"
+        for name, found in by_set.items()
+    ]
+    return paths.WRITTEN + "\n".join(lines) + "\n"
+
+
+def _elements(
+    config: Config, uid_by_name: Mapping[str, int], sources: Sources
+) -> Iterator[tuple[str, str]]:
+    for name, server in config.servers.items():
+        uid = uid_by_name[name]
+        yield "wrapped", str(uid)
+        if server.egress:
+            yield "own", f"{uid} . {egress_address(uid)}"
+            if server.transparent:
+                yield "fronted", f"{uid} . {egress_address(uid)}"
+        for host in hosts(server, sources):
+            yield "ports", str(host.port)
+        for direct in server.direct:
+            yield _address("direct", direct, f"{uid} . ")
+    if config.parent:
+        yield _address("parents", config.parent, "")
+
+
+def _address(name: str, direct: Direct, head: str) -> tuple[str, str]:
+    family = 6 if ":" in direct.address else 4
+    return f"{name}{family}", f"{head}{direct.address} . {direct.port}"

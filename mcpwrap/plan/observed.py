@@ -1,0 +1,27 @@
+"""How the machine is, as far as root could have made it so."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcpwrap.plan.desired import Applied
+from mcpwrap.plan.nft import Elements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """How the machine is. `files` holds those of ours that exist; links are by their target."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    uid_by_account: Mapping[str, int] = field(default_factory=dict)  # ours alone
+    listening: frozenset[str] = frozenset()  # servers whose socket is active and enabled
+    loaded_units: frozenset[str] = frozenset()  # servers of which systemd knows a unit
+    has_stale_units: bool = False
+    elements: Elements | None = None  # in the kernel; None: only root can see
+    authorities: frozenset[str] = frozenset()  # of which all files are there
+    serving: frozenset[str] = frozenset()  # units of the way out that run, and start at boot
+    caches: frozenset[str] = frozenset()  # servers that have a cache folder
+    applied: Applied = field(default_factory=Applied)
+    states: frozenset[str] = frozenset()  # servers that have a state folder
+    shut_states: frozenset[str] = frozenset()  # those of them that are root's alone
+    kept_secrets: frozenset[str] = frozenset()  # names of which secrets are known

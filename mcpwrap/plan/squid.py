@@ -1,0 +1,173 @@
+"""The text of Squid's configuration: one listener for each server, with its own allowlist.
+
+What all share, with the reasons, is in squid/common.conf. Names of access lists begin with `s.`,
+so that no server is called like one of Squid's own. Order decides: names before addresses, so that
+a name that is refused is never resolved.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mcpwrap.config.model import Destination, Direct, Request
+from mcpwrap.plan import paths
+
+PORT = 3128
+MAX_LISTENERS = 128  # MAXTCPLISTENPORTS in Squid: beyond, it leaves ports out and says nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One server's way out."""
+
+    name: str
+    address: str  # its own, on loopback
+    hosts: tuple[Destination, ...]
+    requests: tuple[Request, ...] = ()
+
+
+def spliced(instance: str, listeners: Sequence[Listener], parent: Direct | None) -> str:
+    """Return the configuration of an instance that sees names, and never what is said."""
+    return _whole(_common(instance, listeners), listeners, _splice, parent)
+
+
+def intercepted(instance: str, listeners: Sequence[Listener], parent: Direct | None) -> str:
+    """Return the configuration of an instance that opens TLS, and judges each request."""
+    lines = _common(instance, listeners)
+    lines.append(f"sslcrtd_program {paths.CERTGEN} -s {paths.certificates(instance)} -M 4MB")
+    return _whole(lines, listeners, _intercept, parent)
+
+
+def ports(text: str) -> frozenset[str]:
+    """Return where an instance with this configuration listens."""
+    return frozenset(re.findall(r"^http_port (\S+) ", text, re.MULTILINE))
+
+
+def _common(instance: str, listeners: Sequence[Listener]) -> list[str]:
+    ports = sorted({host.port for listener in listeners for host in listener.hosts})
+    return [
+        f"include {paths.SQUID}/common.conf",
+        f"access_log stdio:{paths.access_log(instance)} logformat=mcpwrap",
+        *(f"acl port.{port} port {port}" for port in ports),
+    ]
+
+
+def _whole(
+    lines: list[str],
+    listeners: Sequence[Listener],
+    judge: Callable[[Listener, Direct | None], Iterator[str]],
+    parent: Direct | None,
+) -> str:
+    for listener in listeners:
+        lines += ["", *judge(listener, parent)]
+    if parent:
+        host = f"[{parent.address}]" if ":" in parent.address else parent.address
+        peer = f"cache_peer {host} parent {parent.port} 0 no-query no-digest default name=parent"
+        lines += ["", peer, "never_direct allow all"]
+    return "\n".join([paths.WRITTEN.rstrip(), *lines, "", f"include {paths.SQUID}/last.conf", ""])
+
+
+def _splice(listener: Listener, parent: Direct | None) -> Iterator[str]:
+    own = f"s.{listener.name}"
+    yield _port(listener, paths.SPLICE_CA, "generate-host-certificates=off")
+    yield from _who_and_where(listener)
+    yield f"http_access deny {own} !CONNECT r.plain-http"
+    yield from _judge_connect(own, "", parent)
+    yield from _judge_tls(listener, "splice")
+
+
+def _intercept(listener: Listener, parent: Direct | None) -> Iterator[str]:
+    own = f"s.{listener.name}"
+    options = "generate-host-certificates=on dynamic_cert_mem_cache_size=256KB"
+    yield _port(listener, listener.name, options)
+    yield from _who_and_where(listener)
+    # Inside the tunnel nothing leads out of it again, and no scheme but https is spoken.
+    yield f"http_access deny {own} CONNECT encrypted r.nested-connect"
+    yield f"http_access deny {own} !CONNECT !encrypted r.plain-http"
+    yield f"http_access deny {own} !CONNECT !https_url r.plain-http"
+    yield from _judge_connect(own, "CONNECT ", parent)
+    yield f"http_access deny {own} !{own}.host r.host-not-allowed"
+    yield f"http_access deny {own} !{own}.listed r.port-not-allowed"
+    # Or a request for one host would be judged by its rules, and arrive at another.
+    yield f"http_access deny {own} !{own}.same r.host-not-in-tunnel"
+    yield f"http_access deny {own} bad_path r.ambiguous-path"
+    if not parent:
+        yield f"http_access deny {own} to_private r.private-address"
+    yield from _judge_requests(listener)
+    yield from _judge_tls(listener, "bump")
+    for name in ("websocket", "WebSocket"):  # its case matters
+        yield f"http_upgrade_request_protocols {name} allow {own}"
+
+
+def _port(listener: Listener, ca: str, options: str) -> str:
+    certificate = f"tls-cert={paths.ca_certificate(ca)} tls-key={paths.ca_key(ca)}"
+    where = f"{listener.address}:{PORT}"
+    return f"http_port {where} name={listener.name} ssl-bump {certificate} {options}"
+
+
+def _who_and_where(listener: Listener) -> Iterator[str]:
+    own = f"s.{listener.name}"
+    yield f"acl {own} myportname {listener.name}"
+    yield f"acl {own}.name annotate_client server={listener.name}"
+    for number, host in enumerate(listener.hosts):
+        if host.with_subdomains:
+            # `.example.org` is example.org too, and `*.example.org` is not.
+            yield f"acl {own}.tree{number} dstdomain -n {_tree(host)}"
+            yield f"acl {own}.top{number} dstdomain -n {host.host}"
+            yield f"acl {own}.host{number} all-of {own}.tree{number} !{own}.top{number}"
+        else:
+            yield f"acl {own}.host{number} dstdomain -n {host.host}"
+        yield f"acl {own}.entry{number} all-of {own}.host{number} port.{host.port}"
+        # Each adds one; a line with all of them could be longer than Squid reads.
+        yield f"acl {own}.host any-of {own}.host{number}"
+        yield f"acl {own}.listed any-of {own}.entry{number}"
+        # The name in TLS is the name that was asked for: an entry admits both, or neither.
+        yield f"acl {own}.sni{number} ssl::server_name --client-requested {_tree(host)}"
+        same = f"acl {own}.same{number} all-of {own}.host{number} {own}.sni{number}"
+        if host.with_subdomains:
+            yield f"acl {own}.sni-top{number} ssl::server_name --client-requested {host.host}"
+            same += f" !{own}.sni-top{number}"
+        yield same
+        yield f"acl {own}.same any-of {own}.same{number}"
+    yield f"http_access deny {own} {own}.name !all"  # leaves a note, and goes on
+
+
+def _judge_connect(own: str, kind: str, parent: Direct | None) -> Iterator[str]:
+    """Allow with a note: see last.conf for what the note does."""
+    yield f"http_access allow {own} {kind}!{own}.host r.host-not-allowed"
+    yield f"http_access allow {own} {kind}!{own}.listed r.port-not-allowed"
+    if not parent:  # behind one, names may not resolve here at all; where they lead is its affair
+        yield f"http_access allow {own} {kind}to_private r.private-address"
+    yield f"http_access allow {own} {kind}r.allowed"
+
+
+def _judge_tls(listener: Listener, action: str) -> Iterator[str]:
+    own = f"s.{listener.name}"
+    yield f"ssl_bump none {own} !judged_good"
+    yield f"ssl_bump peek {own} step1"
+    yield f"ssl_bump {action} {own} step2 {own}.same"
+    yield f"ssl_bump terminate {own} r.sni-not-allowed"
+
+
+def _tree(host: Destination) -> str:
+    return f".{host.host}" if host.with_subdomains else host.host
+
+
+def _judge_requests(listener: Listener) -> Iterator[str]:
+    own = f"s.{listener.name}"
+    if not listener.requests:
+        yield f"http_access allow {own} r.allowed"
+        return
+    for number, request in enumerate(listener.requests):
+        rule = f"{own}.{number}"
+        yield f"acl {rule}.host dstdomain -n {request.host}"
+        yield f"acl {rule}.method method {' '.join(request.methods)}"
+        yield f"acl {rule}.path urlpath_regex {_pattern(request.path)}"
+        yield f"http_access allow {own} {rule}.host {rule}.method {rule}.path r.allowed"
+    yield f"http_access deny {own} r.no-request-rule"
+
+
+def _pattern(path: str) -> str:
+    """Return the regular expression for a glob: POSIX extended, the path whole, any query."""
+    literal = (re.sub(r"([.$()+^|{}\[\]\\])", r"\\\1", part) for part in path.split("*"))
+    return f"^{'[^?]*'.join(literal)}(\\?|$)"

@@ -1,0 +1,37 @@
+"""An agent's folders inside a server: what root and the wrapper are told of them."""
+
+from collections.abc import Mapping
+
+from mcpwrap.config.model import Config, Server
+from mcpwrap.core import spec as specs
+from mcpwrap.core.workspaces import REPORTS
+from mcpwrap.plan import paths
+
+
+def described(
+    config: Config, admission_by_server: Mapping[str, specs.Admission]
+) -> dict[str, specs.Workspaces]:
+    """Return what each server that has workspaces is given, and whose it may be."""
+    return {
+        name: specs.Workspaces(
+            folders=tuple(specs.Folder(w.path, w.is_writable) for w in server.workspace),
+            protect=server.protect,
+            uids=admission_by_server[name].uids,
+            gids=admission_by_server[name].gids,
+        )
+        for name, server in config.servers.items()
+        if server.workspace
+    }
+
+
+def drop_in(server: Server) -> list[str]:
+    """Return how the folders get into the wrapper's view of the file system."""
+    if not server.workspace:
+        return []
+    # As with the mint: a command with a `+` begins with a view like the service's.
+    show = f"+/usr/bin/nsenter --target=1 --mount -- {paths.WORKSPACE_PROGRAM}"
+    return [
+        "# Root mounts them in the wrapper's own view, once it has one; here it says that it has.",
+        f"TemporaryFileSystem={REPORTS}:mode=0755,size=64k,nr_inodes=16",
+        f"ExecStartPost={show} {server.name} $MAINPID",
+    ]
