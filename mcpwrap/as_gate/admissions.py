@@ -15,6 +15,10 @@ class GuestList:
         self._seen: tuple[int, int, int] | None = None
         self._admissions = Admissions()
 
+    def last_read(self) -> Admissions:
+        """Return the list as it was when it was last asked for."""
+        return self._admissions
+
     def current(self) -> Admissions:
         """Return the list as it is now; without a file nobody is on it.
 

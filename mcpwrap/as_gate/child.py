@@ -1,68 +1,109 @@
-"""RUNS AS mcpwrap-gate, one process a session: lets the agent in, and moves its lines."""
+"""RUNS AS mcpwrap-gate, one process a session: lets the agent in."""
 
 import os
-import secrets
 import select
 import socket
 import threading
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.core import hello
-from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.as_gate import channel
+from mcpwrap.as_gate.holding import Session, hold, say_to
+from mcpwrap.as_gate.judging import Judging
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.starting import Wanted, start
+from mcpwrap.as_gate.statistics import Statistics
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.writing import Writing
+from mcpwrap.core import hello, panic
+from mcpwrap.core.audit import Keep
+from mcpwrap.core.chain import Chain
+from mcpwrap.core.kept import Keeper
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.core.policy import CompiledPolicy
 from mcpwrap.core.spec import Admission, Admissions
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.descriptors import DescriptorError
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
-from mcpwrap.session import relay
+from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.wipe import wipe
+from mcpwrap.session.chained_file import ChainedFile
+from mcpwrap.session.recorder import Recorded, Recorder
 
-SOCKETS = Path("/run/mcpwrap/sock")
-
-
-class RefusalError(Exception):
-    """There will be no session; the stub says why and exits with `status`."""
-
-    def __init__(self, status: hello.Exit, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
+PANIC = Path("/var/lib/mcpwrap/panic.json")
 
 
-def run(stub: socket.socket, agent_pidfd: int, who: Peer, admissions: Admissions) -> None:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a child has of the monitor's, as it was when it was forked."""
+
+    who: Peer
+    admissions: Admissions
+    monitor: ToMonitor
+    verdicts: socket.socket
+    policies: Policies
+    filter: Filter
+    tally: Tally
+    audit: Writing
+    statistics: Statistics
+
+
+def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     """Hold one session, from the stub's hello to its end, or to the end of the stub's process."""
     stub.settimeout(hello.HANDSHAKE_S)
+    who, monitor = around.who, around.monitor
     name = "?"
     try:
         name, agent_fds = _hello(stub)
-        admission = _admission(name, who, admissions)
-        inherited = _ask(stub, admission)
-        wrapper, server_fds = _start(name, inherited, stub)
+        if name in hello.QUESTIONS:
+            _answer(name, stub, around)
+            return
+        admission = _admission(name, who, around.admissions)
+        _expect_no_panic(name)
+        recorder = _recorder(Recorded("", name, who.uid), admission.audit, around)
+        policy = _policy(name, around)
+        is_direct = admission.relay == "direct"
+        wanted = Wanted(name, who.uid, _ask(stub, admission), agent_fds, is_direct)
+        wrapper, server_fds = start(wanted, stub, monitor)
+        monitor.say(channel.StartedWell())
     except RefusalError as refusal:
         say(f"uid {who.uid}, {name!r}: {refusal.why}")
-        _say(stub, hello.Refused(refusal.status, refusal.why))
+        say_to(stub, hello.Refused(refusal.status, refusal.why))
         return
     except (OSError, DescriptorError, hello.ProtocolError) as error:
         say(f"uid {who.uid}, {name!r}: {error}")
-        _say(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
+        say_to(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
         return
-    _say(stub, hello.Started())
-    threading.Thread(target=_end_with, args=(stub, agent_pidfd), daemon=True).start()
-    _hold(stub, wrapper, agent_fds, server_fds)
+    say_to(stub, hello.Started())
+    threading.Thread(target=_end_with, args=(stub, agent_pidfd, monitor), daemon=True).start()
+    judging = Judging(policy, recorder, monitor)
+    session = Session(stub, wrapper, wanted, server_fds, judging, around.verdicts)
+    hold(session, around.filter.enter)
 
 
 def _hello(stub: socket.socket) -> tuple[str, list[int]]:
     """Return the server's name and the agent's two descriptors."""
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
     name, _ = hello.decode_hello(packet)
+    if name in hello.QUESTIONS and not fds:
+        return name, fds
     if not is_server_name(name):
         raise RefusalError(hello.Exit.USAGE, "no server can have that name")
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
     descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
     return name, fds
+
+
+def _answer(question: str, stub: socket.socket, around: Around) -> None:
+    if question == hello.WHICH_POLICY:
+        say_to(stub, hello.Answer(around.policies.standing()))
+    else:
+        around.statistics.tell(around.who, stub)
 
 
 def _admission(name: str, who: Peer, admissions: Admissions) -> Admission:
@@ -74,6 +115,43 @@ def _admission(name: str, who: Peer, admissions: Admissions) -> Admission:
         why = f"this account may not use {name!r}: see `agents` in /etc/mcpwrap/config.toml"
         raise RefusalError(hello.Exit.NOT_ALLOWED, why)
     return admission
+
+
+def _expect_no_panic(name: str) -> None:
+    """Refuse a server that was stopped in an emergency; a file that cannot be read stops all."""
+    with suppress(FileNotFoundError):
+        if panic.decode(PANIC.read_bytes()).stops(name):
+            why = "stopped in an emergency, until `sudo mcpwrap resume`"
+            raise RefusalError(hello.Exit.UNAVAILABLE, why)
+
+
+def _recorder(about: Recorded, keep: Keep, around: Around) -> Recorder:
+    """Have the session written down, and return what writes down its decisions."""
+    opening = around.monitor.name(about.server)
+    if opening is None:
+        why = "the audit cannot be written: see the journal of mcpwrap-gate"
+        raise RefusalError(hello.Exit.UNAVAILABLE, why)
+    key = around.tally.take_key()
+    chain = Chain(key, wipe=wipe)
+    key[:] = bytes(len(key))
+    recorder = Recorder(
+        replace(about, session=opening.session),
+        ChainedFile(opening.fd, chain),
+        Keeper(keep, around.audit.digest_key, around.audit.box),
+        around.tally,
+        around.monitor.next_part,
+    )
+    recorder.policy = around.policies.digest
+    return recorder
+
+
+def _policy(name: str, around: Around) -> CompiledPolicy:
+    """Return the rules for this server, of the policy in force when this process was made."""
+    policy = around.policies.compiled(name)
+    if policy is None:
+        why = "the policy has mistakes: `mcpwrap policy check` lists them; then reload the gate"
+        raise RefusalError(hello.Exit.UNAVAILABLE, why)
+    return policy
 
 
 def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
@@ -89,143 +167,14 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     return env
 
 
-def _start(
-    name: str, inherited: dict[str, str], stub: socket.socket
-) -> tuple[socket.socket, list[int]]:
-    """Start the server, on pipes of our own; return its wrapper and our ends 0, 1 and 2."""
-    try:
-        try:
-            return _ask_wrapper(name, inherited, stub)
-        except ConnectionError:  # it was just ending: the next asking starts it anew
-            return _ask_wrapper(name, inherited, stub)
-    except OSError as error:
-        units = f"mcpwrap@{name} mcpwrap-check@{name}"
-        why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
-        raise RefusalError(hello.Exit.WRAPPER, why) from error
+def _end_with(stub: socket.socket, agent_pidfd: int, monitor: ToMonitor) -> None:
+    """The stub has nothing more to say: whatever comes is its end, and so it is ours.
 
-
-def _ask_wrapper(
-    name: str, inherited: dict[str, str], stub: socket.socket
-) -> tuple[socket.socket, list[int]]:
-    wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    wrapper.settimeout(hello.START_S)
-    ours, theirs = _pipes()
-    try:
-        wrapper.connect(str(SOCKETS / f"{name}.sock"))
-        descriptors.send(wrapper, hello.encode_hello(secrets.token_hex(8), inherited), theirs)
-        match _answer(wrapper, stub):
-            case hello.Started():
-                return wrapper, ours
-            case hello.Refused(status, why):
-                is_busy = status == hello.Exit.BUSY
-                harmless = Sanitiser().feed(why.encode()).decode()
-                raise RefusalError(hello.Exit.BUSY if is_busy else hello.Exit.WRAPPER, harmless)
-            case _:
-                raise hello.ProtocolError("the wrapper answered out of turn")
-    finally:
-        descriptors.close_all(theirs)
-
-
-def _answer(wrapper: socket.socket, stub: socket.socket) -> hello.Packet:
-    """Return the wrapper's first packet, unless the stub leaves or it takes too long."""
-    poll = select.poll()
-    poll.register(wrapper, select.POLLIN)
-    poll.register(stub, select.POLLIN)
-    ready = [fd for fd, _ in poll.poll(hello.START_S * 1000)]
-    if wrapper.fileno() not in ready:
-        raise OSError("the stub left" if ready else "the wrapper did not answer in time")
-    packet = wrapper.recv(hello.MAX_PACKET_BYTES)
-    if not packet:
-        raise ConnectionResetError("the wrapper closed the connection")
-    return hello.decode(packet)
-
-
-def _pipes() -> tuple[list[int], list[int]]:
-    """Return our ends and the server's ends of its descriptors 0, 1 and 2."""
-    pairs = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
-    ours = [pairs[0][1], pairs[1][0], pairs[2][0]]
-    theirs = [pairs[0][0], pairs[1][1], pairs[2][1]]
-    return ours, theirs
-
-
-def _hold(
-    stub: socket.socket, wrapper: socket.socket, agent_fds: list[int], server_fds: list[int]
-) -> None:
-    """Move lines until the server has ended; if the stub goes first, this process just ends."""
-    for connection in (stub, wrapper):
-        connection.settimeout(None)
-    to_server, from_server, from_stderr = server_fds
-    outward = [
-        threading.Thread(target=_to_agent, args=(from_server, agent_fds[1], stub), daemon=True),
-        threading.Thread(target=_stderr, args=(from_stderr, stub), daemon=True),
-    ]
-    inward = threading.Thread(target=_to_server, args=(agent_fds[0], to_server, stub), daemon=True)
-    for thread in (*outward, inward):
-        thread.start()
-    packet = _how_it_ended(wrapper)
-    for thread in outward:  # what the server wrote before it ended is still in its pipes
-        thread.join()
-    _say(stub, packet)
-
-
-def _end_with(stub: socket.socket, agent_pidfd: int) -> None:
-    """The stub has nothing more to say: whatever comes is its end, and so it is ours."""
+    The monitor may have; only its end is ours.
+    """
     poll = select.poll()
     poll.register(stub, select.POLLIN)
     poll.register(agent_pidfd, select.POLLIN)
+    poll.register(monitor, 0)  # POLLHUP is always asked for
     poll.poll()
     os._exit(0)
-
-
-def _how_it_ended(wrapper: socket.socket) -> hello.Packet:
-    with suppress(OSError, hello.ProtocolError):
-        if packet := wrapper.recv(hello.MAX_PACKET_BYTES):
-            return hello.decode(packet)
-    return hello.Refused(hello.Exit.WRAPPER, "the wrapper was stopped")
-
-
-def _to_server(from_fd: int, to_fd: int, stub: socket.socket) -> None:
-    with suppress(OSError):  # it has ended, and its wrapper will say so; or the agent's end is none
-        _relay(from_fd, to_fd, stub)
-    os.close(to_fd)
-
-
-def _to_agent(from_fd: int, to_fd: int, stub: socket.socket) -> None:
-    try:
-        _relay(from_fd, to_fd, stub)
-    except OSError:
-        os._exit(0)  # nobody listens: the session is over, and our exit ends it
-    finally:
-        os.close(to_fd)
-
-
-def _relay(from_fd: int, to_fd: int, stub: socket.socket) -> None:
-    try:
-        relay.relay_lines(from_fd, to_fd)
-    except LineTooLongError as error:
-        _say(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
-        os._exit(0)
-
-
-def _stderr(from_fd: int, stub: socket.socket) -> None:
-    sanitiser = Sanitiser()
-
-    def deliver(untrusted: bytes) -> None:
-        if harmless := sanitiser.feed(untrusted):
-            _say_in_pieces(stub, harmless)
-
-    relay.relay_each(from_fd, deliver)
-    if rest := sanitiser.rest():
-        _say_in_pieces(stub, rest)
-
-
-def _say_in_pieces(stub: socket.socket, text: bytes) -> None:
-    """Escapes make text up to ten times longer; a packet has a bound."""
-    size = hello.MAX_PACKET_BYTES // 2
-    for start in range(0, len(text), size):
-        _say(stub, hello.Stderr(text[start : start + size]))
-
-
-def _say(stub: socket.socket, packet: hello.Packet) -> None:
-    with suppress(OSError):
-        stub.send(hello.encode(packet))

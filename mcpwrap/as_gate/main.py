@@ -4,14 +4,27 @@ import gc
 import os
 
 from mcpwrap.as_gate.monitor import Monitor
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.writing import Writing
+from mcpwrap.errors import EXIT_FAILED
 from mcpwrap.linux import prctl
-from mcpwrap.linux.activation import Notifier, listening_socket
+from mcpwrap.linux.activation import listening_sockets
+from mcpwrap.linux.log import say
+from mcpwrap.linux.notifier import Notifier
+
+GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
 
 
 def main() -> int:
     """Serve until systemd stops us."""
     prctl.forbid_dumps()
-    monitor = Monitor(listening_socket(dict(os.environ)), Notifier())
+    listener, door = listening_sockets(dict(os.environ), GATE, APPROVE)
+    try:
+        audit = Writing()
+    except (OSError, ValueError) as error:
+        say(f"the audit cannot be written, so nobody is let in: {error}")
+        return EXIT_FAILED
+    monitor = Monitor(listener, door, Notifier(), Policies(), audit)
     # Children share the pages of what is loaded by now, and the collector leaves them alone.
     gc.freeze()
     monitor.serve()

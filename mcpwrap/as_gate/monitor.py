@@ -5,20 +5,32 @@ import select
 import signal
 import socket
 import sys
-from collections import Counter
+import time
 from contextlib import suppress
 from typing import NoReturn
 
 import msgspec
 
-from mcpwrap.as_gate import child
+from mcpwrap.as_gate import channel, child
 from mcpwrap.as_gate.admissions import GuestList
+from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.hearing import Hearing
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.people import People
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.statistics import Statistics
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admissions
 from mcpwrap.linux import peer, wakeup
-from mcpwrap.linux.activation import Notifier
+from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.log import say
+from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.tally import Tally
 
 MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
 MAX_CHILDREN = 1024
@@ -28,28 +40,106 @@ _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
 class Monitor:
     """The gate's one long-lived process. It never waits for a peer and reads nothing of theirs."""
 
-    def __init__(self, listener: socket.socket, notifier: Notifier) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        door: socket.socket,
+        notifier: Notifier,
+        policies: Policies,
+        audit: Writing,
+    ) -> None:
         self._listener = listener
+        self._audit = audit
         self._notifier = notifier
+        self._policies = policies
+        self._statistics = Statistics()
         self._guests = GuestList()
-        self._uid_by_pid: dict[int, int] = {}
+        self._family = Family()
+        self._filter = Filter()
+        self._poll = select.poll()
+        self._people = People(door, self._poll)
+        self._approving = Approving(self._people, self._family, policies, audit, self._poll)
+        self._hearing = Hearing(self._family, self._guests, self._policies, audit, self._approving)
 
     def serve(self) -> None:
         """Serve until SIGTERM."""
-        wake_fd = wakeup.on_child_and_stop()
-        poll = select.poll()
-        poll.register(self._listener, select.POLLIN)
-        poll.register(wake_fd, select.POLLIN)
-        self._notifier.ready("ready: 0 sessions")
+        wake_fd = wakeup.on_signals()
+        self._poll.register(self._listener, select.POLLIN)
+        self._poll.register(wake_fd, select.POLLIN)
+        self._reload()
+        self._notifier.ready(self._status())
         while True:
-            for fd, _ in poll.poll(_ALIVE_EVERY_MS):
+            for fd, _ in self._poll.poll(self._idle_ms()):
                 if fd == self._listener.fileno():
                     self._accept()
-                elif signal.SIGTERM in os.read(wake_fd, 256):
-                    return
+                elif fd == wake_fd:
+                    if self._end_on(os.read(wake_fd, 256)):
+                        return
+                elif each := self._family.by_channel(fd):  # or it was hung up a moment ago
+                    self._hear(each)
                 else:
-                    self._reap()
+                    self._hear_people(fd)
+            now_s = time.monotonic()
+            self._approving.catch_up(now_s)
+            self._audit.catch_up(now_s)
             self._notifier.alive()
+
+    def _idle_ms(self) -> int:
+        """Return after how long there is something to do, though nobody says anything."""
+        now_s = time.monotonic()
+        due_s = [self._audit.due_in_s(now_s), self._approving.due_in_s(now_s)]
+        return min(_ALIVE_EVERY_MS, *(1 + int(1000 * due) for due in due_s if due is not None))
+
+    def _hear_people(self, fd: int) -> None:
+        deciding = self._approving.deciding
+        if self._people.listens_at(fd):
+            self._people.accept()
+        elif deciding.proving.has(fd):
+            deciding.proof_is_in(fd)
+        elif person := self._people.by_fd(fd):
+            deciding.same_uid = self._allows_same_uid()
+            self._approving.answering.hear(person)
+
+    def _end_on(self, signals: bytes) -> bool:
+        """Do what the signals ask for; say whether that is the end."""
+        if signal.SIGTERM in signals:
+            self._approving.deciding.proving.end_all()
+            self._family.end_all()
+            self._audit.end()
+            return True
+        if signal.SIGHUP in signals:
+            self._reload()
+        self._reap()
+        self._notifier.status(self._status())
+        return False
+
+    def _admissions(self) -> Admissions:
+        """Return the guest list as it is now; where it is another, failures of before are past.
+
+        Raises:
+            OSError, msgspec.MsgspecError: it cannot be read.
+        """
+        before, now = self._guests.last_read(), self._guests.current()
+        if now != before:
+            self._hearing.backoff.forget_all()
+        return now
+
+    def _allows_same_uid(self) -> bool:
+        """Say whether root has written that now: also if no session has begun since."""
+        try:
+            return self._admissions().same_uid_approves
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def _reload(self) -> None:
+        """Take a new policy, and hand it to all sessions; a wrong one changes nothing."""
+        if self._policies.reload():
+            self._hearing.counting.forget_all()
+            self._audit.policy(self._policies.digest)
+            for each in self._family:
+                self._hearing.hand_out(each)
+            self._approving.void()
+        say(self._policies.problem or f"{self._policies.standing()} is in force")
 
     def _accept(self) -> None:
         """Give one connection a process. Whatever is wrong with it is its own affair."""
@@ -66,57 +156,115 @@ class Monitor:
                     os.close(pidfd)
                 if refusal:
                     _refuse(connection, refusal)
-        self._say_how_many()
+        self._notifier.status(self._status())
+
+    def _hear(self, each: Child) -> bool:
+        """Do what a child's packet asks for; say whether there was one.
+
+        A packet that no child of ours sends ends that child.
+        """
+        try:
+            packet = each.channel.recv(channel.MAX_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            packet = b""
+        try:
+            if packet:
+                self._hearing.hear(each, packet)
+                return True
+        except (OSError, ChannelError) as error:
+            say(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
+            self._family.disown(each)
+        self._hang_up(each)
+        return False
+
+    def _hang_up(self, each: Child) -> None:
+        if each.channel.fileno() >= 0:
+            self._poll.unregister(each.channel)
+            self._family.hang_up(each)
+
+    def _reap(self) -> None:
+        """Hear what those said last who have ended, and no more of them."""
+        for each in self._family.reap():
+            while self._hear(each):
+                pass
+            self._hang_up(each)
+            self._approving.is_over(each)
+            self._statistics.keep(each)
+            self._audit.close(each.tally, each.entry)
 
     def _fork(self, connection: socket.socket, pidfd: int, who: Peer) -> hello.Refused | None:
         try:
-            admissions = self._guests.current()
+            admissions = self._admissions()
+            self._statistics.look(self._family.living(), time.monotonic())
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            verdicts, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            bell, tally = Bell(), Tally()
             pid = os.fork()
         except (OSError, msgspec.MsgspecError) as error:
             say(f"uid {who.uid} is refused: {error}")
             return hello.Refused(hello.Exit.UNAVAILABLE, "the gate cannot serve: see its journal")
         if pid == 0:
-            self._become_child(connection, pidfd, who, admissions)
-        self._uid_by_pid[pid] = who.uid
+            self._become_child(connection, pidfd, (theirs, told, bell, tally), who, admissions)
+        theirs.close()
+        told.close()
+        self._family.add(Child(pid, who, ours, verdicts, bell, tally, self._policies.digest))
+        self._poll.register(ours, select.POLLIN)
         return None
 
     def _no_room_for(self, uid: int) -> hello.Refused | None:
-        if Counter(self._uid_by_pid.values())[uid] >= MAX_PER_UID:
+        if self._family.count_of(uid) >= MAX_PER_UID:
             return hello.Refused(
                 hello.Exit.BUSY, f"this account has {MAX_PER_UID} sessions already"
             )
-        if len(self._uid_by_pid) >= MAX_CHILDREN:
+        if len(self._family) >= MAX_CHILDREN:
             return hello.Refused(hello.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already")
         return None
 
     def _become_child(
-        self, connection: socket.socket, pidfd: int, who: Peer, admissions: Admissions
+        self,
+        connection: socket.socket,
+        pidfd: int,
+        monitor: tuple[socket.socket, socket.socket, Bell, Tally],
+        who: Peer,
+        admissions: Admissions,
     ) -> NoReturn:
         """In the child: keep the connection and nothing else of the monitor's."""
         status = 1
         try:
             wakeup.off()
-            above = [os.dup(connection.detach()), os.dup(pidfd)]  # higher than what they replace
+            # Each higher than what it replaces.
+            (theirs, told, bell, tally) = monitor
+            ends = (connection.detach(), pidfd, theirs.detach(), told.detach())
+            above = [os.dup(fd) for fd in ends]
             self._listener.detach()
-            kept, watched = (os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above))
-            os.closerange(5, 1_048_576)
-            child.run(socket.socket(fileno=kept), watched, who, admissions)
+            self._people.forget()
+            self._family.let_go()
+            self._audit.forget()
+            kept, watched, to_monitor, from_people = (
+                os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above)
+            )
+            os.closerange(7, 1_048_576)
+            around = child.Around(
+                who,
+                admissions,
+                ToMonitor(socket.socket(fileno=to_monitor), bell, self._hearing.backoff),
+                socket.socket(fileno=from_people),
+                self._policies,
+                self._filter,
+                tally,
+                self._audit,
+                self._statistics,
+            )
+            child.run(socket.socket(fileno=kept), watched, around)
             status = 0
         finally:
             sys.stderr.flush()
             os._exit(status)
 
-    def _reap(self) -> None:
-        with suppress(ChildProcessError):
-            while True:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                self._uid_by_pid.pop(pid, None)
-        self._say_how_many()
-
-    def _say_how_many(self) -> None:
-        self._notifier.status(f"ready: {len(self._uid_by_pid)} sessions")
+    def _status(self) -> str:
+        return f"ready: {len(self._family)} sessions; {self._policies.standing()}"
 
 
 def _has_left(connection: socket.socket) -> bool:

@@ -2,17 +2,23 @@
 
 import os
 import pwd
+import socket
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.as_wrapper.session import Surroundings
-from mcpwrap.as_wrapper.supervisor import Supervisor
-from mcpwrap.core.spec import decode_spec
-from mcpwrap.linux import cgroup, prctl
-from mcpwrap.linux.activation import Notifier, listening_socket
+from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
+from mcpwrap.as_wrapper.view import View
+from mcpwrap.core import hello
+from mcpwrap.core.spec import Spec, decode_spec
+from mcpwrap.linux import cgroup, descriptors, prctl
+from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.notifier import Notifier
 
 GATE_ACCOUNT = "mcpwrap-gate"
-# A tmpfs that only this service sees; its drop-in mounts it.
+# A tmpfs for each session that only this service sees; its drop-in mounts them.
 RUNTIME = Path("/run/mcpwrap/rt")
 
 
@@ -21,19 +27,69 @@ def main() -> int:
     environ = dict(os.environ)
     prctl.forbid_dumps()
     prctl.adopt_orphans()
-    spec = decode_spec(Path(environ["CREDENTIALS_DIRECTORY"], "spec").read_bytes())
+    credentials = Path(environ["CREDENTIALS_DIRECTORY"])
+    spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())
     if me.pw_name != f"mcpw-{spec.name}":
         print(f"I am {me.pw_name}, and was given the server of {spec.name}", file=sys.stderr)
         return 1
+    around = _surroundings(spec, me.pw_name, environ)
+    listener, notifier = listening_socket(environ), Notifier()
+    try:
+        if around.view:
+            notifier.ready("waits for its workspaces")  # root mounts them when it hears this
+            around.view.await_root()
+        secrets = _secrets(spec, environ)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        notifier.status(f"cannot start: {error}")
+        _turn_away(listener, f"{spec.name} cannot start: {error}")
+        return 1
+    Supervisor(around, secrets, listener, notifier).serve()
+    return 0
+
+
+def _secrets(spec: Spec, environ: Mapping[str, str]) -> Secrets | None:
+    """Return the secrets that the server declares, opened; ValueError if they do not open."""
+    if not spec.secrets:
+        return None
+    from mcpwrap.as_wrapper import secrets  # noqa: PLC0415 - most wrappers never load libsodium
+
+    credential = Path(environ["CREDENTIALS_DIRECTORY"], "capability")
+    opened = secrets.Secrets(spec.name, spec.secrets, environ["INVOCATION_ID"], credential)
+    opened.load()
+    return opened
+
+
+def _surroundings(spec: Spec, account: str, environ: Mapping[str, str]) -> Surroundings:
+    """Move into a leaf of our own, which leaves the tree to the sessions, and look around."""
     tree = cgroup.own()
-    cgroup.Leaf(tree, "supervisor").enter()
-    surroundings = Surroundings(
-        account=me.pw_name,
+    leaf = cgroup.Leaf(tree, "supervisor")
+    leaf.make()
+    leaf.enter()
+    limits = cgroup.Limits(
+        memory_bytes=spec.memory_bytes, tasks=spec.tasks, cpu_percent=spec.cpu_percent
+    )
+    return Surroundings(
+        spec=spec,
+        account=account,
         gate_uid=pwd.getpwnam(GATE_ACCOUNT).pw_uid,
         runtime=RUNTIME / spec.name,
         state=Path(environ["STATE_DIRECTORY"]) if spec.state else None,
         tree=tree,
+        limits=limits if cgroup.delegate(tree) else None,
+        view=View(spec.workspaces) if spec.workspaces else None,
     )
-    Supervisor(spec, surroundings, listening_socket(environ), Notifier()).serve()
-    return 0
+
+
+def _turn_away(listener: socket.socket, why: str) -> None:
+    """Tell everybody who waits, so that the agent knows why as well as the journal does."""
+    listener.settimeout(0)
+    with suppress(OSError):  # nobody waits any more
+        while True:
+            connection, _ = listener.accept()
+            connection.settimeout(hello.HANDSHAKE_S)
+            # What is left unread when a socket is closed would overtake the answer.
+            _, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+            descriptors.close_all(fds)
+            refuse(connection, hello.Exit.UNAVAILABLE, why)

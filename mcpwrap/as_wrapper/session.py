@@ -1,117 +1,196 @@
 """RUNS AS mcpw-NAME: one session: its folders, its server, its cgroup."""
 
 import os
-import re
+import signal
 import socket
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcpwrap.as_wrapper.view import View
 from mcpwrap.core import environment, hello
 from mcpwrap.core.spec import Spec
 from mcpwrap.linux import descriptors
-from mcpwrap.linux.cgroup import Leaf
+from mcpwrap.linux.cgroup import Leaf, Limits
 from mcpwrap.linux.log import say
+from mcpwrap.session import spawn
 from mcpwrap.session.sandbox import Sandbox
-from mcpwrap.session.spawn import Program, spawn
-
-_ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Where a wrapper runs. `state` is the home that lasts, if the server has one."""
 
+    spec: Spec
     account: str
     gate_uid: int
     runtime: Path
     state: Path | None
     tree: Path  # the cgroup that systemd delegated
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What the gate asks for, as it came: an id, the agent's variables, descriptors 0, 1 and 2."""
-
-    session_id: str
-    inherited: dict[str, str]
-    fds: list[int]
+    limits: Limits | None  # None: no controller was delegated, and the unit's own must do
+    view: View | None  # None: it has no workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Berth:
+    """All that a session has before anybody asks for it, its process included."""
+
+    session_id: str
+    place: Path  # its own file system, sized
+    folder: Path
+    leaf: Leaf
+    process: spawn.Prepared
+
+    def give_up(self) -> None:
+        """End the process. The folder is the caller's to remove."""
+        self.process.channel.close()
+        _end(self.leaf, self.session_id)
+
+
+def berth(around: Surroundings, place: Path) -> Berth:
+    """Prepare a session in `place`, which is not in use.
+
+    Raises:
+        OSError: what it needs is used up; nothing of it is left.
+    """
+    session_id = os.urandom(8).hex()
+    folder = place / f"s-{session_id}"
+    leaf = Leaf(around.tree, folder.name)
+    place.chmod(0o700)  # a server that was here may have shut it
+    folder.mkdir(mode=0o700)
+    try:
+        leaf.make()
+        if around.limits:
+            leaf.limit(around.limits)
+        process = spawn.prepare(
+            Sandbox(str(folder), may_be_degraded=around.spec.allow_degraded), leaf
+        )
+    except OSError:
+        leaf.end()
+        folder.rmdir()
+        raise
+    return Berth(session_id=session_id, place=place, folder=folder, leaf=leaf, process=process)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What the gate asks for, as it came."""
+
+    agent_uid: str
+    inherited: dict[str, str]
+    fds: list[int]  # 0, 1 and 2 of the server
+
+    def expect_sound(self, spec: Spec) -> None:
+        """Refuse what is not of our protocol.
+
+        Raises:
+            ValueError: the gate did not keep to it.
+        """
+        is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
+        if not is_uid or not self.inherited.keys() <= set(spec.inherits):
+            raise hello.ProtocolError("no UID, or a variable that is not inherited")
+        if len(self.fds) != 3:
+            raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
+        descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
+
+
+@dataclass(slots=True, kw_only=True)
 class Session:
     """A running server and what belongs to it."""
 
-    pid: int
+    berth: Berth
+    copier_pid: int  # of the redactor; 0 if there is none, or no longer
     connection: socket.socket
-    folder: Path
-    leaf: Leaf
+    ended: hello.Ended | None = None  # the server has; what it wrote may be on its way still
+    began_s: float = field(default_factory=time.monotonic)
 
-    def end(self, exit_status: int | None) -> None:
-        """Kill what is left, say how it ended, and remove its folders."""
-        try:
-            self.leaf.end()
-        except TimeoutError as error:
-            say(f"session {self.folder.name}: {error}")
+    def kill(self) -> None:
+        """End all processes of the server."""
+        _end(self.berth.leaf, self.berth.session_id)
+
+    def stop_copying(self) -> None:
+        """End the redactor. It is still ours: once reaped, its pid is noted here no more."""
+        if self.copier_pid:
+            os.kill(self.copier_pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Say how it ended. Its folder is the caller's to remove."""
         with self.connection:
-            if exit_status is not None:
+            if self.ended:
                 with suppress(OSError):
-                    self.connection.send(hello.encode(hello.Ended(exit_status)))
-        _remove(self.folder)
+                    self.connection.send(hello.encode(self.ended))
 
 
 def open_session(
-    spec: Spec, around: Surroundings, connection: socket.socket, opening: Opening
+    around: Surroundings,
+    ready: Berth,
+    opening: Opening,
+    connection: socket.socket,
+    value_by_key: Mapping[str, str],
 ) -> Session:
-    """Start the server of `spec` on the descriptors of `opening`.
+    """Start the server on the descriptors of `opening`.
 
     Raises:
-        ValueError: the gate did not keep to the protocol.
-        OSError: the server could not be started; nothing of the session is left.
+        OSError: the server could not be started; `ready` is to be given up.
     """
-    fds = opening.fds
-    if not _ID.fullmatch(opening.session_id) or not opening.inherited.keys() <= set(spec.inherits):
-        raise hello.ProtocolError("no session id, or a variable that is not inherited")
-    if len(fds) != 3:
-        raise hello.ProtocolError(f"{len(fds)} descriptors instead of 3")
-    descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
-    folder = around.runtime / f"s-{opening.session_id}"
-    leaf = Leaf(around.tree, folder.name)
+    copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
+    program = _program(around, ready.folder, opening.inherited, value_by_key)
     try:
-        pid = spawn(_program(spec, around, folder, opening), leaf)
-        connection.send(hello.encode(hello.Started()))
-    except OSError:
-        leaf.end()
-        _remove(folder)
-        raise
-    return Session(pid=pid, connection=connection, folder=folder, leaf=leaf)
+        if value_by_key:
+            # Only here, because most wrappers have no secrets and none of its libraries.
+            from mcpwrap.as_wrapper import redactor  # noqa: PLC0415
+
+            copier_pid, output_fds = redactor.start(value_by_key, output_fds)
+        ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
+        ready.process.run(program, (opening.fds[0], *output_fds))
+        connection.send(hello.encode(hello.Started(ready.session_id)))
+    finally:
+        if copier_pid:
+            descriptors.close_all(list(output_fds))
+    return Session(berth=ready, copier_pid=copier_pid, connection=connection)
 
 
-def _program(spec: Spec, around: Surroundings, folder: Path, opening: Opening) -> Program:
+def _program(
+    around: Surroundings,
+    folder: Path,
+    inherited: Mapping[str, str],
+    value_by_key: Mapping[str, str],
+) -> spawn.Program:
+    spec = around.spec
     home, tmp = around.state or folder / "home", folder / "tmp"
-    for path in (folder, folder / "home", tmp):
+    for path in (folder / "home", tmp):
         path.mkdir(mode=0o700)
+    text_by_key = {**value_by_key, **_secret_files(spec, folder, value_by_key)}
+    declared = {
+        name: environment.filled_in(template, text_by_key) for name, template in spec.env.items()
+    }
     env = environment.build(
         account=around.account,
         home=str(home),
         tmp=str(tmp),
-        inherited=opening.inherited,
-        declared=spec.env,
+        inherited={**spec.egress_env, **inherited},
+        declared=declared,
     )
-    return Program(
-        command=spec.command,
-        args=spec.args,
-        cwd=spec.cwd or str(home),
-        env=env,
-        stdio=(opening.fds[0], opening.fds[1], opening.fds[2]),
-        sandbox=Sandbox(str(folder), may_be_degraded=spec.allow_degraded),
-    )
+    return spawn.Program(command=spec.command, args=spec.args, cwd=spec.cwd or str(home), env=env)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a session's folder, in a process of its own: a server may have made it deep or large.
+def _secret_files(spec: Spec, folder: Path, value_by_key: Mapping[str, str]) -> dict[str, str]:
+    """Write the secrets that are given as files; return the path of each."""
+    path_by_key = {}
+    for key in spec.secret_files:
+        path = folder / "secrets" / key
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        with os.fdopen(fd, "w") as file:
+            file.write(value_by_key[key])
+        path_by_key[key] = str(path)
+    return path_by_key
 
-    The supervisor reaps that process with all others.
-    """
-    script = 'chmod -R u+rwX -- "$1"; exec rm -rf --one-file-system -- "$1"'
-    os.posix_spawn("/bin/sh", ["sh", "-c", script, "sh", str(folder)], {"PATH": environment.PATH})
+
+def _end(leaf: Leaf, session_id: str) -> None:
+    try:
+        leaf.end()
+    except OSError as error:
+        say(f"session {session_id}: {error}")

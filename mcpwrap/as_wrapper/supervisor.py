@@ -4,83 +4,178 @@ import os
 import select
 import signal
 import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
+from mcpwrap.as_wrapper.berths import Berths
+from mcpwrap.as_wrapper.bounds import KILLED, Bounds
+from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
 from mcpwrap.core import hello, status
-from mcpwrap.core.spec import Spec
 from mcpwrap.linux import descriptors, peer, wakeup
-from mcpwrap.linux.activation import Notifier
 from mcpwrap.linux.log import say
+from mcpwrap.linux.notifier import Notifier
 
-_ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_BREATHE_S = 0.1  # whoever waits still waits: without it the loop would spin
+_LOOK_EVERY_S = 1.0  # at the bounds, while there are sessions
+
+
+class Secrets(Protocol):
+    """What the supervisor needs of them. Most wrappers have none, and never load the code."""
+
+    def load(self) -> None:
+        """Open those that lie there now; ValueError if they do not open."""
+
+    def values(self) -> dict[str, str]:
+        """Return every value by its key."""
 
 
 class Supervisor:
     """The warm part of a wrapper."""
 
     def __init__(
-        self, spec: Spec, around: Surroundings, listener: socket.socket, notifier: Notifier
+        self,
+        around: Surroundings,
+        secrets: Secrets | None,
+        listener: socket.socket,
+        notifier: Notifier,
     ) -> None:
-        self._spec = spec
+        self._spec = spec = around.spec
         self._around = around
+        self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
+        self._bounds = Bounds(spec)
+        self._leftovers = Leftovers()
+        self._berths = Berths(around, self._leftovers)
         self._session_by_fd: dict[int, Session] = {}
         self._poll = select.poll()
+        self._last_note = ""
+        self._idle_since_s = time.monotonic()
 
     def serve(self) -> None:
-        """Serve until SIGTERM, then end every session."""
-        stop_fd = wakeup.on_child_and_stop()
-        self._poll.register(self._listener, select.POLLIN)
-        self._poll.register(stop_fd, select.POLLIN)
+        """Serve until SIGTERM or for too long without a session, then end every session."""
+        wake_fd = wakeup.on_signals()
+        self._watch(wake_fd)
         self._notifier.ready(self._status())
-        while True:
-            for fd, _ in self._poll.poll(_ALIVE_EVERY_MS):
-                if fd == self._listener.fileno():
-                    self._accept()
-                elif fd == stop_fd:
-                    if signal.SIGTERM in os.read(stop_fd, 256):
-                        for session in list(self._session_by_fd.values()):
-                            self._end(session)
-                        return
-                    self._reap()
-                elif fd in self._session_by_fd:
-                    # The gate says nothing after its hello: it has closed its end.
-                    self._end(self._session_by_fd[fd])
+        self._berths.prepare(self._places_in_use())
+        while not self._is_idle_for_too_long():
+            ready = {fd for fd, _ in self._poll.poll(self._wait_s() * 1000)}
+            # Signals first: a session that is opened after a reload has what was loaded.
+            if wake_fd in ready and not self._obey(os.read(wake_fd, 256)):
+                break
+            if self._has_lost_its_view():  # whoever waits is served by the next start
+                break
+            for fd in ready:
+                # The gate says nothing after its hello: it has closed its end.
+                if session := self._session_by_fd.get(fd):
+                    self._close(session)
+            if self._listener.fileno() in ready:
+                self._accept()
+            self._look_at_bounds()
+            self._leftovers.go_on()
+            self._berths.prepare(self._places_in_use())
             self._notifier.alive()
+        self._stop()
+
+    def _watch(self, wake_fd: int) -> None:
+        for readable in (self._listener, wake_fd):
+            self._poll.register(readable, select.POLLIN)
+        if self._around.view:
+            self._poll.register(self._around.view, select.POLLPRI)
+
+    def _stop(self) -> None:
+        self._leftovers.stop()
+        self._berths.give_up_spare()
+        for session in list(self._session_by_fd.values()):
+            self._close(session)
+        with suppress(ChildProcessError):  # all have been killed; systemd would wait for them
+            while True:
+                os.waitpid(-1, 0)
+
+    def _wait_s(self) -> float:
+        if self._session_by_fd or self._leftovers.are_left():
+            return _LOOK_EVERY_S
+        if self._spec.idle_exit_s:
+            return min(_ALIVE_EVERY_S, self._spec.idle_exit_s)
+        return _ALIVE_EVERY_S
+
+    def _is_idle_for_too_long(self) -> bool:
+        if self._session_by_fd or not self._spec.idle_exit_s:
+            return False
+        return time.monotonic() - self._idle_since_s >= self._spec.idle_exit_s
+
+    def _obey(self, signals: bytes) -> bool:
+        """Do what the signals say; False is to stop."""
+        if signal.SIGTERM in signals:
+            return False
+        if signal.SIGHUP in signals:
+            self._reload()
+        self._reap()
+        return True
+
+    def _reload(self) -> None:
+        if not self._secrets:
+            return
+        try:
+            self._secrets.load()
+            self._berths.give_up_spare()  # it was forked from what was loaded before
+            self._note("")
+        except ValueError as error:
+            say(f"reload refused, the secrets stay as they were: {error}")
+            self._note(f"reload refused: {error}")
 
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
             say(f"no session: {error}")
+            select.select([], [], [], _BREATHE_S)
             return
         connection.settimeout(hello.HANDSHAKE_S)
         try:
             session = self._open(connection)
         except (OSError, ValueError) as error:
             say(f"session refused: {error}")
-            self._refuse(connection, hello.Exit.WRAPPER, str(error))
+            self._note(f"last refused: {error}")
+            refuse(connection, hello.Exit.WRAPPER, str(error))
             return
         if session:
             self._session_by_fd[connection.fileno()] = session
             self._poll.register(connection, select.POLLIN)
-            self._notifier.status(self._status())
+            self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> Session | None:
         if peer.of(connection).uid != self._around.gate_uid:
             raise PermissionError("only the gate may open sessions")
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
         try:
-            if len(self._session_by_fd) >= self._spec.sessions:
-                limit = self._spec.sessions
-                why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
-                self._refuse(connection, hello.Exit.BUSY, why)
-                return None
-            opening = Opening(*hello.decode_hello(packet), fds)
-            return open_session(self._spec, self._around, connection, opening)
+            agent_uid, inherited = hello.decode_hello(packet)
+            opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds)
+            opening.expect_sound(self._spec)
+            return self._start(opening, connection)
         finally:
             descriptors.close_all(fds)
+
+    def _start(self, opening: Opening, connection: socket.socket) -> Session | None:
+        ready = self._berths.take(self._places_in_use())
+        if ready is None:
+            limit = self._spec.sessions
+            why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
+            refuse(connection, hello.Exit.BUSY, why)
+            return None
+        values = self._secrets.values() if self._secrets else {}
+        try:
+            return open_session(self._around, ready, opening, connection, values)
+        except OSError:
+            self._berths.give_up(ready)
+            raise
+
+    def _places_in_use(self) -> list[Path]:
+        return [session.berth.place for session in self._session_by_fd.values()]
 
     def _reap(self) -> None:
         """Take in every process that has ended; a server's own ends its session."""
@@ -91,27 +186,82 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            self._leftovers.has_ended(pid)
+            self._berths.has_ended(pid)
             for session in list(self._session_by_fd.values()):
-                if session.pid == pid:
-                    self._end(session, _exit_status(wait_status))
+                if pid in {session.berth.process.pid, session.copier_pid}:
+                    self._has_ended(session, pid, _exit_status(wait_status))
 
-    def _end(self, session: Session, exit_status: int | None = None) -> None:
-        self._poll.unregister(session.connection)
-        del self._session_by_fd[session.connection.fileno()]
-        session.end(exit_status)
+    def _has_ended(self, session: Session, pid: int, exit_status: int) -> None:
+        """Close a session once its server has ended and all that it wrote is passed on."""
+        if pid == session.copier_pid:
+            session.copier_pid = 0
+        else:
+            session.ended = session.ended or self._bounds.explained(session, exit_status)
+            session.kill()  # what it left behind, which may hold its output open
+            self._say_how(session, session.ended)
+        if session.ended and not session.copier_pid:
+            self._close(session)
+
+    def _has_lost_its_view(self) -> bool:
+        """Say whether a workspace is not what root mounted; then tell all sessions why they end."""
+        why = self._around.view.lost() if self._around.view else ""
+        if why:
+            say(why)
+            for session in self._session_by_fd.values():
+                session.ended = session.ended or hello.Ended(KILLED, why)
+        return bool(why)
+
+    def _look_at_bounds(self) -> None:
+        sessions = list(self._session_by_fd.values())
+        for session in sessions:
+            if not session.ended and (why := self._bounds.reached(session, sessions)):
+                session.ended = hello.Ended(KILLED, why)
+                session.kill()
+
+    def _close(self, session: Session) -> None:
+        """End a session. What is killed here is reaped in the loop; clearing up may wait for it.
+
+        Not reaped here: many sessions that end at once would each end the next, ever deeper.
+        """
+        fd = session.connection.fileno()
+        del self._session_by_fd[fd]
+        self._poll.unregister(fd)
+        session.kill()
+        session.stop_copying()
+        session.close()
+        self._leftovers.remove(session.berth.folder)
+        if not self._session_by_fd:
+            self._leftovers.clear_shared()
+        self._idle_since_s = time.monotonic()
         self._notifier.alive()  # ending many takes its time
+        self._note(self._last_note)
+
+    def _say_how(self, session: Session, ended: hello.Ended) -> None:
+        if ended.status == 0:
+            return
+        lasted_s = time.monotonic() - session.began_s
+        note = f"server ended with {ended.status} after {lasted_s:.1f} s {ended.why}".rstrip()
+        say(f"session {session.berth.session_id}: {note}")
+        self._last_note = f"last {note}"
+
+    def _note(self, note: str) -> None:
+        self._last_note = note
         self._notifier.status(self._status())
 
     def _status(self) -> str:
-        return status.text(len(self._session_by_fd), self._spec.sessions)
+        shared = "" if self._around.limits else "limits hold for all sessions together"
+        sessions, limit = len(self._session_by_fd), self._spec.sessions
+        return status.text(sessions, limit, shared, self._last_note)
 
-    @staticmethod
-    def _refuse(connection: socket.socket, code: hello.Exit, why: str) -> None:
-        with connection:
-            try:
-                connection.send(hello.encode(hello.Refused(code, why)))
-            except OSError:
-                return  # it has gone already
+
+def refuse(connection: socket.socket, code: hello.Exit, why: str) -> None:
+    """Say why there is no session, and close the connection."""
+    with connection:
+        try:
+            connection.send(hello.encode(hello.Refused(code, why)))
+        except OSError:
+            return  # it has gone already
 
 
 def _exit_status(wait_status: int) -> int:

@@ -4,12 +4,13 @@ Everything blocks, and nothing changes the flags of a descriptor: those are shar
 who holds the same open file. A descriptor that its owner made non-blocking is waited for.
 """
 
+import errno
 import os
 import select
 from collections.abc import Callable
 
-from mcpwrap.core.lines import LineBuffer
-
+# The other end broke, or there never was one: a stream that its owner did not connect.
+_ENDED = {errno.ECONNRESET, errno.EINVAL, errno.ENOTCONN}
 CHUNK_BYTES = 64 * 1024  # what a Linux pipe holds
 
 
@@ -20,37 +21,32 @@ def read(fd: int) -> bytes:
             return os.read(fd, CHUNK_BYTES)
         except BlockingIOError:
             _wait(fd, select.POLLIN)
-        except ConnectionResetError:
+        except OSError as error:
+            if error.errno not in _ENDED:
+                raise
             return b""
 
 
-def write(fd: int, data: bytes) -> None:
+def write(fd: int, data: bytes | bytearray) -> None:
     """Write all of it, waiting where the reader is slow.
 
     Raises:
         BrokenPipeError: nobody reads any more.
     """
-    rest = memoryview(data)
+    done = _write_some(fd, data)
+    if done == len(data):  # as nearly always
+        return
+    rest = memoryview(data)[done:]
     while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:
-            _wait(fd, select.POLLOUT)
+        rest = rest[_write_some(fd, rest) :]
 
 
-def relay_lines(from_fd: int, to_fd: int) -> None:
-    """Pass on whole lines until the source ends.
-
-    Raises:
-        BrokenPipeError: the sink is gone.
-        LineTooLongError: a line is over the bound.
-    """
-    lines = LineBuffer()
-    while chunk := read(from_fd):
-        if whole := lines.feed(chunk):
-            write(to_fd, whole)
-    if rest := lines.rest():
-        write(to_fd, rest)
+def _write_some(fd: int, data: bytes | bytearray | memoryview) -> int:
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:
+        _wait(fd, select.POLLOUT)
+        return 0
 
 
 def relay_each(from_fd: int, deliver: Callable[[bytes], None]) -> None:

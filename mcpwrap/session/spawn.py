@@ -1,79 +1,153 @@
-"""Starting one server: fork, close the sandbox, exec. The caller is single-threaded."""
+"""Starting one server, in two parts: fork and close the sandbox; and later, on request, exec.
+
+The first takes 20 ms, most of them for the kernel to move a process into its cgroup, so a caller
+prepares one process ahead. The caller is single-threaded.
+"""
 
 import errno
 import os
 import signal
+import socket
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
+from mcpwrap.linux import descriptors, wakeup
 from mcpwrap.linux.cgroup import Leaf
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
 
+_SIZE = struct.Struct("I")
 _REPORT = struct.Struct("ii")
+_READY = b"+"  # said just before execve(2), which closes the channel if it succeeds
 _EXEC_FAILED = 127  # as in a shell; nobody sees it, the report says more
+_CHANNEL_FD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is started, and with what. `stdio` are its descriptors 0, 1 and 2."""
+    """What is started, and with what. No text has a NUL in it (execve(2))."""
 
     command: str
     args: Sequence[str]
     cwd: str
     env: Mapping[str, str]
-    stdio: tuple[int, int, int]
-    sandbox: Sandbox
+
+    def encode(self) -> bytes:
+        """Return it as bytes."""
+        variables = [f"{name}={value}" for name, value in self.env.items()]
+        texts = [self.cwd, self.command, str(len(self.args)), *self.args, *variables]
+        return "\0".join(texts).encode()
+
+
+def _decode(text: bytes) -> Program:
+    cwd, command, count, *rest = text.decode().split("\0")
+    args, variables = rest[: int(count)], rest[int(count) :]
+    env = dict(variable.split("=", 1) for variable in variables)
+    return Program(command=command, args=args, cwd=cwd, env=env)
 
 
 class SpawnError(OSError):
     """The server could not be started; the text says at which step, and why."""
 
 
-def spawn(program: Program, leaf: Leaf) -> int:
-    """Start the program in its own session and cgroup, and return its pid.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A process in its sandbox that waits to be told what to run. It knows no secret of a session.
 
-    Raises:
-        SpawnError: any step up to and including execve(2) failed.
+    It ends when its `channel` is closed.
     """
-    report_fd, child_fd = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
-    if pid == 0:
-        _become(program, leaf, child_fd)
-    os.close(child_fd)
-    with os.fdopen(report_fd, "rb") as report_file:
-        report = report_file.read(_REPORT.size)
-    if not report:
-        return pid
-    os.waitpid(pid, 0)
-    stage, error_number = _REPORT.unpack(report)
+
+    pid: int
+    channel: socket.socket
+
+    def run(self, program: Program, stdio: tuple[int, int, int]) -> None:
+        """Let it become the program, with these descriptors as 0, 1 and 2.
+
+        Raises:
+            SpawnError: any step up to and including execve(2) failed. The process has ended.
+        """
+        text = program.encode()
+        said = b""
+        with self.channel:
+            with suppress(ConnectionError):  # it has ended before, and has said why
+                descriptors.send(self.channel, _SIZE.pack(len(text)), list(stdio))
+                self.channel.sendall(text)
+            with suppress(ConnectionError):
+                said = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
+        report = said.removeprefix(_READY)
+        if len(report) == _REPORT.size:
+            raise _explained(program, *_REPORT.unpack(report))
+        if said != _READY:
+            raise SpawnError("the process that was to become the server has ended")
+
+
+def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
     if (stage, error_number) == (1, errno.EOPNOTSUPP):
-        raise SpawnError("this kernel has no Landlock; `allow_degraded = true` does without")
+        return SpawnError("this kernel has no Landlock; `allow_degraded = true` does without")
     what = (
         "join its cgroup",
         "close its sandbox",
         f"enter {program.cwd}",
         f"start {program.command}",
     )
-    raise SpawnError(f"cannot {what[stage]}: {os.strerror(error_number)}")
+    return SpawnError(f"cannot {what[stage]}: {os.strerror(error_number)}")
 
 
-def _become(program: Program, leaf: Leaf, report_fd: int) -> None:
+def prepare(box: Sandbox, leaf: Leaf) -> Prepared:
+    """Fork a process that enters its own session, cgroup and sandbox, and waits.
+
+    Raises:
+        OSError: there can be no more processes. What goes wrong later, `run` tells.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with theirs:
+        try:
+            pid = os.fork()
+        except OSError:
+            ours.close()
+            raise
+        if pid == 0:
+            _become(box, leaf, theirs)
+    return Prepared(pid, ours)
+
+
+def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
     """In the child: never returns."""
-    stage = 0
+    stage, channel_fd = 0, channel.detach()
     try:
+        wakeup.off()
         os.setsid()
         leaf.enter()
         stage = 1
-        sandbox.close(program.sandbox, program.stdio, keep_fd=report_fd)
+        sandbox.close(box, keep_fd=channel_fd, as_fd=_CHANNEL_FD)
+        channel_fd = _CHANNEL_FD
+        program = _await_program(socket.socket(fileno=channel_fd))
         stage = 2
         os.chdir(program.cwd)
         stage = 3
         for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored_by_python, signal.SIG_DFL)
+        os.write(channel_fd, _READY)
         os.execve(program.command, [program.command, *program.args], dict(program.env))
     except OSError as error:
-        os.write(sandbox.KEPT_FD if stage > 1 else report_fd, _REPORT.pack(stage, error.errno or 0))
+        with suppress(OSError):
+            os.write(channel_fd, _REPORT.pack(stage, error.errno or 0))
     finally:
         os._exit(_EXEC_FAILED)
+
+
+def _await_program(channel: socket.socket) -> Program:
+    """Wait for what is to be run, and put its descriptors in place; the channel stays open."""
+    header, fds = descriptors.receive(channel, _SIZE.size)
+    if len(header) < _SIZE.size:
+        os._exit(0)  # never wanted
+    (size,) = _SIZE.unpack(header)
+    text = channel.recv(size, socket.MSG_WAITALL)
+    channel.detach()
+    for target, fd in enumerate(fds):
+        os.dup2(fd, target)
+    descriptors.close_all(fds)
+    return _decode(text)

@@ -1,0 +1,144 @@
+"""RUNS AS mcpwrap-gate, in the monitor: what people ask of it. What they decide is in deciding."""
+
+import time
+from functools import partial
+
+from mcpwrap.as_gate.deciding import Deciding, gone
+from mcpwrap.as_gate.people import Person
+from mcpwrap.as_gate.proving import Proven, account_of, by_password
+from mcpwrap.core.approval_entry import Entry
+from mcpwrap.core.approve_words import (
+    Decide,
+    Done,
+    End,
+    FromPerson,
+    List,
+    Login,
+    Paused,
+    Pending,
+    Refused,
+    Show,
+    Shown,
+    Watch,
+    WordsError,
+    decode_question,
+)
+from mcpwrap.core.approver_rights import May, may, sees
+
+_SHOW_EVERY_S = 0.1  # an agent can change what waits as fast as it asks
+
+
+class Answering:
+    """One packet at a time, and none is waited for."""
+
+    def __init__(self, deciding: Deciding) -> None:
+        self._deciding = deciding
+        self._people, self._book = deciding.people, deciding.book
+        self._documents = deciding.documents
+        self._shown_at_s = 0.0
+
+    def hear(self, person: Person) -> None:
+        """Do what a person's packet asks for."""
+        packet = self._people.receive(person)
+        if not packet:
+            return
+        try:
+            asked = decode_question(packet)
+        except WordsError as error:
+            self._people.send(person, Refused(code="wrong", why=str(error)))
+            return
+        if person.is_busy:
+            self._people.send(person, Refused(code="busy", why="one question at a time"))
+        else:
+            self._do(person, asked)
+
+    def show_changes(self, now_s: float) -> None:
+        """Send what waits to those who watch, if it has changed, and not too often."""
+        if self.due_in_s(now_s) != 0.0:
+            return
+        self._deciding.has_changes, self._shown_at_s = False, now_s
+        for person in self._people.watching():
+            self._list(person)
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """Return after how long `show_changes` has something to do; None if nothing changed."""
+        if not self._deciding.has_changes:
+            return None
+        return max(0.0, self._shown_at_s + _SHOW_EVERY_S - now_s)
+
+    def _do(self, person: Person, asked: FromPerson) -> None:
+        match asked:
+            case List():
+                self._list(person)
+            case Watch():
+                person.is_watching = True
+                self._list(person)
+            case Show(id_):
+                self._show(person, id_)
+            case Login():
+                self._log_in(person, asked)
+            case Decide():
+                self._deciding.decide(person, asked)
+
+    def _list(self, person: Person) -> None:
+        rights, now_s = self._deciding.rights(), time.monotonic()
+        for entry in self._book.entries():
+            if sees(person.who, entry.about.agent_uid, rights):
+                allowed = may(person.who, entry.about.agent_uid, rights)
+                self._people.send(person, _pending(entry, allowed))
+        for pause in self._book.fatigue.pauses(now_s):
+            if sees(person.who, pause.agent_uid, rights):
+                until = round(pause.until_s + time.time() - now_s)
+                paused = Paused(
+                    agent_uid=pause.agent_uid, server=pause.server, why=pause.why, until=until
+                )
+                self._people.send(person, paused)
+        self._people.send(person, End())
+
+    def _show(self, person: Person, id_: str) -> None:
+        entry = self._deciding.find(person, id_)
+        if entry is None:
+            self._people.send(person, gone(id_))
+            return
+        if not person.has_read_all():
+            self._people.send(person, Refused(code="busy", why="one document at a time"))
+            return
+        before = self._documents.last_approved(entry.about.tool)
+        fds = [self._documents.find(id_), *([] if before is None else [before])]
+        self._people.send(person, Shown(id=id_, digest=entry.about.digest), fds)
+
+    def _log_in(self, person: Person, asked: Login) -> None:
+        if not self._deciding.is_page(person) and asked.user != account_of(person.peer.uid):
+            self._people.send(person, Refused(code="not-you", why="that is another's account"))
+            return
+        check = partial(by_password, asked.user, asked.password)
+        then = partial(self._logged_in, person, asked.user)
+        self._deciding.prove(person, asked.user, check, then)
+
+    def _logged_in(self, person: Person, user: str, proven: Proven) -> None:
+        person.is_busy = False
+        if proven.uid >= 0:
+            self._people.send(person, Done(text="logged in", user=user))
+        else:
+            self._people.send(person, Refused(code="proof", why=proven.why))
+
+
+def _pending(entry: Entry, allowed: May) -> Pending:
+    about = entry.about
+    return Pending(
+        id=entry.id,
+        digest=about.digest,
+        size=about.size,
+        agent_uid=about.agent_uid,
+        server=about.server,
+        session=about.session,
+        method=about.method,
+        target=about.target,
+        rule=about.rule,
+        message=about.message,
+        asked_at=about.asked_at,
+        expires_at=about.asked_at + about.expires_s,
+        times=entry.times,
+        waiting=len(entry.held),
+        may=allowed,
+    )

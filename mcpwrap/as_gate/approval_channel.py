@@ -1,0 +1,139 @@
+"""RUNS AS mcpwrap-gate: the packets about approvals, between the monitor and a session's process.
+
+    child → monitor   `D` a page for a document · `Q` may this request run: its document is on that
+                      page · `C` it is held no more · `I` the answer from the agent's own window
+    monitor → child   `D` with the page · `J` with an `Answer`
+
+What becomes of a request that waits comes over a socket of its own, when it comes.
+"""
+
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import msgspec
+
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.core.approvals import Told
+
+MAX_BYTES = 8 * 1024
+MAX_TEXT_CHARS = 512
+_HEAD = struct.Struct("!IId")  # hold, whether it comes again or is approved, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class PageWanted:
+    """A page to write a document to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """May it run? Texts are printable, and without a NUL."""
+
+    hold: int
+    expires_s: float
+    method: str
+    target: str
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """It is held no more."""
+
+    hold: int
+    comes_again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredInClient:
+    """The user said so in the agent's own window."""
+
+    hold: int
+    approves: bool
+
+
+FromChild = PageWanted | AskPerson | Withdrawn | AnsweredInClient
+
+
+def encode(packet: FromChild) -> bytes:
+    """Return the bytes of a packet of a child's."""
+    match packet:
+        case PageWanted():
+            return b"D"
+        case AskPerson(hold, expires_s, method, target, rule, message):
+            texts = "\0".join(_on_one_line(text) for text in (method, target, rule, message))
+            return b"Q" + _HEAD.pack(hold, 0, expires_s) + texts.encode()
+        case Withdrawn(hold, comes_again):
+            return b"C" + _HEAD.pack(hold, comes_again, 0.0)
+        case AnsweredInClient(hold, approves):
+            return b"I" + _HEAD.pack(hold, approves, 0.0)
+        case _:
+            assert_never(packet)
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text[:MAX_TEXT_CHARS])
+
+
+def decode(untrusted: bytes) -> FromChild | None:
+    """Return a child's packet; None if it is not about approvals.
+
+    Raises:
+        ChannelError: it is one that no child of ours sends.
+    """
+    kind, head, rest = untrusted[:1], untrusted[1 : 1 + _HEAD.size], untrusted[1 + _HEAD.size :]
+    if kind == b"D":
+        return PageWanted()
+    if kind not in {b"Q", b"C", b"I"}:
+        return None
+    if len(head) < _HEAD.size:
+        raise ChannelError("a packet is cut off")
+    hold, flag, expires_s = _HEAD.unpack(head)
+    if kind == b"C":
+        return Withdrawn(hold, bool(flag))
+    if kind == b"I":
+        return AnsweredInClient(hold, bool(flag))
+    texts = rest.decode(errors="replace").split("\0")
+    are_short = all(len(text) <= MAX_TEXT_CHARS and text.isprintable() for text in texts)
+    if len(texts) != 4 or not are_short or not 0 < expires_s <= 86_400:
+        raise ChannelError("a question is not whole")
+    return AskPerson(hold, expires_s, *texts)
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """What the monitor says to `AskPerson`; a child trusts it."""
+
+    kind: Literal["Y", "W", "Z"]  # it may run, it waits, nobody is asked
+    text: str  # the id, or why not
+    by: str = ""
+
+
+def answer(child: socket.socket, answer: Answer) -> None:
+    """Send the monitor's answer to `AskPerson`, without ever waiting.
+
+    Raises:
+        OSError: the child is gone, or does not read.
+    """
+    child.send(b"J" + msgspec.json.encode(answer), socket.MSG_DONTWAIT)
+
+
+def decode_answer(packet: bytes) -> Answer:
+    """Return it; it is trusted."""
+    return _ANSWER.decode(packet[1:])
+
+
+def tell(child: socket.socket, told: Told | None) -> None:
+    """Send word about a hold, in the same way; None says that there is a new one to look after."""
+    child.send(msgspec.json.encode(told), socket.MSG_DONTWAIT)
+
+
+def decode_told(packet: bytes) -> Told | None:
+    """Return it; it is trusted."""
+    return _TOLD.decode(packet)
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+_TOLD: msgspec.json.Decoder[Told | None] = msgspec.json.Decoder(Told | None)

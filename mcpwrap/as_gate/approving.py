@@ -1,0 +1,175 @@
+"""RUNS AS mcpwrap-gate, in the monitor: brings what sessions ask to people, and answers back."""
+
+import os
+import secrets
+import select
+import time
+
+from mcpwrap.as_gate import approval_channel, channel
+from mcpwrap.as_gate.answering import Answering
+from mcpwrap.as_gate.approval_channel import (
+    Answer,
+    AnsweredInClient,
+    AskPerson,
+    PageWanted,
+    Withdrawn,
+)
+from mcpwrap.as_gate.deciding import Deciding
+from mcpwrap.as_gate.documents import Documents
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.people import People
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.writing import Writing
+from mcpwrap.core import approvals
+from mcpwrap.core.approval_book import Book
+from mcpwrap.core.approval_entry import About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approve_words import Channel, Decide, Verdict
+from mcpwrap.linux.log import say
+
+_ID_BYTES = 4
+
+
+class Approving:
+    """A session is known by the number of its process."""
+
+    def __init__(
+        self,
+        people: People,
+        family: Family,
+        policies: Policies,
+        audit: Writing,
+        poll: select.poll,
+    ) -> None:
+        self._family = family
+        self._policies = policies
+        self._book = Book(lambda: secrets.token_hex(_ID_BYTES))
+        self._documents = Documents()
+        self.deciding = Deciding(people, self._book, self._documents, audit, poll)
+        self.deciding.tell = self._tell
+        self.answering = Answering(self.deciding)
+
+    def hear(self, child: Child, packet: approval_channel.FromChild, now_s: float) -> None:
+        """Do what a session's packet asks for.
+
+        Raises:
+            ChannelError: no session of ours asks for that.
+            OSError: it cannot be answered.
+        """
+        if child.entry is None:
+            raise ChannelError("it may not ask before it has named its server")
+        match packet:
+            case PageWanted():
+                self._hand_page(child)
+            case AskPerson():
+                self._ask(child, packet, now_s)
+            case Withdrawn(hold, comes_again):
+                self._book.withdraw(child.pid, hold, comes_again=comes_again)
+                self._changed()
+            case AnsweredInClient(hold, approves):
+                self._answer_in_client(child, hold, now_s, approves=approves)
+
+    def is_over(self, child: Child) -> None:
+        """Forget what a session asked."""
+        self._documents.drop_page(child.pid)
+        self._book.is_over(child.pid)
+        self._changed()
+
+    def void(self) -> None:
+        """Have everything that waits judged anew, by another policy."""
+        self._tell(self._book.void())
+        self._changed()
+
+    def catch_up(self, now_s: float) -> None:
+        """Tell those who have waited too long, and people of what has changed."""
+        waiting = len(self._book.entries())
+        self._tell(self._book.expire(now_s))
+        if len(self._book.entries()) < waiting:  # also if those who asked were told to come again
+            self._changed()
+        self.answering.show_changes(now_s)
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """Return after how long `catch_up` has something to do; None if nothing waits."""
+        due = [self._book.due_in_s(now_s), self.answering.due_in_s(now_s)]
+        return min((one for one in due if one is not None), default=None)
+
+    def _hand_page(self, child: Child) -> None:
+        try:
+            page = self._documents.page(child.pid)
+        except OSError as error:
+            say(f"nobody can be asked: {error.strerror}")
+            channel.refuse_page(child.channel)
+        else:
+            channel.hand_page(child.channel, page)
+
+    def _ask(self, child: Child, packet: AskPerson, now_s: float) -> None:
+        fd, digest, size = self._documents.take_page(child.pid)
+        session = child.entry.session if child.entry else ""
+        about = About(
+            digest=digest,
+            size=size,
+            agent_uid=child.who.uid,
+            server=child.server,
+            session=session,
+            method=packet.method,
+            target=packet.target,
+            rule=packet.rule,
+            message=packet.message,
+            expires_s=min(packet.expires_s, self._expires_s(child.server)),
+            asked_at=round(time.time(), 3),
+        )
+        answer = self._book.ask(child.pid, packet.hold, about, now_s)
+        if isinstance(answer, Waits) and answer.is_new:
+            self._documents.keep(answer.id, fd)
+        else:
+            os.close(fd)
+        approval_channel.answer(child.channel, _in_words(answer))
+        if isinstance(answer, Waits):
+            approval_channel.tell(child.verdicts, None)
+        self._changed()
+
+    def _expires_s(self, server: str) -> float:
+        policy = self._policies.compiled(server)
+        return policy.times.expires_s if policy else 0.0
+
+    def _answer_in_client(self, child: Child, hold: int, now_s: float, *, approves: bool) -> None:
+        policy = self._policies.compiled(child.server)
+        if policy is None or not policy.asks_in_client:
+            raise ChannelError("no rule lets the agent's own window answer")
+        entry = self._book.asked_by(child.pid, hold)
+        if entry is None:
+            return  # somebody was faster
+        verdict = Verdict.APPROVE if approves else Verdict.DENY
+        decide = Decide(
+            id=entry.id, digest=entry.about.digest, verdict=verdict, channel=Channel.CLIENT
+        )
+        self.deciding.carry_out(decide, child.who, entry, now_s, (child.pid, hold))
+
+    def _tell(self, told: list[Told]) -> None:
+        """Tell sessions what became of what they hold; one that does not read is ended."""
+        child_by_pid = {child.pid: child for child in self._family}
+        for one in told:
+            child = child_by_pid.get(one.session)
+            if child is None:
+                continue
+            news = approvals.Told(
+                hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
+            )
+            try:
+                approval_channel.tell(child.verdicts, news)
+            except OSError:
+                self._family.disown(child)
+
+    def _changed(self) -> None:
+        self._documents.keep_only(entry.id for entry in self._book.entries())
+        self.deciding.has_changes = True
+
+
+def _in_words(answer: Approved | Waits | NotAsked) -> Answer:
+    match answer:
+        case Approved(id_, by):
+            return Answer("Y", id_, by)
+        case Waits(id_):
+            return Answer("W", id_)
+        case NotAsked(why):
+            return Answer("Z", why)

@@ -1,0 +1,79 @@
+"""RUNS AS mcpwrap-gate, in a session's process: asks people for one request, by the monitor."""
+
+import os
+import secrets
+
+from mcpwrap.as_gate.approval_channel import AnsweredInClient, AskPerson, Withdrawn
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.core import approval
+from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
+from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.exchange import shown
+from mcpwrap.core.uris import bare
+from mcpwrap.session.recorder import Recorder
+
+
+class Asking:
+    """One session's. Implements `core.approvals.Approvals`."""
+
+    def __init__(self, monitor: ToMonitor, recorder: Recorder) -> None:
+        self.state_key = secrets.token_bytes(32)
+        self._monitor = monitor
+        self._recorder = recorder
+
+    def ask(self, hold: int, wanted: Wanted) -> Approved | Waits | NotAsked:
+        """Have the monitor ask, or use up an approval that was given for it."""
+        document = self._document(wanted)
+        if len(document) > MAX_DOCUMENT_BYTES:
+            return NotAsked(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+        page = self._monitor.page()
+        if page is None:
+            return NotAsked("the gate has no memory to show it in")
+        try:
+            _write_all(page, document)
+        finally:
+            os.close(page)
+        question = AskPerson(
+            hold,
+            wanted.expires_s,
+            wanted.method,
+            shown(bare(wanted.target)),
+            wanted.rule,
+            wanted.message,
+        )
+        answer = self._monitor.ask_person(question)
+        match answer.kind:
+            case "Y":
+                return Approved(answer.text, approval.digest(document), answer.by)
+            case "W":
+                return Waits(answer.text, approval.digest(document))
+            case "Z":
+                return NotAsked(answer.text)
+
+    def withdraw(self, hold: int, *, comes_again: bool) -> None:
+        """Say that a request is held no more."""
+        self._monitor.say_of_approval(Withdrawn(hold, comes_again))
+
+    def answer(self, hold: int, *, approves: bool) -> None:
+        """Bring the answer from the agent's own window."""
+        self._monitor.say_of_approval(AnsweredInClient(hold, approves))
+
+    def _document(self, wanted: Wanted) -> bytes:
+        about = self._recorder.about
+        return approval.document(
+            Question(
+                agent_uid=about.uid,
+                server=about.server,
+                method=wanted.method,
+                target=wanted.target,
+                definition=wanted.definition,
+                params=wanted.params,
+                policy=self._recorder.policy,
+            )
+        )
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

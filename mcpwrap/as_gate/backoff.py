@@ -1,0 +1,52 @@
+"""RUNS AS mcpwrap-gate: which servers could not be started, so that they are not tried at once.
+
+Each try costs root a mint and systemd a start. Whoever asks in a loop is answered by the gate.
+"""
+
+import math
+from dataclasses import dataclass
+
+FIRST_S, LAST_S = 1.0, 4.0
+FORGET_AFTER_S = 30.0  # without another failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    count: int
+    at_s: float
+    why: str
+
+    def until_s(self) -> float:
+        """The first failure may be a slip: the second try is not held back."""
+        doublings = min(self.count, 10) - 2
+        return self.at_s + (min(LAST_S, FIRST_S * 2.0**doublings) if doublings >= 0 else 0.0)
+
+
+class Backoff:
+    """Failed starts by server. Times are monotonic, in seconds."""
+
+    def __init__(self) -> None:
+        self._failure_by_name: dict[str, _Failure] = {}
+
+    def note(self, name: str, why: str, now_s: float) -> None:
+        """Note that a server could not be started."""
+        before = self._failure_by_name.get(name)
+        is_old = before is None or now_s - before.at_s > FORGET_AFTER_S
+        count = 1 if before is None or is_old else before.count + 1
+        self._failure_by_name[name] = _Failure(count, now_s, why)
+
+    def refusal(self, name: str, now_s: float) -> str:
+        """Return why the server is not tried now; "" if it is."""
+        failure = self._failure_by_name.get(name)
+        if failure is None or now_s >= failure.until_s():
+            return ""
+        wait_s = failure.until_s() - now_s
+        return f"{failure.why} (failed {failure.count} times; next try in {math.ceil(wait_s)} s)"
+
+    def forget(self, name: str) -> None:
+        """Forget one server: it has started."""
+        self._failure_by_name.pop(name, None)
+
+    def forget_all(self) -> None:
+        """Forget all: the configuration has changed."""
+        self._failure_by_name.clear()

@@ -1,0 +1,177 @@
+"""RUNS AS mcpwrap-gate: the packets between the monitor and the process of a session.
+
+    child → monitor   `N` which server it is, once · `S` it has started · `F` it could not start,
+                      and why · `A` may this tool be called, with what · `T` how a call ended ·
+                      `R` its part of the audit is full
+    monitor → child   `G` it may · `H` it may not, for how long, and why · `O` with a file: the
+                      session is in the audit, under this name · `R` with a file: its next
+                      part · `X` the audit cannot be written · `P` with a descriptor: the policy
+                      has changed
+
+A SOCK_SEQPACKET pair for each child: a packet is a message, and whose it is needs no saying.
+"""
+
+import array
+import socket
+from dataclasses import dataclass
+from typing import assert_never
+
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.core.judgement import Held
+
+MAX_BYTES = 8 * 1024
+DIGEST_BYTES = 16
+_MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as one
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """This child serves a session of that server."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWell:
+    """The server has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """The server could not be started."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The policy allows this call: do the limits?"""
+
+    tool: str
+    digest: bytes  # of its arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A call has ended."""
+
+    tool: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartIsFull:
+    """The audit of this session is to go on in another file."""
+
+
+FromChild = Named | StartedWell | StartFailed | Asked | Told | PartIsFull
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a session is written down: its name in the audit, and its file."""
+
+    session: str
+    fd: int
+
+
+def encode(packet: FromChild) -> bytes:
+    """Return the bytes of a packet of a child's."""
+    match packet:
+        case Named(server):
+            return b"N" + server.encode()
+        case StartedWell():
+            return b"S"
+        case StartFailed(why):
+            return (b"F" + why.encode())[:MAX_BYTES]
+        case Asked(tool, digest):
+            return b"A" + digest + tool[:_MAX_TOOL_CHARS].encode()
+        case PartIsFull():
+            return b"R"
+        case Told(tool, failed):
+            return b"T" + (b"1" if failed else b"0") + tool[:_MAX_TOOL_CHARS].encode()
+        case _:
+            assert_never(packet)
+
+
+def decode(untrusted: bytes) -> FromChild:
+    """Return a child's packet.
+
+    Raises:
+        ChannelError: it is none.
+    """
+    kind, rest = untrusted[:1], untrusted[1:]
+    if kind == b"N":
+        return Named(_text(rest))
+    if untrusted == b"S":
+        return StartedWell()
+    if untrusted == b"R":
+        return PartIsFull()
+    if kind == b"F":
+        return StartFailed(rest.decode(errors="replace"))
+    if kind == b"A" and len(rest) >= DIGEST_BYTES:
+        return Asked(_text(rest[DIGEST_BYTES:]), rest[:DIGEST_BYTES])
+    if kind == b"T" and rest[:1] in {b"0", b"1"}:
+        return Told(_text(rest[1:]), rest[:1] == b"1")
+    raise ChannelError("a packet of no known kind")
+
+
+def answer(child: socket.socket, held: Held | None) -> None:
+    """Send the monitor's answer to `Asked`, without ever waiting.
+
+    Raises:
+        OSError: the child is gone, or does not read.
+    """
+    text = f"H{held.retry_after_s!r} {held.why}" if held else "G"
+    child.send(text.encode(), socket.MSG_DONTWAIT)
+
+
+def hand_page(child: socket.socket, fd: int) -> None:
+    """Send the answer to `PageWanted`, in the same way."""
+    _send_with(child, b"D", fd)
+
+
+def refuse_page(child: socket.socket) -> None:
+    """Answer it: there is none."""
+    child.send(b"D", socket.MSG_DONTWAIT)
+
+
+def hand_out(child: socket.socket, digest: str, policy_fd: int) -> None:
+    """Send a policy, in the same way."""
+    _send_with(child, b"P" + digest.encode(), policy_fd)
+
+
+def open_audit(child: socket.socket, opening: Opening) -> None:
+    """Send the answer to `Named`, in the same way."""
+    _send_with(child, b"O" + opening.session.encode(), opening.fd)
+
+
+def next_part(child: socket.socket, fd: int) -> None:
+    """Send the answer to `PartIsFull`, in the same way."""
+    _send_with(child, b"R", fd)
+
+
+def refuse_audit(child: socket.socket) -> None:
+    """Answer either of them: it cannot be written."""
+    child.send(b"X", socket.MSG_DONTWAIT)
+
+
+def _send_with(child: socket.socket, packet: bytes, fd: int) -> None:
+    rights = array.array("i", [fd])
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
+    child.sendmsg([packet], ancillary, socket.MSG_DONTWAIT)
+
+
+def decode_answer(answer: bytes) -> Held | None:
+    """Return what the monitor answered; it is trusted."""
+    if answer == b"G":
+        return None
+    retry_after_s, _, why = answer[1:].decode().partition(" ")
+    return Held(why, float(retry_after_s))
+
+
+def _text(untrusted: bytes) -> str:
+    try:
+        return untrusted.decode()
+    except UnicodeDecodeError as error:
+        raise ChannelError("a packet is UTF-8") from error

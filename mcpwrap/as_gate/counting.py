@@ -1,0 +1,42 @@
+"""RUNS AS mcpwrap-gate: counts the calls of all sessions, in the monitor."""
+
+from mcpwrap.as_gate.channel import Asked, Told
+from mcpwrap.as_gate.family import Child
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.core.breaker import Breaker
+from mcpwrap.core.judgement import Held
+from mcpwrap.core.rules import LimitsEntry
+from mcpwrap.linux.log import say
+
+
+class Counting:
+    """Who calls is known from the kernel, of which server from the guest list; the tool is said."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._breaker = Breaker()
+
+    def ask(self, child: Child, asked: Asked, now_s: float) -> Held | None:
+        """Count a call; return why it may not go now."""
+        limits = self._limits(child.server, asked.tool)
+        if limits is None:
+            return None
+        key = (child.who.uid, child.server, asked.tool)
+        return self._breaker.ask(key, limits, asked.digest, now_s)
+
+    def tell(self, child: Child, told: Told, now_s: float) -> None:
+        """Note how a call ended."""
+        limits = self._limits(child.server, told.tool)
+        if limits is None:
+            return
+        key = (child.who.uid, child.server, told.tool)
+        if why := self._breaker.tell(key, limits, now_s, failed=told.failed):
+            say(f"uid {child.who.uid}, {child.server!r}: {told.tool!r} is held back: {why}")
+
+    def forget_all(self) -> None:
+        """Start anew, by a new policy."""
+        self._breaker.forget_all()
+
+    def _limits(self, server: str, tool: str) -> LimitsEntry | None:
+        policy = self._policies.compiled(server)
+        return policy.limits_for(tool) if policy else None

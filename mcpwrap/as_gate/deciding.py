@@ -1,0 +1,227 @@
+"""RUNS AS mcpwrap-gate, in the monitor: carries out what people decide, if they may."""
+
+import select
+import time
+from collections.abc import Callable
+from functools import partial
+
+from mcpwrap.as_gate.documents import Documents
+from mcpwrap.as_gate.people import People, Person
+from mcpwrap.as_gate.proving import Proven, Proving, account_of, by_password, by_polkit
+from mcpwrap.as_gate.writing import Writing
+from mcpwrap.core import audit
+from mcpwrap.core.approval_book import Book
+from mcpwrap.core.approval_entry import Entry, Told
+from mcpwrap.core.approve_words import Channel, Decide, Done, Proof, Refused, Verdict
+from mcpwrap.core.approver_rights import Rights, may, may_proven, sees
+from mcpwrap.core.exchange import shown
+from mcpwrap.core.quota import Quota
+from mcpwrap.linux.peer import Peer
+
+_MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
+
+
+class Deciding:
+    """What was decided is written down first; so is each attempt of somebody who may not."""
+
+    def __init__(
+        self,
+        people: People,
+        book: Book,
+        documents: Documents,
+        writing: Writing,
+        poll: select.poll,
+    ) -> None:
+        self.same_uid = False  # root wrote that who runs the agent may answer for it
+        self.tell: Callable[[list[Told]], None] = lambda _: None
+        self.has_changes = False  # that people were not shown yet
+        self.people, self.book, self.documents = people, book, documents
+        self.proving = Proving()
+        self._writing = writing
+        self._poll = poll
+        self._quota = Quota(_MAX_REFUSALS_PER_S)
+
+    def rights(self) -> Rights:
+        """Return who may see and answer what, on this machine."""
+        return self.people.rights(same_uid=self.same_uid)
+
+    def is_page(self, person: Person) -> bool:
+        """Say whether that is the page, which speaks for whoever gives it a password."""
+        return person.peer.uid == self.rights().web_uid
+
+    def find(self, person: Person, id_: str) -> Entry | None:
+        """Return a question that somebody may see."""
+        entry = self.book.find(id_)
+        if entry and sees(person.who, entry.about.agent_uid, self.rights()):
+            return entry
+        return None
+
+    def decide(self, person: Person, decide: Decide) -> None:
+        """Do what somebody has decided, at once or when their proof is in."""
+        entry = self.find(person, decide.id)
+        if entry is None:
+            self._refuse(person, decide, None, gone(shown(decide.id)))
+        elif decide.channel is Channel.CLIENT or (
+            (decide.channel is Channel.WEB) != self.is_page(person)
+        ):
+            why = f"it did not come by the channel {decide.channel.value!r}"
+            self._refuse(person, decide, entry, Refused(code="wrong", why=why))
+        elif decide.proof is not Proof.NONE:
+            self._expect_proof(person, decide, entry)
+        else:
+            self._decide_unproven(person, decide, entry)
+
+    def carry_out(
+        self,
+        decide: Decide,
+        who: Peer,
+        entry: Entry,
+        now_s: float,
+        one: tuple[int, int] | None = None,
+    ) -> Done | Refused:
+        """Do what was decided by somebody who may, once that is written down.
+
+        `one` is the request, if it is not decided for all that wait with it.
+        """
+        fault = self.book.fault(decide, now_s)
+        if fault is not None:
+            self._note(decide, who, entry, fault.why)
+            return fault
+        is_approval = decide.verdict is Verdict.APPROVE
+        outcome: audit.Outcome = "approved" if is_approval else "denied"
+        if not self._write(decide, who, entry, outcome) and is_approval:
+            return Refused(code="busy", why="the audit cannot be written, so nothing runs")
+        by = _by(decide, who)
+        if one is None:
+            told = self.book.decide(decide, by, now_s)
+        else:
+            told = self.book.decide_one(one, decide, by, now_s)
+        if is_approval and self.book.find(entry.id) is None:
+            self.documents.approved(entry.id, entry.about.tool)
+        self.documents.keep_only(one.id for one in self.book.entries())
+        self.tell(told)
+        self.has_changes = True
+        return Done(text=f"{entry.id} is {outcome}")
+
+    def prove(
+        self,
+        person: Person,
+        user: str,
+        check: Callable[[], Proven],
+        then: Callable[[Proven], None],
+    ) -> None:
+        """Have a proof checked, and go on with what came out."""
+        if why := self.proving.why_not(person.peer.uid, user, time.monotonic()):
+            self.people.send(person, Refused(code="busy", why=why))
+            return
+        person.is_busy = True
+        try:
+            fd = self.proving.start((person.peer.uid, user), check, then)
+        except OSError as error:
+            person.is_busy = False
+            self.people.send(person, Refused(code="busy", why=str(error)))
+            return
+        self._poll.register(fd, select.POLLIN)
+
+    def proof_is_in(self, fd: int) -> None:
+        """Go on with what waited for a proof."""
+        if self.proving.is_in(fd):  # or the number was another's when it was said to be ready
+            self._poll.unregister(fd)
+            self.proving.finish(fd, time.monotonic())
+
+    def _decide_unproven(self, person: Person, decide: Decide, entry: Entry) -> None:
+        allowed = may(person.who, entry.about.agent_uid, self.rights())
+        if allowed == "yes":
+            self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
+        elif allowed == "proof":
+            why = "the agent runs under this account: a proof is needed that it is you"
+            self._refuse(person, decide, entry, Refused(code="proof", why=why))
+        else:
+            self._refuse(person, decide, entry, _NOT_YOU)
+
+    def _expect_proof(self, person: Person, decide: Decide, entry: Entry) -> None:
+        own = account_of(person.peer.uid)
+        user = decide.user if self.is_page(person) else own
+        if decide.user not in {"", user}:  # nor does anybody learn whether it is their password
+            self._refuse(person, decide, entry, _NOT_YOU)
+            return
+        if decide.proof is Proof.PASSWORD:
+            check = partial(by_password, user, decide.password)
+        else:
+            about = entry.about
+            agent = account_of(about.agent_uid) or f"uid {about.agent_uid}"
+            details = {
+                "id": f"{entry.id}: {decide.verdict.value} {decide.scope.value} x{decide.times}",
+                "tool": about.target,
+                "server": about.server,
+                "agent": agent,
+            }
+            check = partial(by_polkit, person.peer, decide.process_start, details)
+        self.prove(person, user, check, partial(self._proven, person, decide))
+
+    def _proven(self, person: Person, decide: Decide, proven: Proven) -> None:
+        person.is_busy = False
+        entry = self.find(person, decide.id)
+        if entry is None:
+            self._refuse(person, decide, None, gone(shown(decide.id)))
+        elif proven.uid < 0:
+            self._refuse(person, decide, entry, Refused(code="proof", why=proven.why))
+        elif may_proven(person.who, proven.who, decide.proof, entry.about.agent_uid, self.rights()):
+            self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
+        else:
+            self._refuse(person, decide, entry, _NOT_YOU)
+
+    def _refuse(
+        self, person: Person, decide: Decide, entry: Entry | None, refused: Refused
+    ) -> None:
+        self._note(decide, person.peer, entry, refused.why)
+        self.people.send(person, refused)
+
+    def _note(self, decide: Decide, who: Peer, entry: Entry | None, why: str) -> None:
+        """Write down that somebody tried, unless they do nothing else."""
+        if self._quota.admits(time.monotonic()):
+            self._write(decide, who, entry, "refused", why)
+
+    def _write(
+        self,
+        decide: Decide,
+        who: Peer,
+        entry: Entry | None,
+        outcome: audit.Outcome,
+        why: str = "",
+    ) -> bool:
+        about = entry.about if entry else None
+        return self._writing.answered(
+            audit.Answered(
+                outcome=outcome,
+                approval=shown(decide.id),
+                uid=who.uid,
+                pid=who.pid,
+                channel=decide.channel.value,
+                proof="" if decide.proof is Proof.NONE else decide.proof.value,
+                user=shown(decide.user) if decide.proof is Proof.PASSWORD else "",
+                server=about.server if about else "",
+                agent_uid=about.agent_uid if about else -1,
+                target=about.target if about else "",
+                shown=about.digest if about else "",
+                why=why,
+            )
+        )
+
+
+_NOT_YOU = Refused(code="not-you", why="that account may not answer it")
+
+
+def gone(id_: str) -> Refused:
+    """Return what is said of an id by which nothing waits, or nothing that one may see."""
+    return Refused(code="gone", why=f"nothing waits by the id {id_}")
+
+
+def _by(decide: Decide, who: Peer) -> str:
+    """Return who answers, as the agent and the audit read it."""
+    if decide.channel is Channel.CLIENT:
+        return f"uid {who.uid} in the agent's own window"
+    proof = f", {decide.proof.value}" if decide.proof is not Proof.NONE else ""
+    user = decide.user if decide.proof is Proof.PASSWORD else ""
+    name = user or account_of(who.uid) or f"uid {who.uid}"
+    return f"{name} ({decide.channel.value}{proof})"

@@ -1,0 +1,120 @@
+"""RUNS AS mcpwrap-gate, in the monitor: what a session's process says, and what it is told."""
+
+import os
+import time
+from typing import assert_never
+
+from mcpwrap.as_gate import approval_channel, channel
+from mcpwrap.as_gate.admissions import GuestList
+from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.backoff import Backoff
+from mcpwrap.as_gate.counting import Counting
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.starting import harmless
+from mcpwrap.as_gate.writing import Writing
+
+
+class Hearing:
+    """One packet at a time; none is waited for."""
+
+    def __init__(
+        self,
+        family: Family,
+        guests: GuestList,
+        policies: Policies,
+        audit: Writing,
+        approving: Approving,
+    ) -> None:
+        self.counting = Counting(policies)
+        self.backoff = Backoff()
+        self._family = family
+        self._guests = guests
+        self._policies = policies
+        self._audit = audit
+        self._approving = approving
+
+    def hear(self, each: Child, packet: bytes) -> None:
+        """Do what a packet asks for.
+
+        Raises:
+            ChannelError: it is one that no child of ours sends.
+            OSError: it cannot be answered.
+        """
+        if about_approval := approval_channel.decode(packet):
+            self._approving.hear(each, about_approval, time.monotonic())
+        else:
+            self._answer(each, channel.decode(packet))
+
+    def hand_out(self, each: Child) -> None:
+        """Send the policy that is in force; who cannot be told of it is ended."""
+        if not each.server:
+            return  # it has what was in force when it was made, and asks for no other
+        fd = self._policies.sealed_copy(each.server)
+        try:
+            channel.hand_out(each.channel, self._policies.digest, fd)
+            each.bell.ring()
+        except OSError:
+            self._family.disown(each)  # or it would go on by rules that are no more
+        finally:
+            os.close(fd)
+
+    def _answer(self, each: Child, packet: channel.FromChild) -> None:
+        now_s = time.monotonic()
+        match packet:
+            case channel.Named(server):
+                self._take_name(each, server)
+            case channel.StartedWell():
+                self._take_start(each)
+                self.backoff.forget(each.server)
+            case channel.StartFailed(why):
+                self._take_start(each)
+                self.backoff.note(each.server, harmless(why), now_s)
+            case channel.Asked():
+                channel.answer(each.channel, self.counting.ask(each, packet, now_s))
+            case channel.PartIsFull():
+                self._turn_page(each)
+            case channel.Told():
+                self.counting.tell(each, packet, now_s)
+            case _:
+                assert_never(packet)
+
+    @staticmethod
+    def _take_start(each: Child) -> None:
+        """Note that a server has started or could not: what is said later holds nobody back."""
+        if each.has_started or not each.server:
+            raise ChannelError("it may not say how its server starts")
+        each.has_started = True
+
+    def _take_name(self, each: Child, server: str) -> None:
+        """Note which server a session is of, for good, if its agent may use that one."""
+        admission = self._guests.last_read().by_server.get(server)
+        if each.server or not admission or not admission.admits(each.who.uid, each.who.gids):
+            raise ChannelError("it may not say which server it serves")
+        each.server = server
+        if each.policy_digest != self._policies.digest:
+            self.hand_out(each)
+        opened = self._audit.open(server, each.who, each.tally)
+        if opened is None:
+            channel.refuse_audit(each.channel)
+            return
+        each.entry, opening = opened
+        try:
+            channel.open_audit(each.channel, opening)
+        finally:
+            os.close(opening.fd)
+        self._policies.compiled(server)  # for those who are forked from now on
+
+    def _turn_page(self, each: Child) -> None:
+        """Give a session the next part of its audit."""
+        if each.entry is None:
+            raise ChannelError("it has no audit")
+        fd = self._audit.next_part(each.entry)
+        if fd is None:
+            channel.refuse_audit(each.channel)
+            return
+        try:
+            channel.next_part(each.channel, fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,72 @@
+"""RUNS AS mcpwrap-gate, in a session's process: the gate's judgement, and what it leans on."""
+
+from mcpwrap.as_gate import channel
+from mcpwrap.as_gate.asking import Asking
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.core import rules
+from mcpwrap.core.audit import REFUSAL_ID
+from mcpwrap.core.exchange import Note, shown
+from mcpwrap.core.gate import Gate
+from mcpwrap.core.judgement import Held
+from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.uris import bare
+from mcpwrap.linux.journal import Journal
+from mcpwrap.session.notes import Notes
+from mcpwrap.session.recorder import Recorder
+
+
+class Judging:
+    """One session's gate, its policy as the monitor last gave it, its audit and its notes."""
+
+    def __init__(self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor):
+        self._about = recorder.about
+        self._who = f"uid {self._about.uid}, {self._about.server!r}"
+        self._monitor = monitor
+        self._recorder = recorder
+        self._limits = _Limits(policy, monitor)
+        self._journal = Journal()
+        self.note = Notes(self._who, self._write).note
+        self.gate = Gate(policy, self._limits, recorder, Asking(monitor, recorder))
+
+    def renew(self, gate: Gate) -> None:
+        """Judge by the policy that the monitor has handed out since; the clock starts here."""
+        self._recorder.arrived()
+        news = self._monitor.news()
+        if news.text:
+            policy = compile_policy(rules.decode(news.text), self._about.server)
+            gate.policy = self._limits.policy = policy
+            self._recorder.policy = news.digest
+
+    def _write(self, note: Note) -> None:
+        self._journal.write(
+            f"{self._who}: {note.kind}: {note.text}",
+            MESSAGE_ID=REFUSAL_ID,
+            MCPWRAP_SERVER=self._about.server,
+            MCPWRAP_SESSION=self._about.session,
+            MCPWRAP_AGENT=str(self._about.uid),
+            MCPWRAP_TOOL=shown(bare(note.target)),
+            MCPWRAP_DECISION=note.kind,
+            MCPWRAP_RULE=note.rule,
+        )
+
+
+class _Limits:
+    """The monitor's counters, which are asked only where the policy has a limit."""
+
+    def __init__(self, policy: CompiledPolicy, monitor: ToMonitor) -> None:
+        self.policy = policy
+        self._monitor = monitor
+
+    def counts(self, tool: str) -> bool:
+        limits = self.policy.limits_for(tool)
+        return limits is not None and bool(limits.identical_calls)
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        if self.policy.limits_for(tool) is None:
+            return None
+        return self._monitor.ask(tool, call_digest or bytes(channel.DIGEST_BYTES))
+
+    def tell(self, tool: str, *, failed: bool) -> None:
+        limits = self.policy.limits_for(tool)
+        if limits is not None and (limits.failures or limits.identical_calls):
+            self._monitor.say(channel.Told(tool, failed))

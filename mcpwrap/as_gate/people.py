@@ -1,0 +1,159 @@
+"""RUNS AS mcpwrap-gate: who is connected to `approve.sock`, and what is sent to them."""
+
+import array
+import fcntl
+import grp
+import pwd
+import select
+import socket
+import termios
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mcpwrap.core import approve_words
+from mcpwrap.core.approve_words import Refused, ToPerson
+from mcpwrap.core.approver_rights import Rights, Who
+from mcpwrap.linux import descriptors, peer
+from mcpwrap.linux.peer import Peer
+
+GROUP, WEB, WEBHOOK = "mcpwrap-approvers", "mcpwrap-web", "mcpwrap-webhook"
+MAX_OF_UID = 16
+MAX_OF_WEB = 64  # the page speaks for everybody
+MAX_PEOPLE = 128
+# Room for two full lists: the kernel doubles it, up to twice net.core.wmem_max (socket(7)).
+_BUFFER_BYTES = 256 * 1024
+MAX_OTHERS = 64  # who are no approvers: they must not take the door from those
+
+
+@dataclass(slots=True, eq=False)
+class Person:
+    """One connection."""
+
+    socket: socket.socket
+    peer: Peer
+    is_watching: bool = False
+    is_busy: bool = False  # a proof of theirs is being checked
+    is_stuck: bool = False  # they do not read: they hear nothing more
+
+    def has_read_all(self) -> bool:
+        """Say whether nothing of what was sent waits to be read (SIOCOUTQ of tcp(7))."""
+        unread = array.array("i", [0])
+        fcntl.ioctl(self.socket, termios.TIOCOUTQ, unread)
+        return not unread[0]
+
+    @property
+    def who(self) -> Who:
+        """Return the account, by the kernel's word."""
+        return Who(self.peer.uid, self.peer.gids)
+
+
+class People:
+    """All of them. Nobody is waited for: whoever does not read hears nothing more.
+
+    They are not hung up on. Descriptors that were sent and not received count against this account
+    until they close their end, so whoever collects them is to go on counting as connected.
+    """
+
+    def __init__(self, listener: socket.socket, poll: select.poll) -> None:
+        self._listener = listener
+        self._poll = poll
+        self._person_by_fd: dict[int, Person] = {}
+        poll.register(listener, select.POLLIN)
+        self._group, self._web_uid, self._webhook_uid = _group(), _uid(WEB), _uid(WEBHOOK)
+
+    def rights(self, *, same_uid: bool) -> Rights:
+        """Return what this machine has set up."""
+        return Rights(self._group, self._web_uid, self._webhook_uid, same_uid)
+
+    def listens_at(self, fd: int) -> bool:
+        """Say whether somebody knocks there."""
+        return fd == self._listener.fileno()
+
+    def by_fd(self, fd: int) -> Person | None:
+        """Return whose connection that is."""
+        return self._person_by_fd.get(fd)
+
+    def watching(self) -> list[Person]:
+        """Return those who hear of every change."""
+        return [person for person in self._person_by_fd.values() if person.is_watching]
+
+    def accept(self) -> None:
+        """Let somebody in, if there is room."""
+        with suppress(OSError):  # they have left again
+            connection, _ = self._listener.accept()
+            connection.settimeout(0.0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+            who = peer.of(connection)
+            person = Person(connection, who)
+            if not self._has_room_for(person.who):
+                self.send(person, Refused(code="busy", why="too many connections"))
+                connection.close()
+                return
+            self._person_by_fd[connection.fileno()] = person
+            self._poll.register(connection, select.POLLIN)
+
+    def receive(self, person: Person) -> bytes:
+        """Return a packet of theirs; nothing if they have left."""
+        try:
+            packet = person.socket.recv(approve_words.MAX_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            packet = b""
+        if not packet:
+            self.let_go(person)
+        return packet
+
+    def send(self, person: Person, packet: ToPerson, fds: list[int] | None = None) -> None:
+        """Send a packet, and descriptors with it."""
+        if person.socket.fileno() < 0 or person.is_stuck:
+            return
+        try:
+            if fds:
+                descriptors.send(person.socket, approve_words.encode(packet), fds)
+            else:
+                person.socket.send(approve_words.encode(packet), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            person.is_stuck, person.is_watching = True, False
+        except OSError:
+            self.let_go(person)
+
+    def let_go(self, person: Person) -> None:
+        """Hang up."""
+        if self._person_by_fd.pop(person.socket.fileno(), None):
+            self._poll.unregister(person.socket)
+            person.socket.close()
+
+    def forget(self) -> None:
+        """In a child: these are the monitor's."""
+        self._listener.detach()
+        for person in self._person_by_fd.values():
+            person.socket.detach()
+
+    def _has_room_for(self, who: Who) -> bool:
+        people = list(self._person_by_fd.values())
+        most = MAX_OF_WEB if who.uid == self._web_uid else MAX_OF_UID
+        if Counter(person.peer.uid for person in people)[who.uid] >= most:
+            return False
+        if self._is_known(who):
+            return len(people) < MAX_PEOPLE
+        return sum(not self._is_known(person.who) for person in people) < MAX_OTHERS
+
+    def _is_known(self, who: Who) -> bool:
+        ours = {0, self._web_uid, self._webhook_uid}
+        return who.uid in ours or self._group in who.gids
+
+
+def _group() -> int:
+    try:
+        return grp.getgrnam(GROUP).gr_gid
+    except KeyError:
+        return -1
+
+
+def _uid(account: str) -> int:
+    try:
+        return pwd.getpwnam(account).pw_uid
+    except KeyError:
+        return -1

@@ -1,0 +1,186 @@
+"""RUNS AS mcpwrap-gate, in a process of its own each time: whether a proof is one.
+
+A password takes a tenth of a second and 64 MiB to check, and polkit asks a person; the monitor
+waits for nobody.
+"""
+
+import os
+import pwd
+import select
+import signal
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import nacl.exceptions
+import nacl.pwhash
+
+from mcpwrap.core import approvers
+from mcpwrap.core.approver_rights import Who
+from mcpwrap.linux import polkit, wakeup
+from mcpwrap.linux.peer import Peer
+
+APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
+MAX_AT_ONCE = 8
+MAX_OF_UID = 2  # nobody is to keep all others waiting
+MAX_FAILURES, FAILURES_WITHIN_S = 5, 300.0  # by account that asks, and account that it names
+_MAX_KNOWN = 1024
+_ARGON = nacl.pwhash.argon2id
+
+
+class Proven(msgspec.Struct, frozen=True):
+    """What came out: who it is; nobody, and then why."""
+
+    uid: int = -1
+    gids: tuple[int, ...] = ()
+    why: str = ""
+
+    @property
+    def who(self) -> Who:
+        """Return the account."""
+        return Who(self.uid, frozenset(self.gids))
+
+
+@dataclass(slots=True)
+class _Job:
+    pid: int
+    key: tuple[int, str]
+    then: Callable[[Proven], None]
+
+
+@dataclass(slots=True)
+class Proving:
+    """The checks that are under way, by the descriptor that tells of their end."""
+
+    _jobs: dict[int, _Job] = field(default_factory=dict)
+    _failed_at_s: dict[tuple[int, str], deque[float]] = field(default_factory=dict)
+
+    def why_not(self, uid: int, user: str, now_s: float) -> str:
+        """Return why nothing can be checked now; "" if it can."""
+        of_uid = sum(job.key[0] == uid for job in self._jobs.values())
+        if of_uid >= MAX_OF_UID or len(self._jobs) >= MAX_AT_ONCE:
+            return "other proofs are being checked"
+        self._forget_old(now_s)
+        if len(self._failed_at_s) >= _MAX_KNOWN:
+            return "too many proofs were wrong"
+        failed = self._failed_at_s.get((uid, user))
+        if failed and len(failed) == MAX_FAILURES and now_s - failed[0] < FAILURES_WITHIN_S:
+            left_s = int(failed[0] + FAILURES_WITHIN_S - now_s) + 1
+            return f"{MAX_FAILURES} proofs were wrong: again in {left_s} s"
+        return ""
+
+    def _forget_old(self, now_s: float) -> None:
+        """Forget failures that count no more: and no others, lest more of them hide one."""
+        for key, failed in list(self._failed_at_s.items()):
+            if now_s - failed[-1] >= FAILURES_WITHIN_S:
+                del self._failed_at_s[key]
+
+    def start(
+        self, key: tuple[int, str], check: Callable[[], Proven], then: Callable[[Proven], None]
+    ) -> int:
+        """Check in a process of its own; return a descriptor that is readable at its end.
+
+        Raises:
+            OSError: there can be no such process.
+        """
+        read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(read_fd)
+            os.close(write_fd)
+            raise
+        if pid == 0:
+            _answer(check, write_fd)
+        os.close(write_fd)
+        self._jobs[read_fd] = _Job(pid, key, then)
+        return read_fd
+
+    def has(self, fd: int) -> bool:
+        """Say whether a descriptor is that of a check."""
+        return fd in self._jobs
+
+    @staticmethod
+    def is_in(fd: int) -> bool:
+        """Say whether a check has ended."""
+        return bool(select.select([fd], [], [], 0)[0])
+
+    def finish(self, fd: int, now_s: float) -> None:
+        """Take what came out, and go on with it; the descriptor is closed."""
+        job = self._jobs.pop(fd)
+        text = os.read(fd, 65_536)
+        os.close(fd)
+        try:
+            proven = msgspec.json.decode(text, type=Proven)
+        except msgspec.MsgspecError:
+            proven = Proven(why="it could not be checked: see the journal of mcpwrap-gate")
+        if proven.uid >= 0:
+            self._failed_at_s.pop(job.key, None)
+        else:
+            failed = self._failed_at_s.pop(job.key, None) or deque(maxlen=MAX_FAILURES)
+            failed.append(now_s)
+            self._failed_at_s[job.key] = failed
+        job.then(proven)
+
+    def end_all(self) -> None:
+        """End those that are under way."""
+        for job in self._jobs.values():
+            with suppress(ProcessLookupError):
+                os.kill(job.pid, signal.SIGKILL)
+
+
+def _answer(check: Callable[[], Proven], write_fd: int) -> None:
+    """In the new process: keep nothing of the monitor's open, answer, and end."""
+    try:
+        wakeup.off()
+        os.dup2(write_fd, 3)
+        os.closerange(4, 1_048_576)
+        os.write(3, msgspec.json.encode(check()))
+    except BaseException:  # noqa: BLE001 - the monitor's code, which called us, must not go on here
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def by_password(user: str, password: bytes) -> Proven:
+    """Return who has that password. As slow for an account that has none."""
+    try:
+        known = approvers.decode(APPROVERS.read_bytes()).by_user
+    except FileNotFoundError:
+        known = {}
+    approver = known.get(user)
+    if approver is None:
+        _ARGON.str(password, _ARGON.OPSLIMIT_INTERACTIVE, _ARGON.MEMLIMIT_INTERACTIVE)
+        return Proven(why="wrong password")
+    try:
+        nacl.pwhash.verify(approver.hash.encode(), password)
+    except nacl.exceptions.InvalidkeyError:
+        return Proven(why="wrong password")
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        return Proven(why="the account is gone")
+    if account.pw_uid != approver.uid:
+        return Proven(why="the password was another account's of that name")
+    return Proven(account.pw_uid, tuple(os.getgrouplist(user, account.pw_gid)))
+
+
+def by_polkit(peer: Peer, process_start: int, details: Mapping[str, str]) -> Proven:
+    """Return who is at the desktop of a process, as polkit finds; `details` are what it shows."""
+    if polkit.is_authorised(peer.pid, process_start, peer.uid, details):
+        return Proven(peer.uid, tuple(peer.gids))
+    return Proven(why="polkit did not authorise it")
+
+
+def account_of(uid: int) -> str:
+    """Return an account's name; "" if it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""

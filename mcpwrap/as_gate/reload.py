@@ -1,0 +1,40 @@
+"""RUNS AS mcpwrap-gate: `systemctl reload mcpwrap-gate`; returns when the new policy is in force.
+
+A policy with mistakes is told here, and the one before stays in force. To be replaced by
+Type=notify-reload once systemd 253 is the oldest that we support.
+"""
+
+import os
+import signal
+import time
+
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.linux.gate_socket import standing
+from mcpwrap.linux.log import say
+
+_PATIENCE_S = 10.0
+_LOOK_EVERY_S = 0.02
+
+
+def main() -> int:
+    """Have the process MAINPID (systemd.service(5)) read its policy anew."""
+    wanted = Policies()
+    wanted.reload()
+    if wanted.problem:
+        say(f"{wanted.problem}\nnothing was changed")
+        return 1
+    os.kill(int(os.environ["MAINPID"]), signal.SIGHUP)
+    give_up_at_s = time.monotonic() + _PATIENCE_S
+    while (now := _now()) != wanted.standing():
+        if time.monotonic() > give_up_at_s:
+            say(f"the gate did not take the policy: {now}")
+            return 1
+        time.sleep(_LOOK_EVERY_S)
+    return 0
+
+
+def _now() -> str:
+    try:
+        return standing()
+    except OSError as error:
+        return f"it does not answer: {error}"  # yet, perhaps

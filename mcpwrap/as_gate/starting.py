@@ -1,0 +1,119 @@
+"""RUNS AS mcpwrap-gate, in a session's process: has the server started by its wrapper."""
+
+import os
+import select
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpwrap.as_gate.channel import StartFailed
+from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.core import hello
+from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.linux import descriptors
+
+SOCKETS = Path("/run/mcpwrap/sock")
+_PAUSES_S = (0.0, 0.1)  # between asking a wrapper that has closed the connection, and again
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an agent asks for, once it may have it."""
+
+    name: str
+    agent_uid: int
+    inherited: dict[str, str]
+    agent_fds: list[int]
+    is_direct: bool  # the server gets the agent's own descriptors
+
+
+def start(
+    wanted: Wanted, stub: socket.socket, monitor: ToMonitor
+) -> tuple[socket.socket, list[int]]:
+    """Start the server; return its wrapper and our ends of the pipes to it."""
+    name = wanted.name
+    if why := monitor.failures.refusal(name, time.monotonic()):
+        raise RefusalError(hello.Exit.WRAPPER, why)
+    try:
+        for pause_s in _PAUSES_S:
+            with suppress(ConnectionError):  # it was just ending: the next asking starts it anew
+                return _ask_wrapper(wanted, stub)
+            time.sleep(pause_s)
+        return _ask_wrapper(wanted, stub)
+    except OSError as error:
+        units = f"mcpwrap@{name} mcpwrap-check@{name}"
+        why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
+        monitor.say(StartFailed(why))
+        raise RefusalError(hello.Exit.WRAPPER, why) from error
+    except RefusalError as refusal:
+        if refusal.status != hello.Exit.UNAVAILABLE:
+            raise  # the wrapper lives, and refused this agent alone
+        monitor.say(StartFailed(refusal.why))
+        raise RefusalError(hello.Exit.WRAPPER, refusal.why) from None
+
+
+def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, list[int]]:
+    """Return the wrapper's connection and our ends; whatever fails, none is left open."""
+    wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, theirs = _pipes(1 if wanted.is_direct else 3)
+    try:
+        _ask_over(wrapper, wanted, stub, theirs)
+    except BaseException:
+        wrapper.close()
+        descriptors.close_all(ours)
+        raise
+    finally:
+        descriptors.close_all(theirs)
+    return wrapper, ours
+
+
+def _ask_over(
+    wrapper: socket.socket, wanted: Wanted, stub: socket.socket, theirs: list[int]
+) -> None:
+    wrapper.settimeout(hello.START_S)
+    subject = str(wanted.agent_uid)
+    stdio = [*wanted.agent_fds, *theirs] if wanted.is_direct else theirs
+    wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
+    descriptors.send(wrapper, hello.encode_hello(subject, wanted.inherited), stdio)
+    match _answer(wrapper, stub):
+        case hello.Started():
+            return
+        case hello.Refused(status, why):
+            known = {hello.Exit.BUSY, hello.Exit.UNAVAILABLE}
+            kind = hello.Exit(status) if status in known else hello.Exit.WRAPPER
+            raise RefusalError(kind, harmless(why))
+        case _:
+            raise hello.ProtocolError("the wrapper answered out of turn")
+
+
+def _answer(wrapper: socket.socket, stub: socket.socket) -> hello.Packet:
+    """Return the wrapper's first packet, unless the stub leaves or it takes too long."""
+    poll = select.poll()
+    poll.register(wrapper, select.POLLIN)
+    poll.register(stub, select.POLLIN)
+    ready = [fd for fd, _ in poll.poll(hello.START_S * 1000)]
+    if not ready:
+        raise OSError("the wrapper did not answer in time")
+    if wrapper.fileno() not in ready:
+        os._exit(0)  # the stub has left, and our own exit is all that the wrapper needs to know
+    packet = wrapper.recv(hello.MAX_PACKET_BYTES)
+    if not packet:
+        raise ConnectionResetError("the wrapper closed the connection")
+    return hello.decode(packet)
+
+
+def _pipes(how_many: int) -> tuple[list[int], list[int]]:
+    """Return our ends and the server's ends of its last descriptors: 2 alone, or 0, 1 and 2."""
+    pairs = [os.pipe2(os.O_CLOEXEC) for _ in range(how_many)]
+    to_server = pairs[:-2]
+    ours = [write_fd for _, write_fd in to_server] + [read_fd for read_fd, _ in pairs[-2:]]
+    theirs = [read_fd for read_fd, _ in to_server] + [write_fd for _, write_fd in pairs[-2:]]
+    return ours, theirs
+
+
+def harmless(why: str) -> str:
+    """Return what a wrapper says as no terminal obeys it."""
+    return Sanitiser().feed(why.encode()).decode()

@@ -1,0 +1,56 @@
+"""RUNS AS mcpwrap-gate: what was counted of all sessions, and who is told."""
+
+import socket
+import time
+from collections.abc import Iterable
+
+from mcpwrap.as_gate.family import Child
+from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.core import hello, stats
+from mcpwrap.core.stats import NOTHING, Counts
+from mcpwrap.linux import accounts
+from mcpwrap.linux.peer import Peer
+
+_READERS = ("adm", "mcpwrap")
+_LOOK_EVERY_S = 1.0  # of a thousand sessions a look takes some milliseconds
+_PIECE_CHARS = hello.MAX_PACKET_BYTES // 4
+
+
+class Statistics:
+    """The monitor looks at what its children count; one that is asked has what it saw by the fork.
+
+    For a child may not keep what other sessions share with the monitor.
+    """
+
+    def __init__(self) -> None:
+        self._since = time.time()
+        self._ended: dict[str, Counts] = {}
+        self._seen = dict[str, Counts](), list[tuple[str, Counts]]()
+        self._looked_at_s = -_LOOK_EVERY_S
+
+    def look(self, children: Iterable[Child], now_s: float) -> None:
+        """Look at what is counted so far, if it is time to; `children` are those not yet reaped."""
+        if now_s - self._looked_at_s >= _LOOK_EVERY_S:
+            self._looked_at_s = now_s
+            running = [(each.server, each.tally.counts()) for each in children if each.server]
+            self._seen = self._ended.copy(), running  # or who ends meanwhile would count twice
+
+    def keep(self, each: Child) -> None:
+        """Keep what a child has counted that was reaped, before its memory goes."""
+        if each.server:
+            before = self._ended.get(each.server, NOTHING)
+            self._ended[each.server] = before.plus(each.tally.counts())
+
+    def tell(self, who: Peer, asker: socket.socket) -> None:
+        """In a child: tell what was last seen. Names of servers and numbers are not for everybody.
+
+        Raises:
+            RefusalError: it is not for this account.
+            OSError: the asker has gone, or does not read.
+        """
+        if who.uid != 0 and who.gids.isdisjoint(map(accounts.gid_of, _READERS)):
+            why = "only root and members of adm or mcpwrap may see what was counted"
+            raise RefusalError(hello.Exit.NOT_ALLOWED, why)
+        text = stats.encode(stats.stats_of(self._since, *self._seen))
+        for at in range(0, len(text), _PIECE_CHARS):
+            asker.send(hello.encode(hello.Answer(text[at : at + _PIECE_CHARS])))

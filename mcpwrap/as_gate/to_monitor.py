@@ -1,0 +1,106 @@
+"""RUNS AS mcpwrap-gate, in a session's process: asks the monitor, and hears of new policies."""
+
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mcpwrap.as_gate import approval_channel, channel
+from mcpwrap.as_gate.approval_channel import Answer, AskPerson, PageWanted
+from mcpwrap.as_gate.backoff import Backoff
+from mcpwrap.as_gate.channel import Opening
+from mcpwrap.core.judgement import Held
+from mcpwrap.linux import descriptors, memfd
+from mcpwrap.linux.bell import Bell
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A policy that was handed out; nothing, if `text` is empty."""
+
+    digest: str = ""
+    text: bytes = b""
+
+
+class ToMonitor:
+    """A child's end of its channel. Whoever asks is answered before the next packet is sent."""
+
+    def __init__(self, monitor: socket.socket, bell: Bell, failures: Backoff) -> None:
+        self._socket = monitor
+        self._bell = bell
+        self._news = News()
+        self.failures = failures  # as they were when the child was made
+
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for the monitor's end."""
+        return self._socket.fileno()
+
+    def say(self, packet: channel.FromChild) -> None:
+        """Tell something that has no answer; a monitor that is gone need not know."""
+        self._send(channel.encode(packet))
+
+    def say_of_approval(self, packet: approval_channel.FromChild) -> None:
+        """Tell something about a request that is held."""
+        self._send(approval_channel.encode(packet))
+
+    def name(self, server: str) -> Opening | None:
+        """Say which server this is; afterwards no policy of before is in use.
+
+        Returns how the session is written down; None if it cannot be.
+        """
+        self.say(channel.Named(server))
+        packet, fds = self._answer()
+        return Opening(packet[1:].decode(), fds[0]) if fds else None
+
+    def next_part(self) -> int | None:
+        """Return the file in which the session's records go on; None if there is none."""
+        self.say(channel.PartIsFull())
+        _, fds = self._answer()
+        return fds[0] if fds else None
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
+        self.say(channel.Asked(tool, call_digest))
+        packet, _ = self._answer()
+        return channel.decode_answer(packet)
+
+    def page(self) -> int | None:
+        """Return a page for a document that a person is to read; None if there is none left."""
+        self.say_of_approval(PageWanted())
+        _, fds = self._answer()
+        return fds[0] if fds else None
+
+    def ask_person(self, question: AskPerson) -> Answer:
+        """Ask whether a request may run whose document is on the page."""
+        self.say_of_approval(question)
+        packet, _ = self._answer()
+        return approval_channel.decode_answer(packet)
+
+    def news(self) -> News:
+        """Return the newest policy, if there is one that was not returned yet."""
+        if self._bell.heard():
+            with suppress(BlockingIOError):
+                while True:
+                    self._receive(socket.MSG_DONTWAIT)
+        news, self._news = self._news, News()
+        return news
+
+    def _send(self, packet: bytes) -> None:
+        with suppress(OSError):
+            self._socket.send(packet)
+
+    def _answer(self) -> tuple[bytes, list[int]]:
+        while not (answer := self._receive(0)):
+            pass
+        return answer
+
+    def _receive(self, flags: int) -> tuple[bytes, list[int]] | None:
+        """Return an answer and what came with it; keep a policy, and return nothing."""
+        packet, fds = descriptors.receive(self._socket, channel.MAX_BYTES, flags)
+        if not packet:
+            os._exit(0)  # the monitor has gone, and the session goes with it
+        if packet[:1] != b"P":
+            return packet, fds
+        self._news = News(packet[1:].decode(), memfd.read_all(fds[0]))
+        descriptors.close_all(fds)
+        return None

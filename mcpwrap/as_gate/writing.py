@@ -1,0 +1,154 @@
+"""RUNS AS mcpwrap-gate: the audit of this run, the sessions in it, its anchors in the journal."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from mcpwrap import __version__
+from mcpwrap.as_gate.channel import Opening
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.core import audit
+from mcpwrap.core.audit import ANCHOR_ID, APPROVAL_ID, Answered
+from mcpwrap.linux.journal import Journal
+from mcpwrap.linux.log import say
+from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.tally import Tally
+from mcpwrap.session.ledger import Entry, Ledger
+
+START = Path("/run/mcpwrap/audit/start")
+FOLDER = Path("/var/log/mcpwrap/audit")
+_ANCHOR_EVERY_S = 10.0  # what is cut off the end of a file within that time, nobody sees
+
+
+class Writing:
+    """What cannot be written is refused by whoever asked for it, and said to the journal once."""
+
+    def __init__(self) -> None:
+        """Begin an epoch.
+
+        Raises:
+            OSError, ValueError: root left no start, or nothing can be written.
+        """
+        start = audit.decode_start(_read(START))
+        self.digest_key, self.box = start.digest_key, start.box
+        self._ledger = Ledger(FOLDER, start, __version__)
+        self._journal = Journal()
+        self._is_failing = False
+        self._anchored_at_s = 0.0
+        self._anchored = 0
+        self._anchor()
+
+    def open(self, server: str, who: Peer, tally: Tally) -> tuple[Entry, Opening] | None:
+        """Write down that a session begins, and leave its key in `tally`; None if that failed."""
+        try:
+            entry, key, fd = self._ledger.open(server, who.uid, who.pid, tally)
+        except OSError as error:
+            self._fail(error)
+            return None
+        self._is_failing = False
+        tally.hand_over(key)
+        key[:] = bytes(len(key))
+        return entry, Opening(entry.session, fd)
+
+    def next_part(self, entry: Entry) -> int | None:
+        """Return the file in which a session goes on; None if there can be none.
+
+        Raises:
+            ChannelError: there is room in the one it has.
+        """
+        try:
+            if not self._ledger.is_full(entry):
+                raise ChannelError("its part of the audit is not full")
+            return self._ledger.next_part(entry)
+        except OSError as error:
+            self._fail(error)
+            return None
+
+    def close(self, tally: Tally, entry: Entry | None) -> None:
+        """Write down that a session is over, now or when there is room for it."""
+        if entry is None:
+            tally.close()
+        else:
+            self._ledger.close(entry)
+
+    def policy(self, digest: str) -> None:
+        """Write down that another policy is in force."""
+        with suppress(OSError):  # it is in each record of a session too
+            self._ledger.policy(digest)
+
+    def answered(self, answered: Answered) -> bool:
+        """Write down what somebody answered, and tell the journal; say whether it is written."""
+        try:
+            self._ledger.answered(answered)
+        except OSError as error:
+            self._fail(error)
+            return False
+        who = f"uid {answered.uid}" + (f" as {answered.user!r}" if answered.user else "")
+        why = f": {answered.why}" if answered.why else ""
+        self._journal.write(
+            f"approval {answered.approval} {answered.outcome} by {who}, {answered.channel}{why}",
+            MESSAGE_ID=APPROVAL_ID,
+            MCPWRAP_SERVER=answered.server,
+            MCPWRAP_AGENT=str(answered.agent_uid),
+            MCPWRAP_TOOL=answered.target,
+            MCPWRAP_DECISION=answered.outcome,
+            MCPWRAP_APPROVAL=answered.approval,
+        )
+        return True
+
+    def catch_up(self, now_s: float) -> None:
+        """Write down how far sessions have come, and leave an anchor, if it is time to."""
+        if now_s - self._anchored_at_s < _ANCHOR_EVERY_S:
+            return
+        self._anchored_at_s = now_s
+        try:
+            self._ledger.catch_up()
+            self._is_failing = False
+        except OSError as error:
+            self._fail(error)
+        if self._ledger.count > self._anchored:
+            self._anchor()
+
+    def due_in_s(self, now_s: float) -> float:
+        """Return after how long `catch_up` is to be called again."""
+        return max(0.0, self._anchored_at_s + _ANCHOR_EVERY_S - now_s)
+
+    def end(self) -> None:
+        """Write down that the gate is stopped."""
+        try:
+            self._ledger.end()
+        except OSError as error:
+            self._fail(error)
+        self._anchor()
+
+    def forget(self) -> None:
+        """In a child: keep nothing by which the chain could go on."""
+        self._ledger.forget()
+
+    def _anchor(self) -> None:
+        """Leave in the journal, which is root's, how far the chain has come."""
+        ledger = self._ledger
+        is_taken = self._journal.write(
+            f"audit: epoch {ledger.epoch} has {ledger.count} records, the last with {ledger.mac}",
+            # Of all that this unit writes nothing else is of it: journald limits each on its own.
+            PRIORITY="7",
+            MESSAGE_ID=ANCHOR_ID,
+            MCPWRAP_EPOCH=str(ledger.epoch),
+            MCPWRAP_COUNT=str(ledger.count),
+            MCPWRAP_MAC=ledger.mac,
+        )
+        if is_taken:
+            self._anchored = ledger.count
+
+    def _fail(self, error: OSError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            say(f"the audit cannot be written, so calls are refused: {error.strerror}")
+
+
+def _read(path: Path) -> bytearray:
+    """Return a file, of which no other copy is in the memory of this process."""
+    with path.open("rb", buffering=0) as file:
+        content = bytearray(os.fstat(file.fileno()).st_size)
+        file.readinto(content)
+        return content

@@ -1,0 +1,86 @@
+"""RUNS AS mcpwrap-web: what goes back to a browser."""
+
+from aiohttp import web
+
+from mcpwrap.as_web.sessions import Session
+from mcpwrap.as_web.state import STATE
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.approve_door import RefusedError
+from mcpwrap.linux.log import say
+
+SESSION_COOKIE = "mcpwrap"
+LOGIN_COOKIE = "mcpwrap-login"
+# Nothing but our own files acts, nothing is kept, and no other page may hold or name ours. With
+# `no-referrer` a browser would send our own forms with `Origin: null` (https://fetch.spec.whatwg.org,
+# "append a request Origin header").
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_STATUS_BY_CODE = {
+    "gone": 410, "late": 410, "changed": 409, "busy": 429, "wrong": 502,
+    "proof": 403, "not-you": 403,
+}  # fmt: skip
+
+
+def page(
+    request: web.Request, template: str, values: dict[str, object], status: int = 200
+) -> web.Response:
+    """Return a page, with what every page has."""
+    session = find_session(request)
+    common: dict[str, object] = {
+        "user": session.user if session else "",
+        "token": session.csrf if session else "",
+        "problem": "",
+        "fix": "",
+    }
+    text = request.app[STATE].pages.render(template, common | values)
+    return web.Response(text=text, status=status, content_type="text/html")
+
+
+def problem(request: web.Request, status: int, text: str, fix: str = "") -> web.Response:
+    """Return a page that says what is wrong, and nothing else."""
+    return page(request, "problem.html", {"problem": text, "fix": fix}, status)
+
+
+def note(request: web.Request, why: str) -> None:
+    """Say in the journal that a form was not this page's own. The gate never hears of it."""
+    say(f"a form for {visible(request.path[:80])} was refused: {why}")
+
+
+def refused(request: web.Request, error: McpwrapError) -> web.Response:
+    """Return a page that says why the gate did not do it, or why it cannot be asked."""
+    return problem(request, status_of(error), error.problem, error.fix)
+
+
+def status_of(error: McpwrapError) -> int:
+    """Return what HTTP calls it."""
+    return _STATUS_BY_CODE[error.code] if isinstance(error, RefusedError) else 503
+
+
+def to(path: str) -> web.Response:
+    """Send the browser to another of our pages, by GET."""
+    return web.Response(status=303, headers={"Location": path})
+
+
+def find_session(request: web.Request) -> Session | None:
+    """Return the session that the cookie names."""
+    state = request.app[STATE]
+    return state.sessions.find(request.cookies.get(SESSION_COOKIE, ""), state.clock())
+
+
+def set_cookie(response: web.Response, name: str, value: str) -> None:
+    """Give a cookie: for this host, for us alone, and until the browser is closed.
+
+    Not `Secure`: there is no TLS on the loopback, and not every browser takes one without.
+    """
+    response.set_cookie(name, value, path="/", httponly=True, samesite="Strict")

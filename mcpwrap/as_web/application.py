@@ -1,0 +1,112 @@
+"""RUNS AS mcpwrap-web: which request gets to what, and what each of them has to pass."""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+
+from aiohttp import hdrs, web
+
+from mcpwrap.as_web import answers, calls, events, guard, login
+from mcpwrap.as_web.calls import behind_login
+from mcpwrap.as_web.guard import Head
+from mcpwrap.as_web.state import STATE, State
+from mcpwrap.linux.log import say
+
+MAX_BODY_BYTES = 16 * 1024
+_ANSWER_S = 45.0  # to read the form and ask the gate, which takes 30 at the most
+_ID = "{id:[A-Za-z0-9_-]{1,64}}"
+Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def build(state: State) -> web.Application:
+    """Return all of it."""
+    application = web.Application(
+        middlewares=[_say_what_failed, _guard], client_max_size=MAX_BODY_BYTES
+    )
+    application[STATE] = state
+    application.on_response_prepare.append(_add_headers)
+    application.add_routes(
+        [
+            web.get("/login", login.show),
+            web.post("/login", login.log_in),
+            web.post("/logout", login.log_out),
+            web.get("/", behind_login(calls.show_list, is_use=True)),
+            web.get("/list", behind_login(calls.show_piece, is_use=False)),
+            web.get("/events", behind_login(events.stream, is_use=False), allow_head=False),
+            web.get(f"/approval/{_ID}", behind_login(calls.show_one, is_use=True)),
+            web.post(f"/approval/{_ID}", behind_login(calls.answer, is_use=True)),
+            web.get("/static/{name}", _static),
+        ]
+    )
+    return application
+
+
+async def _static(request: web.Request) -> web.Response:
+    found = request.app[STATE].pages.static.get(request.match_info["name"])
+    if found is None:
+        raise web.HTTPNotFound
+    return web.Response(body=found[0], content_type=found[1], charset="utf-8")
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(answers.HEADERS)
+    response.headers.popall(hdrs.SERVER, None)
+
+
+@web.middleware
+async def _say_what_failed(request: web.Request, handler: Next) -> web.StreamResponse:
+    """Make a page of whatever goes wrong; a bug goes to the journal, and its text to nobody."""
+    response = await _answer(request, handler)
+    if not response.prepared:
+        response.force_close()  # one connection, one request: see connections.py
+    return response
+
+
+async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        why = "there is no such page" if error.status == 404 else error.reason
+        response = answers.problem(request, error.status, why)
+        if hdrs.ALLOW in error.headers:
+            response.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
+        return response
+    except TimeoutError:
+        return answers.problem(request, 408, "it took too long")
+    except ConnectionError:
+        raise
+    except Exception:  # noqa: BLE001 - one request must not end the others
+        say(f"a bug in mcpwrap-web: {traceback.format_exc()}")
+        return answers.problem(request, 500, "mcpwrap-web has met a bug: its journal says more")
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Next) -> web.StreamResponse:
+    if unheard := guard.judge(_head(request), request.app[STATE].hosts):
+        if request.method == "POST":
+            answers.note(request, unheard.why)
+        response = answers.problem(request, unheard.status, unheard.why)
+        if unheard.status == 405:
+            response.headers[hdrs.ALLOW] = ", ".join(guard.METHODS)
+        return response
+    if request.path == "/events":
+        return await handler(request)
+    async with asyncio.timeout(_ANSWER_S):
+        return await handler(request)
+
+
+def _head(request: web.Request) -> Head:
+    def every(name: str) -> list[str]:
+        return request.headers.getall(name, [])
+
+    return Head(
+        method=request.method,
+        target=request.raw_path,
+        host=every(hdrs.HOST),
+        origin=every(hdrs.ORIGIN),
+        site=every("Sec-Fetch-Site"),
+        mode=every("Sec-Fetch-Mode"),
+        destination=every("Sec-Fetch-Dest"),
+        content_type=every(hdrs.CONTENT_TYPE),
+        content_encoding=every(hdrs.CONTENT_ENCODING),
+    )

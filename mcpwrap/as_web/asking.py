@@ -1,0 +1,59 @@
+"""RUNS AS mcpwrap-web: asks the gate; each question on a connection of its own, in a thread."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mcpwrap.core.approve_words import Decide, Done, Pending
+from mcpwrap.linux.approve_door import Door, Listing, Seen
+
+_AT_A_TIME = 8  # the gate has a limit for each account, and we are one
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that waits: what the list has of it, and all of it."""
+
+    pending: Pending
+    seen: Seen
+
+
+class Gate:
+    """The gate. Each of these raises McpwrapError; where the gate refused, RefusedError."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._places = asyncio.Semaphore(_AT_A_TIME)
+
+    async def listing(self) -> Listing:
+        """Return what waits."""
+        return await self._ask(Door.listing)
+
+    async def call(self, id_: str, may_see: Callable[[Pending], bool]) -> Call | None:
+        """Return one call; nothing if none of that name waits that this person may see."""
+        return await self._ask(lambda door: _call(door, id_, may_see))
+
+    async def login(self, user: str, password: bytes) -> Done:
+        """Say whether that is the account's password."""
+        return await self._ask(lambda door: door.login(user, password))
+
+    async def decide(self, decide: Decide) -> Done:
+        """Answer."""
+        return await self._ask(lambda door: door.decide(decide))
+
+    async def _ask(self, question: Callable[[Door], _T]) -> _T:
+        def ask() -> _T:
+            with Door(self._path) as door:
+                return question(door)
+
+        async with self._places:
+            return await asyncio.to_thread(ask)
+
+
+def _call(door: Door, id_: str, may_see: Callable[[Pending], bool]) -> Call | None:
+    for pending in door.listing().pending:
+        if pending.id == id_ and may_see(pending):
+            return Call(pending, door.show(id_))
+    return None

@@ -1,0 +1,126 @@
+"""RUNS AS mcpwrap-web: what waits, one call in full, and the answer to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from mcpwrap.as_web import answers, forms
+from mcpwrap.as_web.asking import Call
+from mcpwrap.as_web.forms import FormError
+from mcpwrap.as_web.login import read_form
+from mcpwrap.as_web.rendering import in_full
+from mcpwrap.as_web.sessions import Session
+from mcpwrap.as_web.state import STATE
+from mcpwrap.as_web.viewer import Viewer
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.approve_door import RefusedError
+
+NOTICE_S = 20.0
+_GONE = "no such call waits: it was answered, has expired, or is not for you to see"
+_KEPT = ("verdict", "scope", "times", "reason")  # of a form that comes back; never the password
+Handler = Callable[[web.Request, Session, Viewer], Awaitable[web.StreamResponse]]
+
+
+async def show_list(request: web.Request, session: Session, viewer: Viewer) -> web.StreamResponse:
+    """`GET /`."""
+    state = request.app[STATE]
+    listing = viewer.cut(await state.gate.listing())
+    is_fresh = state.clock() - session.notice_at_s < NOTICE_S
+    values = {"listing": listing, "viewer": viewer, "notice": session.notice if is_fresh else ""}
+    return answers.page(request, "list.html", values)
+
+
+async def show_piece(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+    """`GET /list`: what of the list changes, for the page that shows it."""
+    listing = viewer.cut(await request.app[STATE].gate.listing())
+    return answers.page(request, "_calls.html", {"listing": listing})
+
+
+async def show_one(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+    """`GET /approval/ID`."""
+    call = await _call(request, viewer)
+    return answers.problem(request, 404, _GONE) if call is None else await _one(request, call)
+
+
+async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.StreamResponse:
+    """`POST /approval/ID`."""
+    form = await read_form(request)
+    call = await _call(request, viewer)
+    if call is None:
+        return answers.problem(request, 404, _GONE)
+    if not forms.is_ours(form, session.csrf):
+        answers.note(request, "without the token of this session")
+        return await _one(request, call, None, "this form is from before: fill in the new one", 403)
+    try:
+        decide = forms.decide(form, call.pending.id, session.user)
+        done = await request.app[STATE].gate.decide(decide)
+    except FormError as error:
+        return await _one(request, call, form, str(error), 400)
+    except RefusedError as error:
+        # Where others were faster, or it has expired, there is nothing to send again.
+        if error.code in {"gone", "late"}:
+            raise
+        # What another call was answered with is not kept for this one.
+        kept = None if error.code == "changed" else form
+        return await _one(request, call, kept, error.problem, answers.status_of(error))
+    session.notice = f"{call.pending.target}: {done.text}"
+    session.notice_at_s = request.app[STATE].clock()
+    return answers.to("/")
+
+
+async def _call(request: web.Request, viewer: Viewer) -> Call | None:
+    id_ = request.match_info["id"]
+    try:
+        return await request.app[STATE].gate.call(id_, viewer.sees)
+    except RefusedError as error:
+        if error.code == "gone":  # between the list and the look
+            return None
+        raise
+
+
+async def _one(
+    request: web.Request,
+    call: Call,
+    form: forms.Form | None = None,
+    problem: str = "",
+    status: int = 200,
+) -> web.Response:
+    kept = {name: (form or {}).get(name, "") for name in _KEPT}
+    values = await asyncio.to_thread(in_full, call)
+    values |= {"kept": kept, "problem": problem}
+    return answers.page(request, "call.html", values, status)
+
+
+def behind_login(
+    handler: Handler, *, is_use: bool
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Return a handler that only those who have logged in get to.
+
+    `is_use` says whether it shows that a person is there; what a page asks for by itself does not.
+    """
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        session = answers.find_session(request)
+        viewer = await request.app[STATE].viewer(session.user) if session else None
+        if session is None or viewer is None:
+            return _log_in_first(request)
+        if is_use:
+            session.used_at_s = request.app[STATE].clock()
+        try:
+            return await handler(request, session, viewer)
+        except McpwrapError as error:
+            return answers.refused(request, error)
+
+    return handle
+
+
+def _log_in_first(request: web.Request) -> web.Response:
+    if request.method == "POST":
+        answers.note(request, "without a session")
+        fix = "log in, and answer again"
+        return answers.problem(request, 401, "you are not logged in any more", fix)
+    if request.path in {"/list", "/events"}:
+        return answers.problem(request, 401, "you are not logged in any more")
+    id_ = request.match_info.get("id", "")
+    return answers.to(f"/login?call={id_}" if id_ else "/login")

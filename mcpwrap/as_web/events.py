@@ -1,0 +1,55 @@
+"""RUNS AS mcpwrap-web: tells a page that is open that what it shows has changed.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+
+from aiohttp import web
+
+from mcpwrap.as_web import answers
+from mcpwrap.as_web.sessions import Session
+from mcpwrap.as_web.state import STATE
+from mcpwrap.as_web.viewer import Viewer
+from mcpwrap.linux.approve_door import Listing
+
+_CHANGED = b"event: changed\ndata: \n\n"
+_OVER = b"event: over\ndata: \n\n"  # the page loads itself again, and so comes to the login
+_STILL_HERE = b":\n\n"
+_STILL_HERE_EVERY_S = 15.0  # then a browser that has gone is found out
+
+
+async def stream(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+    """`GET /events`: a word at the start, and whenever what this person may see has changed."""
+    state = request.app[STATE]
+    if state.connections:
+        state.connections.let_last(request.transport)
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    response.force_close()
+    await response.prepare(request)
+    shown: Listing | str | None = "nothing yet"
+    has_changed = True
+    with suppress(ConnectionError):
+        while answers.find_session(request):
+            now = state.live.listing
+            seen = None if now is None else viewer.cut(now)
+            if seen != shown:
+                await response.write(_CHANGED)
+                shown = seen
+            elif not has_changed:
+                await response.write(_STILL_HERE)
+            # It may have changed while we wrote.
+            has_changed = now is not state.live.listing or await _is_told(state.live.changed())
+        await response.write(_OVER)
+    return response
+
+
+async def _is_told(change: Awaitable[None]) -> bool:
+    try:
+        async with asyncio.timeout(_STILL_HERE_EVERY_S):
+            await change
+    except TimeoutError:
+        return False
+    return True

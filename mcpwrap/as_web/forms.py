@@ -1,0 +1,108 @@
+"""RUNS AS mcpwrap-web: what was filled in, as values; what a browser would not send is refused."""
+
+import hmac
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from mcpwrap.core.approve_words import (
+    MAX_PASSWORD_BYTES,
+    MAX_REASON_BYTES,
+    MAX_TIMES,
+    Channel,
+    Decide,
+    Proof,
+    Scope,
+    Verdict,
+)
+
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_USER = re.compile(r"[!-~]{1,64}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+Form = Mapping[str, str]
+_T = TypeVar("_T", Verdict, Scope)
+
+
+class FormError(ValueError):
+    """What is wrong with it, for the person who filled it in."""
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """Who logs in, and what they then want to see: one call, or "" for the list."""
+
+    user: str
+    password: bytes
+    call: str
+
+
+def is_ours(form: Form, token: str) -> bool:
+    """Say whether a form has the token that its page was given."""
+    return hmac.compare_digest(form.get("token", "").encode(), token.encode())
+
+
+def credentials(form: Form) -> Credentials:
+    """Return who logs in.
+
+    Raises:
+        FormError: a field is missing, or has what no such field can have.
+    """
+    user, call = form.get("user", ""), form.get("call", "")
+    if not _USER.fullmatch(user):
+        raise FormError("give the name of your account")
+    return Credentials(user, _password(form), call if ID.fullmatch(call) else "")
+
+
+def decide(form: Form, id_: str, user: str) -> Decide:
+    """Return the answer that was given.
+
+    Raises:
+        FormError: a field is missing, or has what no such field can have.
+    """
+    if not _DIGEST.fullmatch(form.get("digest", "")):
+        raise FormError("the form does not say what was shown")
+    verdict = _one_of(Verdict, form.get("verdict", ""), "choose what you answer")
+    scope = _one_of(Scope, form.get("scope", Scope.ONCE), "choose for how long")
+    return Decide(
+        id=id_,
+        digest=form["digest"],
+        verdict=verdict,
+        scope=scope,
+        times=1 if scope == Scope.ONCE or verdict != Verdict.APPROVE else _times(form),
+        channel=Channel.WEB,
+        proof=Proof.PASSWORD,
+        user=user,
+        password=_password(form),
+        reason=_reason(form),
+    )
+
+
+def _one_of(kind: type[_T], text: str, problem: str) -> _T:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise FormError(problem) from error
+
+
+def _times(form: Form) -> int:
+    text = form.get("times", "")
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_TIMES:
+        raise FormError(f"how often it may run is a number from 1 to {MAX_TIMES}")
+    return int(text)
+
+
+def _password(form: Form) -> bytes:
+    password = form.get("password", "").encode()
+    if not password:
+        raise FormError("give your password")
+    if len(password) > MAX_PASSWORD_BYTES or b"\n" in password or b"\r" in password:
+        raise FormError("no password is like that")
+    return password
+
+
+def _reason(form: Form) -> bytes:
+    reason = form.get("reason", "").strip().encode()
+    if len(reason) > MAX_REASON_BYTES:
+        raise FormError(f"the reason is over {MAX_REASON_BYTES} bytes")
+    return reason

@@ -1,0 +1,64 @@
+"""RUNS AS mcpwrap-web: which requests are heard at all, by their head alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FORM = "application/x-www-form-urlencoded"
+METHODS = ("GET", "HEAD", "POST")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a request says of itself. A header that came twice is there twice."""
+
+    method: str
+    target: str
+    host: Sequence[str]
+    origin: Sequence[str] = ()
+    site: Sequence[
+        str
+    ] = ()  # Sec-Fetch-Site, and the next two: https://www.w3.org/TR/fetch-metadata/
+    mode: Sequence[str] = ()
+    destination: Sequence[str] = ()
+    content_type: Sequence[str] = ()
+    content_encoding: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Why a request is not heard."""
+
+    status: int
+    why: str
+
+
+def judge(head: Head, hosts: Sequence[str]) -> Unheard | None:
+    """Return why a request is not heard; nothing if it is. `hosts` are our own names."""
+    if head.method not in METHODS:
+        return Unheard(405, "only GET, HEAD and POST are known here")
+    if not head.target.startswith("/"):
+        return Unheard(400, "the address must be a path")
+    if len(head.host) != 1 or head.host[0] not in hosts:
+        return Unheard(421, f"this page is http://{hosts[0]}/, and was asked for by another name")
+    if not _is_from_here(head):
+        return Unheard(403, "another page has sent this request")
+    return _judge_post(head) if head.method == "POST" else None
+
+
+def _is_from_here(head: Head) -> bool:
+    """Believe the browser, where it says which page a request comes from.
+
+    A link that somebody follows may be anywhere: it shows them a page, and the other page nothing.
+    """
+    if list(head.site) in ([], ["same-origin"], ["none"]):
+        return True
+    is_followed = (list(head.mode), list(head.destination)) == (["navigate"], ["document"])
+    return is_followed and head.method != "POST"
+
+
+def _judge_post(head: Head) -> Unheard | None:
+    if list(head.origin) != [f"http://{head.host[0]}"]:
+        return Unheard(403, "the form was not sent by this page")
+    if list(head.content_type) != [FORM] or head.content_encoding:
+        return Unheard(415, f"a form is sent as {FORM}")
+    return None

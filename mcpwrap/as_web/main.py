@@ -1,0 +1,58 @@
+"""RUNS AS mcpwrap-web: `mcpwrap-web.service`."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+
+from mcpwrap.as_web.application import build
+from mcpwrap.as_web.connections import Connections
+from mcpwrap.as_web.state import State, Surroundings
+from mcpwrap.linux import prctl
+from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.notifier import Notifier
+
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+
+
+def main() -> int:
+    """Serve until systemd stops us, or nobody needs us."""
+    prctl.forbid_dumps()  # passwords pass through
+    # A request that cannot be parsed is no event: anybody on the machine may send one.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    listener = listening_socket(dict(os.environ))
+    asyncio.run(_until_stopped(listener))
+    return 0
+
+
+async def _until_stopped(listener: socket.socket) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await serve(listener, Surroundings(), stop, Notifier())
+
+
+async def serve(
+    listener: socket.socket, around: Surroundings, stop: asyncio.Event, notifier: Notifier
+) -> None:
+    """Serve until `stop`, or until nobody was logged in or connected for `around.idle_s`."""
+    state = State(listener.getsockname()[1], around)
+    application = build(state)
+    async with Connections(listener, application, around.limits) as connections:
+        state.connections = connections
+        notifier.ready(f"ready at http://{state.hosts[0]}/")
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(connections.accept()), tasks.create_task(state.live.run())]
+            while not stop.is_set() and not state.is_idle():
+                await _wait(stop, min(_ALIVE_EVERY_S, around.idle_s))
+                notifier.alive()
+            for task in running:
+                task.cancel()
+
+
+async def _wait(stop: asyncio.Event, at_most_s: float) -> None:
+    try:
+        async with asyncio.timeout(at_most_s):
+            await stop.wait()
+    except TimeoutError:
+        return

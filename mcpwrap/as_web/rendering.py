@@ -1,0 +1,71 @@
+"""RUNS AS mcpwrap-web: values into HTML. Whatever a template shows is made visible and escaped."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from mcpwrap.as_web.asking import Call
+from mcpwrap.as_web.viewer import name_of
+from mcpwrap.core.approval_view import DiffLine, difference, pretty
+from mcpwrap.core.approve_words import MAX_REASON_BYTES, MAX_TIMES, MINUTES
+from mcpwrap.core.sanitise import visible
+
+_FOLDER = Path(__file__).parent
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
+# Comparing takes the square of it, and an agent chooses how many lines there are.
+MAX_COMPARED_LINES = 1000
+
+
+class Pages:
+    """The templates, and the files that go with them; all of it read once."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_FOLDER / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters["clock"] = _clock
+        self._environment.filters["iso"] = _iso
+        self._environment.filters["account"] = name_of
+        limits = {"max_times": MAX_TIMES, "minutes": MINUTES, "max_reason": MAX_REASON_BYTES}
+        self._environment.globals.update(limits)
+        self.static = {
+            path.name: (path.read_bytes(), _TYPES[path.suffix])
+            for path in (_FOLDER / "static").iterdir()
+            if path.suffix in _TYPES
+        }
+
+    def render(self, template: str, values: dict[str, object]) -> str:
+        """Return one page, or a piece of one."""
+        return self._environment.get_template(template).render(values)
+
+
+def _shown(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_full(call: Call) -> dict[str, object]:
+    """Return what the page of one call shows beside what the list has of it. Takes its time."""
+    now, before = pretty(call.seen.question), call.seen.before
+    values: dict[str, object] = {"call": call.pending, "seen": call.seen, "arguments": now}
+    changed: list[DiffLine] = []
+    comparison = "none"
+    if before is not None:
+        longest = max(now.count("\n"), pretty(before).count("\n"))
+        comparison = "too-long" if longest > MAX_COMPARED_LINES else "compared"
+        changed = difference(before, call.seen.question) if comparison == "compared" else []
+    return values | {"comparison": comparison, "changed": changed}

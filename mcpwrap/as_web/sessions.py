@@ -1,0 +1,83 @@
+"""RUNS AS mcpwrap-web: who is logged in. Time is passed in, in seconds of one monotonic clock."""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+
+MAX_AGE_S = 8 * 3600.0
+MAX_IDLE_S = 30 * 60.0
+MAX_SESSIONS = 64  # of all; the one that was used longest ago makes room
+_TOKEN_BYTES = 32
+
+
+@dataclass(slots=True)
+class Session:
+    """One login. What it lets its holder do is look; each answer needs the password again."""
+
+    user: str
+    csrf: str
+    begun_at_s: float
+    used_at_s: float
+    notice: str = ""  # what the last answer came to, shown for a moment
+    notice_at_s: float = 0.0
+
+    def is_over(self, now_s: float) -> bool:
+        """Say whether it has expired."""
+        return now_s - self.begun_at_s >= MAX_AGE_S or now_s - self.used_at_s >= MAX_IDLE_S
+
+
+class Sessions:
+    """The sessions of this process, by the hash of the token: comparing tells nothing of it."""
+
+    def __init__(self) -> None:
+        self._by_digest: dict[bytes, Session] = {}
+
+    def open(self, user: str, now_s: float) -> str:
+        """Begin a session, and return its token, which is kept nowhere here."""
+        self._forget_old(now_s)
+        if len(self._by_digest) >= MAX_SESSIONS:
+            del self._by_digest[min(self._by_digest, key=lambda d: self._by_digest[d].used_at_s)]
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        csrf = secrets.token_urlsafe(_TOKEN_BYTES)
+        self._by_digest[_digest(token)] = Session(user, csrf, now_s, now_s)
+        return token
+
+    def find(self, untrusted_token: str, now_s: float) -> Session | None:
+        """Return the session of a token, unless it is none or has expired."""
+        session = self._by_digest.get(_digest(untrusted_token))
+        return None if session is None or session.is_over(now_s) else session
+
+    def close(self, untrusted_token: str) -> None:
+        """End a session, if it is one."""
+        self._by_digest.pop(_digest(untrusted_token), None)
+
+    def are_any(self, now_s: float) -> bool:
+        """Say whether anybody is logged in."""
+        self._forget_old(now_s)
+        return bool(self._by_digest)
+
+    def _forget_old(self, now_s: float) -> None:
+        for digest in [d for d, session in self._by_digest.items() if session.is_over(now_s)]:
+            del self._by_digest[digest]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+
+
+class LoginTokens:
+    """What binds a login form to the browser that got it; nothing is kept for each."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    @staticmethod
+    def new_cookie() -> str:
+        """Return a cookie's value for a browser that has none yet."""
+        return secrets.token_urlsafe(_TOKEN_BYTES)
+
+    def of(self, cookie: str) -> str:
+        """Return what the form of a browser with this cookie has in it."""
+        data = cookie.encode(errors="surrogateescape")
+        return hmac.digest(self._key, data, "sha256").hex()

@@ -1,0 +1,60 @@
+"""RUNS AS mcpwrap-web: what requests share; all of it is in memory, and gone with the process."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from mcpwrap.as_web import viewer
+from mcpwrap.as_web.asking import Gate
+from mcpwrap.as_web.connections import Connections, Limits
+from mcpwrap.as_web.live import Live
+from mcpwrap.as_web.rendering import Pages
+from mcpwrap.as_web.sessions import LoginTokens, Sessions
+from mcpwrap.as_web.viewer import Viewer
+from mcpwrap.linux import approve_door
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is other in tests."""
+
+    gate: str = approve_door.PATH
+    viewer_of: Callable[[str], Viewer | None] = viewer.of
+    clock: Callable[[], float] = time.monotonic
+    limits: Limits = field(default_factory=Limits)
+    idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
+
+
+class State:
+    """The one object of this process that lasts."""
+
+    def __init__(self, port: int, around: Surroundings) -> None:
+        # As a browser names us. By any other name somebody else's page asks (DNS rebinding).
+        self.hosts = (f"127.0.0.1:{port}",)
+        self.viewer_of = around.viewer_of
+        self.clock = around.clock
+        self.sessions = Sessions()
+        self.login_tokens = LoginTokens()
+        self.gate = Gate(around.gate)
+        self.live = Live(around.gate)
+        self.pages = Pages()
+        self.connections: Connections | None = None
+        self._idle_s = around.idle_s
+        self._used_at_s = around.clock()
+
+    def is_idle(self) -> bool:
+        """Say whether nobody has been logged in or connected for long enough."""
+        now_s = self.clock()
+        if self.sessions.are_any(now_s) or (self.connections and self.connections.count):
+            self._used_at_s = now_s
+        return now_s - self._used_at_s >= self._idle_s
+
+    async def viewer(self, user: str) -> Viewer | None:
+        """Return what an account may see now; nothing if there is no such account any more."""
+        return await asyncio.to_thread(self.viewer_of, user)  # accounts may come from elsewhere
+
+
+STATE = web.AppKey("state", State)

@@ -1,0 +1,57 @@
+"""RUNS AS mcpwrap-web: what an account that has logged in may see."""
+
+import grp
+import os
+import pwd
+
+import msgspec
+
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.linux.approve_door import Listing
+
+APPROVERS = "mcpwrap-approvers"
+
+
+class Viewer(msgspec.Struct, frozen=True):
+    """One account. The gate has its own opinion of what it may decide."""
+
+    user: str
+    uid: int
+    sees_all: bool
+
+    def sees(self, call: Pending) -> bool:
+        """Say whether a call is one of those that this account may read."""
+        return self.sees_all or call.agent_uid == self.uid
+
+    def cut(self, listing: Listing) -> Listing:
+        """Return of a listing what this account may read."""
+        pending = tuple(call for call in listing.pending if self.sees(call))
+        paused = tuple(
+            agent for agent in listing.paused if self.sees_all or agent.agent_uid == self.uid
+        )
+        return Listing(pending, paused)
+
+
+def of(user: str) -> Viewer | None:
+    """Return what the account may see, by the groups it is in now; nothing if there is none."""
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        return None
+    return Viewer(user, account.pw_uid, account.pw_uid == 0 or _is_approver(account))
+
+
+def _is_approver(account: pwd.struct_passwd) -> bool:
+    try:
+        group = grp.getgrnam(APPROVERS).gr_gid
+    except KeyError:
+        return False
+    return group in os.getgrouplist(account.pw_name, account.pw_gid)
+
+
+def name_of(uid: int) -> str:
+    """Return the name of an account, or its number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,35 @@
+"""RUNS AS mcpwrap-webhook: tells the journal what goes wrong, and does not fill it."""
+
+import time
+from collections.abc import Callable
+
+from mcpwrap.core.sanitise import visible
+from mcpwrap.linux.log import say
+
+EVERY_S = 60.0
+_MAX_CHARS = 300  # an error can quote what a receiver sent
+
+
+class Complaints:
+    """Says the first of a kind at once, then one a minute with the number of those between."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said_at_s: float | None = None
+        self._left_out = 0
+
+    def note(self, text: str) -> None:
+        """Say that something failed, or count it."""
+        now_s = self._clock()
+        if self._said_at_s is not None and now_s - self._said_at_s < EVERY_S:
+            self._left_out += 1
+            return
+        more = f"; {self._left_out} more before it" if self._left_out else ""
+        say(visible(text)[:_MAX_CHARS] + more)
+        self._said_at_s, self._left_out = now_s, 0
+
+    def mended(self, text: str) -> None:
+        """Say that it works, if it did not."""
+        if self._said_at_s is not None:
+            say(text)
+        self._said_at_s, self._left_out = None, 0

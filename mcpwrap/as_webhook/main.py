@@ -1,0 +1,63 @@
+"""RUNS AS mcpwrap-webhook: `mcpwrap-webhook.service`."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.as_webhook.serving import Surroundings, serve
+from mcpwrap.core import webhook
+from mcpwrap.core.webhook_post import MIN_KEY_CHARS
+from mcpwrap.errors import EXIT_USAGE, UsageError
+from mcpwrap.linux import prctl
+from mcpwrap.linux.notifier import Notifier
+
+CONFIGURATION = Path("/var/lib/mcpwrap/webhook.json")
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+
+
+def main() -> int:
+    """Post until systemd stops us."""
+    prctl.forbid_dumps()  # it holds the key
+    try:
+        around = Surroundings(
+            url=_url(CONFIGURATION), key=_key(Path(os.environ["CREDENTIALS_DIRECTORY"], "key"))
+        )
+    except UsageError as error:
+        print(f"mcpwrap-webhook: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    asyncio.run(_run(around))
+    return 0
+
+
+async def _run(around: Surroundings) -> None:
+    notifier = Notifier()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(around))
+        notifier.ready(f"posting what waits to {around.url}")
+        while True:
+            await asyncio.sleep(_ALIVE_EVERY_S)
+            notifier.alive()
+
+
+def _url(path: Path) -> str:
+    try:
+        return webhook.decode(path.read_bytes()).url
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(
+            f"cannot be read: {error}", where=str(path), fix="`sudo mcpwrap apply` writes it"
+        ) from error
+
+
+def _key(path: Path) -> bytes:
+    """Return the text of the key without white space around it, as receivers have it."""
+    key = path.read_bytes().strip()
+    if len(key) < MIN_KEY_CHARS:
+        raise UsageError(
+            f"{len(key)} characters are too few for a key",
+            where="/etc/mcpwrap/webhook.key",
+            fix="remove the file, and `sudo mcpwrap apply` makes one",
+        )
+    return key

@@ -1,0 +1,83 @@
+"""RUNS AS mcpwrap-webhook: from what waits at the gate to what is posted."""
+
+import asyncio
+import socket
+from dataclasses import dataclass
+
+import msgspec
+
+from mcpwrap.as_webhook import posting, watching
+from mcpwrap.as_webhook.complaints import Complaints
+from mcpwrap.as_webhook.posting import Poster, Text
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.core.webhook_post import posted
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import accounts, approve_door
+
+MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where it hears what waits, and where it posts that."""
+
+    url: str
+    key: bytes
+    door: str = approve_door.PATH
+
+
+class Webhook:
+    """Posts each request that waits once, some at a time, the oldest first."""
+
+    def __init__(self, around: Surroundings, poster: Poster, of_gate: Complaints) -> None:
+        self._door = around.door
+        self._poster = poster
+        self._of_gate = of_gate
+        self._waiting = Newcomers()
+        self._queue: asyncio.Queue[Pending] = asyncio.Queue(MAX_QUEUED)
+
+    async def watch(self) -> None:
+        """Queue what is new, for good. What is beyond the bound is left out: the page has it."""
+        async for listing in watching.listings(self._door, self._of_gate):
+            for pending in self._waiting.among(listing.pending):
+                self._queue_one(pending)
+
+    def _queue_one(self, pending: Pending) -> None:
+        try:
+            self._queue.put_nowait(pending)
+        except asyncio.QueueFull:
+            self._of_gate.note(f"{MAX_QUEUED} requests are still to be posted; not {pending.id}")
+
+    async def work(self) -> None:
+        """Post what is queued, for good."""
+        while True:
+            pending = await self._queue.get()
+            try:
+                await self._post(pending)
+            except McpwrapError as error:
+                self._of_gate.note(f"{error.where}: {error.problem}; {pending.id} is not posted")
+
+    async def _post(self, pending: Pending) -> None:
+        question = await watching.question(self._door, pending.id)
+        if question is None:
+            return
+        account = accounts.name_of(pending.agent_uid) or str(pending.agent_uid)
+        body = posted(pending, question, account=account, machine=socket.gethostname())
+        await self._poster.post(
+            Text(
+                msgspec.json.encode(body),
+                pending.expires_at,
+                lambda: self._waiting.waits(pending.id),
+            )
+        )
+
+
+async def serve(around: Surroundings) -> None:
+    """Serve for good. There is nothing to finish: systemd ends it by a signal."""
+    async with posting.session() as http, asyncio.TaskGroup() as tasks:
+        poster = Poster(around.url, around.key, http, Complaints())
+        webhook = Webhook(around, poster, Complaints())
+        for _ in range(posting.AT_A_TIME):
+            tasks.create_task(webhook.work())
+        tasks.create_task(webhook.watch())

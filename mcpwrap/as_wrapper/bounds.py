@@ -1,0 +1,72 @@
+"""RUNS AS mcpw-NAME: sees which session has reached a bound, and says which."""
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcpwrap.as_wrapper.leftovers import SHARED
+from mcpwrap.as_wrapper.session import Session
+from mcpwrap.core.hello import Ended
+from mcpwrap.core.spec import Spec
+from mcpwrap.linux import cgroup
+
+_MIB = 1024 * 1024
+_SIGNALS = 128  # as in a shell: 128 + N is signal N
+KILLED = _SIGNALS + signal.SIGKILL
+
+
+class Bounds:
+    """The bounds of one server's sessions."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._kills_before = cgroup.kills_for_memory()
+
+    def reached(self, session: Session, among: Sequence[Session]) -> str:
+        """Return which bound a session that runs has reached; "" if none. `among` are all.
+
+        Memory is the kernel's to watch. Tasks are too, where its group has a ceiling of its own;
+        where it has none, one session could take those of all others, so they are counted.
+        """
+        tasks = self._spec.tasks
+        if session.berth.leaf.was_refused_tasks() or session.berth.leaf.tasks() > tasks:
+            return f"the session has used up its {tasks} processes and threads (limits, tasks)"
+        if size := _full(session.berth.place):
+            return f"the session has filled its home and temporary folder of {size} MiB"
+        for folder in SHARED:
+            if (size := _full(folder)) and _has_most_in_memory(session, among):
+                return f"the session has filled {folder} of {size} MiB"
+        return ""
+
+    def explained(self, session: Session, exit_status: int) -> Ended:
+        """Return how a server ended, with the reason if it ran out of memory."""
+        kills = cgroup.kills_for_memory()
+        was_shared = kills > self._kills_before
+        self._kills_before = kills
+        if exit_status <= _SIGNALS:
+            return Ended(exit_status)
+        mib = self._spec.memory_bytes // _MIB
+        if exit_status == KILLED and session.berth.leaf.was_killed_for_memory():
+            return Ended(KILLED, f"the session has used up its {mib} MiB (limits, memory)")
+        if exit_status == KILLED and was_shared:
+            all_mib = mib * self._spec.sessions
+            why = f"the sessions of {self._spec.name} have used up their {all_mib} MiB together"
+            return Ended(KILLED, f"{why} (limits, memory)")
+        return Ended(exit_status, f"the server was ended by signal {exit_status - _SIGNALS}")
+
+
+def _full(folder: Path) -> int:
+    """Return the size of a file system that is full, in MiB; 0 if it has room.
+
+    Full is over 99 %: of a tmpfs the last inode or block is not always to be had, and not free.
+    """
+    room = os.statvfs(folder)
+    has_room = room.f_bavail * 100 >= room.f_blocks and room.f_favail * 100 >= room.f_files
+    return 0 if has_room else room.f_blocks * room.f_frsize // _MIB
+
+
+def _has_most_in_memory(session: Session, among: Sequence[Session]) -> bool:
+    """Say whether it filled what all sessions share; where nothing counts, none is ended."""
+    mine = session.berth.leaf.file_memory_bytes()
+    return mine > 0 and mine == max(other.berth.leaf.file_memory_bytes() for other in among)

@@ -1,0 +1,69 @@
+"""RUNS AS mcpw-NAME, one process a session with secrets: takes them out of what the server says."""
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NoReturn
+
+from mcpwrap.core.redact import Redactor
+from mcpwrap.linux import descriptors, wakeup
+from mcpwrap.session import relay
+
+_LAST_FD = 6  # 0 to 2 are our own, 3 to 6 are copied between
+
+
+def start(value_by_key: Mapping[str, str], to_fds: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """Fork a process that copies standard output and error until both end. Closes nothing here.
+
+    Returns its pid, and what the server writes to in place of `to_fds`.
+
+    A process, because the supervisor forks servers: a fork with threads may hang.
+    """
+    pipes: list[tuple[int, int]] = []
+    try:
+        pipes += (os.pipe2(os.O_CLOEXEC) for _ in to_fds)
+        pid = os.fork()
+    except OSError:
+        descriptors.close_all([fd for pair in pipes for fd in pair])
+        raise
+    if pid == 0:
+        _become(value_by_key, [read_fd for read_fd, _ in pipes], to_fds)
+    for read_fd, _ in pipes:
+        os.close(read_fd)
+    return pid, (pipes[0][1], pipes[1][1])
+
+
+def _become(
+    value_by_key: Mapping[str, str], from_fds: list[int], to_fds: tuple[int, int]
+) -> NoReturn:
+    """In the child: keep four descriptors beside our own, copy until the server has said all."""
+    status = 1
+    try:
+        wakeup.off()
+        above = [os.dup(fd) for fd in (*from_fds, *to_fds)]
+        while min(above) <= _LAST_FD:
+            above = [os.dup(fd) for fd in above]
+        from_1, from_2, to_1, to_2 = (os.dup2(fd, n) for n, fd in enumerate(above, start=3))
+        os.closerange(_LAST_FD + 1, 1_048_576)
+        stderr = threading.Thread(target=_copy, args=(from_2, to_2, value_by_key))
+        stderr.start()
+        _copy(from_1, to_1, value_by_key)
+        stderr.join()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _copy(from_fd: int, to_fd: int, value_by_key: Mapping[str, str]) -> None:
+    redactor = Redactor(value_by_key)
+
+    def deliver(chunk: bytes) -> None:
+        if clean := redactor.feed(chunk):
+            relay.write(to_fd, clean)
+
+    with suppress(BrokenPipeError):  # nobody reads: closing makes the server's next write fail
+        relay.relay_each(from_fd, deliver)
+        relay.write(to_fd, redactor.rest())
+    os.close(from_fd)
+    os.close(to_fd)

@@ -1,0 +1,52 @@
+"""RUNS AS mcpw-NAME: the secrets of one server, opened at the start and at each reload."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mcpwrap.core import capability as capabilities
+from mcpwrap.core.capability import CapabilityError, Secret
+
+BUNDLES = Path("/run/mcpwrap/bundle")
+
+
+@dataclass(slots=True)
+class Secrets:
+    """What is held in memory. `load` replaces all of it, or nothing."""
+
+    name: str
+    keys: Sequence[str]
+    invocation_id: str
+    credential: Path
+    _held: dict[str, Secret] = field(default_factory=dict)
+    _capability: capabilities.Capability | None = None
+
+    def load(self) -> None:
+        """Open the bundle that lies there now.
+
+        Raises:
+            CapabilityError: it does not open, or has an older secret than is held.
+        """
+        now = datetime.now(UTC)
+        try:
+            if self._capability is None:
+                self._capability = capabilities.accept(
+                    self.credential.read_bytes(),
+                    name=self.name,
+                    invocation_id=self.invocation_id,
+                    now=now,
+                )
+            self._held = capabilities.open_bundle(
+                (BUNDLES / self.name / "bundle").read_bytes(),
+                self._capability,
+                keys=self.keys,
+                held=self._held,
+                now=now,
+            )
+        except OSError as error:
+            raise CapabilityError(f"the secrets cannot be read: {error.strerror}") from error
+
+    def values(self) -> dict[str, str]:
+        """Return every value by its key."""
+        return {key: secret.value for key, secret in self._held.items()}

@@ -1,0 +1,61 @@
+"""RUNS AS mcpw-NAME: the workspaces, as root mounted them; and whether they still are there."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from mcpwrap.core.spec import Workspaces
+from mcpwrap.core.workspaces import REPORT, Kind, layers
+from mcpwrap.linux import mountinfo
+from mcpwrap.linux.mountinfo import Mount
+
+_WITHIN_S = 20.0
+_LOOK_EVERY_S = 0.01
+_ANEW = "the next session mounts it anew"
+
+
+class View:
+    """What the wrapper sees of its agents' files."""
+
+    def __init__(self, workspaces: Workspaces) -> None:
+        made = layers(workspaces)
+        self._paths = [folder.path for folder in workspaces.folders]
+        self._to_be_held = [layer.path for layer in made if layer.kind in {Kind.HOLD, Kind.PIN}]
+        self._mount_by_path: Mapping[str, Mount] = {}
+        # Its descriptor is for poll(2), which tells of each change with POLLPRI.
+        self._changes = Path(mountinfo.PATH).open("rb")  # noqa: SIM115 - as long as the process
+
+    def fileno(self) -> int:
+        """Return what becomes urgent when anything is mounted or unmounted."""
+        return self._changes.fileno()
+
+    def await_root(self) -> None:
+        """Wait until root has mounted them.
+
+        Raises:
+            ValueError: it could not, with the reason; or it was not heard of.
+        """
+        give_up_at = time.monotonic() + _WITHIN_S
+        report = Path(REPORT)
+        while not report.exists():
+            if time.monotonic() > give_up_at:
+                raise ValueError("its workspaces were not mounted in time")
+            time.sleep(_LOOK_EVERY_S)
+        if refused := report.read_text(encoding="utf-8"):
+            raise ValueError(refused)
+        self._mount_by_path = mountinfo.at_or_below(self._paths)
+        for path in self._paths:
+            if path not in self._mount_by_path:
+                raise ValueError(f"{path} is not mounted")
+
+    def lost(self) -> str:
+        """Say what is not as root mounted it, and has to be mounted anew; "" if nothing."""
+        now = mountinfo.at_or_below(self._paths)
+        for path, mount in self._mount_by_path.items():
+            if now.get(path) != mount:
+                return f"{path} was moved, replaced or unmounted; {_ANEW}"
+        for path in self._to_be_held:
+            if path not in now and os.path.lexists(path):
+                return f"{path} has appeared, and is to be read-only; {_ANEW}"
+        return ""

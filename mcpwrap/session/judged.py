@@ -1,0 +1,128 @@
+"""Both directions of one session: lines in, judged, and out again."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import assert_never
+
+from mcpwrap.core.approvals import Told
+from mcpwrap.core.exchange import Note
+from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.lines import LineBuffer
+from mcpwrap.session import relay
+from mcpwrap.session.sink import Sink
+
+Judge = Callable[[bytes], list[Action]]
+Write = Callable[[bytes], None]
+
+
+class Judged:
+    """A gate between two streams. Each direction has a thread, which the caller makes."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        to_agent: Sink,
+        to_server: Sink,
+        note: Callable[[Note], None],
+        renew: Callable[[Gate], None],
+    ) -> None:
+        """`renew` is called before anything is judged, and may replace the gate's policy."""
+        self._gate = gate
+        self._to_agent, self._to_server = to_agent, to_server
+        self._note = note
+        self._renew = renew
+        self._judging = threading.Lock()
+
+    def from_agent(self, fd: int) -> None:
+        """Judge what the agent says, until it ends.
+
+        Raises:
+            LineTooLongError: a line is over the bound.
+        """
+        for lines in _blocks(fd):
+            actions = self._judge(lines, self._gate.from_agent)
+            self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.write)
+        self._to_server.close()
+
+    def from_server(self, fd: int) -> None:
+        """Judge what the server says, until it ends.
+
+        Raises:
+            LineTooLongError: a line is over the bound.
+        """
+        for lines in _blocks(fd):
+            actions = self._judge(lines, self._gate.from_server)
+            self._do(actions, to_agent=self._to_agent.write, to_server=self._to_server.put)
+        self._to_agent.close()
+
+    def told(self, told: Told) -> None:
+        """Do what follows from the answer to a request that is held."""
+        with self._judging:
+            self._get_ready()
+            actions = self._gate.told(told)
+        self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
+
+    def tick(self) -> None:
+        """Do what is to be done because time has passed."""
+        with self._judging:
+            self._get_ready()
+            actions = self._gate.tick()
+        self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
+
+    def due_in_s(self) -> float | None:
+        """Return after how long `tick` has something to do; None if nothing is held."""
+        with self._judging:
+            self._gate.at(time.monotonic())
+            return self._gate.due_in_s()
+
+    def _judge(self, lines: list[bytes], judge: Judge) -> list[Action]:
+        with self._judging:
+            self._get_ready()
+            return [action for line in lines for action in judge(line)]
+
+    def _get_ready(self) -> None:
+        self._renew(self._gate)
+        self._gate.at(time.monotonic())
+
+    def _do(self, actions: list[Action], *, to_agent: Write, to_server: Write) -> None:
+        """Do it all, with one write for each side."""
+        for_agent, for_server = [], []
+        for action in actions:
+            match action:
+                case ToAgent(line=line):  # by name: one look-up less, for each message
+                    for_agent.append(line)
+                case ToServer(line=line):
+                    for_server.append(line)
+                case Note():
+                    self._note(action)
+                case _:
+                    assert_never(action)
+        if for_server:
+            to_server(b"".join(for_server))
+        if for_agent:
+            to_agent(b"".join(for_agent))
+
+
+def _blocks(fd: int) -> Iterator[list[bytes]]:
+    """Give all whole lines that are there, as often as there are some."""
+    buffer = LineBuffer()
+    while chunk := relay.read(fd):
+        # Through a function, so that no name here keeps the block, of 64 MiB at worst, beside it.
+        if lines := _split(buffer.feed(chunk)):
+            yield lines
+    if rest := buffer.rest():
+        yield [rest]
+
+
+def _split(block: bytes | bytearray) -> list[bytes]:
+    """Return the lines of a block, each copied once at most."""
+    if isinstance(block, bytes):
+        return block.split(b"\n")[:-1]
+    lines, start = [], 0
+    with memoryview(block) as view:
+        while end := block.find(b"\n", start) + 1:
+            lines.append(bytes(view[start : end - 1]))
+            start = end
+    return lines

@@ -1,0 +1,196 @@
+"""The master chain of one epoch: which sessions there were, and how far each has come."""
+
+import errno
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mcpwrap.core import audit
+from mcpwrap.core.audit import (
+    MAX_PART_BYTES,
+    Answered,
+    Began,
+    Closed,
+    Ended,
+    Event,
+    Head,
+    Heads,
+    Opened,
+    Part,
+    PolicyInForce,
+    Start,
+)
+from mcpwrap.core.chain import Chain
+from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.wipe import wipe
+from mcpwrap.session.chained_file import ChainedFile
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_MODE, _FOLDER_MODE = 0o640, 0o750
+
+
+@dataclass(slots=True)
+class Entry:
+    """One session that was opened, and is not yet closed in the chain."""
+
+    session: str
+    tally: Tally
+    part: int = 1
+    told: int = 0  # the count that the chain last told of
+    is_over: bool = False
+
+    def head(self) -> Head:
+        """Return how far it has come."""
+        count, mac = self.tally.head()
+        return Head(count, mac.hex())
+
+
+class Ledger:
+    """One process writes it. What cannot be written raises OSError, and was not done."""
+
+    def __init__(self, folder: Path, start: Start, version: str) -> None:
+        """Begin an epoch, in a folder of its own below `folder`. Who may read it, the umask says.
+
+        Raises:
+            OSError: the folder or the first record cannot be written.
+        """
+        self._folder = folder / audit.folder_of(start.epoch)
+        self.epoch = start.epoch
+        self._sessions = 0
+        self._open: dict[str, Entry] = {}
+        self._folder.mkdir(_FOLDER_MODE)
+        try:
+            self._file = ChainedFile(self._create(audit.MASTER), Chain(start.key, wipe=wipe))
+            start.key[:] = bytes(len(start.key))
+            began = Began(epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid())
+            self._write(began)
+        except OSError:  # then nothing is there, and the epoch is begun again
+            (self._folder / audit.MASTER).unlink(missing_ok=True)
+            self._folder.rmdir()
+            raise
+
+    @property
+    def count(self) -> int:
+        """Return how many records the chain has."""
+        return self._file.chain.count
+
+    @property
+    def mac(self) -> str:
+        """Return the MAC of the last of them."""
+        return self._file.chain.mac.hex()
+
+    def open(self, server: str, uid: int, pid: int, tally: Tally) -> tuple[Entry, bytearray, int]:
+        """Begin a session; return it, the key of its chain, and its file, open for appending.
+
+        Raises:
+            OSError: it cannot be written down.
+        """
+        self._sessions += 1
+        session = f"{self.epoch}-{self._sessions}"
+        key = self._file.chain.child_key(session)
+        # In this order: a file that the chain does not tell of is nobody's.
+        self._write(Opened(session=session, server=server, uid=uid, pid=pid))
+        self._open[session] = entry = Entry(session, tally)
+        try:
+            return entry, key, self._create(audit.part_file(session, 1))
+        except OSError:
+            self.close(entry)
+            raise
+
+    def is_full(self, entry: Entry) -> bool:
+        """Say whether a session has filled its file, whatever it says itself, or has none."""
+        path = self._path(entry)
+        return not path.exists() or path.stat().st_size >= MAX_PART_BYTES
+
+    def next_part(self, entry: Entry) -> int:
+        """Return the file in which a session goes on.
+
+        Raises:
+            OSError: it cannot be made, or not be written down.
+        """
+        if self._path(entry).exists():  # or the last time its file could not be made
+            self._write(Part(session=entry.session, part=entry.part + 1, head=entry.head()))
+            entry.part += 1
+        return self._create(audit.part_file(entry.session, entry.part))
+
+    def policy(self, digest: str) -> None:
+        """Write down that another policy holds.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._write(PolicyInForce(digest=digest))
+
+    def answered(self, answered: Answered) -> None:
+        """Write down what somebody answered, or tried to.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._write(answered)
+
+    def close(self, entry: Entry) -> None:
+        """Write down that a session is over; if that cannot be written, `catch_up` does later."""
+        entry.is_over = True
+        with suppress(OSError):
+            self._close(entry)
+
+    def catch_up(self) -> bool:
+        """Write down how far sessions have come; say whether there was anything to write.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        before = self.count
+        for entry in [entry for entry in self._open.values() if entry.is_over]:
+            self._close(entry)
+        heads = {name: entry.head() for name, entry in self._open.items()}
+        moved = {name: head for name, head in heads.items() if head.count > self._open[name].told}
+        if moved:
+            self._write(Heads(heads=moved))
+            for name, head in moved.items():
+                self._open[name].told = head.count
+        return self.count > before
+
+    def end(self) -> None:
+        """Write down that this epoch is over, and with it all sessions.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        for entry in self._open.values():
+            entry.is_over = True
+        self.catch_up()
+        self._write(Ended())
+
+    def forget(self) -> None:
+        """In a child: lose the key of the chain, and what other sessions share with us."""
+        self._file.chain.forget()
+        for entry in self._open.values():
+            entry.tally.close()
+
+    def _close(self, entry: Entry) -> None:
+        head = entry.head()
+        self._write(Closed(session=entry.session, head=head))
+        del self._open[entry.session]
+        entry.tally.close()
+        # Who only knocks leaves no file behind. By the file, as a session may say what it likes.
+        with suppress(OSError):
+            if not self._path(entry).stat().st_size:
+                self._path(entry).unlink()
+
+    def _path(self, entry: Entry) -> Path:
+        return self._folder / audit.part_file(entry.session, entry.part)
+
+    def _write(self, event: Event) -> None:
+        now, up = time.time(), time.monotonic()
+        stamped = replace(event, n=self.count, at=now, up=up, torn=self._file.torn)
+        if not self._file.append(audit.encode(stamped)):
+            raise OSError(errno.ENOSPC, "the audit cannot be written", str(self._folder))
+
+    def _create(self, name: str) -> int:
+        return os.open(self._folder / name, _APPEND, _FILE_MODE)

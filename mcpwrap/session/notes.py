@@ -1,0 +1,29 @@
+"""What a gate has to say of a session, in lines: bounded, since an agent can cause any number."""
+
+import time
+from collections.abc import Callable
+
+from mcpwrap.core.exchange import Note
+from mcpwrap.core.quota import Quota
+from mcpwrap.linux.log import say
+
+_MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
+
+
+class Notes:
+    """One session's."""
+
+    def __init__(self, who: str, write: Callable[[Note], None]) -> None:
+        """`write` leaves the line of one; what is said of a flood goes to standard error."""
+        self._who = who
+        self._write = write
+        self._quota = Quota(_MAX_PER_S)
+
+    def note(self, note: Note) -> None:
+        """Leave a line; of a flood, how many lines it had."""
+        if self._quota.admits(time.monotonic()):
+            if count := self._quota.take_left_out():
+                say(f"{self._who}: {count} lines were left out here")
+            self._write(note)
+        elif self._quota.is_first_left_out():
+            say(f"{self._who}: too many lines, so some are left out")

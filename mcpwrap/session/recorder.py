@@ -1,0 +1,109 @@
+"""Writes down the decisions of one session, each before it is carried out."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcpwrap.core.audit import MAX_PART_BYTES, Record, cut, encode
+from mcpwrap.core.judgement import Decided
+from mcpwrap.core.kept import Keeper
+from mcpwrap.core.quota import Quota
+from mcpwrap.core.uris import bare
+from mcpwrap.linux.tally import Tally
+from mcpwrap.session.chained_file import ChainedFile
+
+# What either side can send without end, and is refused: else it would fill the disk for all.
+_NOISE = frozenset({"malformed", "unknown", "dropped", "limited"})
+_MAX_NOISE_PER_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Whose session it is, by the name that its records have."""
+
+    session: str
+    server: str
+    uid: int
+
+
+class Recorder:
+    """One thread at a time may use it. Its policy is the digest of that in force."""
+
+    def __init__(
+        self,
+        about: Recorded,
+        file: ChainedFile,
+        keeper: Keeper,
+        tally: Tally,
+        next_part: Callable[[], int | None],
+    ) -> None:
+        """`next_part` returns the next file to write to, once a part is full."""
+        self.policy = ""
+        self.about = about
+        self._file = file
+        self._keeper = keeper
+        self._tally = tally
+        self._next_part = next_part
+        self._unrecorded = self._left_out = 0
+        self._quota = Quota(_MAX_NOISE_PER_S)
+        self._arrived_ns = 0
+
+    def arrived(self) -> None:
+        """Take note that the messages that are judged next have just come."""
+        self._arrived_ns = time.monotonic_ns()
+
+    def write(self, decided: Decided) -> bool:
+        """Write it down; say whether it is written: what is not may not be carried out."""
+        us = (time.monotonic_ns() - self._arrived_ns) // 1000
+        if decided.decision in _NOISE and not self._quota.admits(time.monotonic()):
+            self._tally.count(decided.decision, us)
+            return True  # it is refused, and the next record tells how many were
+        if not self._has_room() or not self._file.append(encode(self._record(decided, us))):
+            self._unrecorded += 1
+            self._tally.count("unrecorded", us)
+            return False
+        self._unrecorded = self._left_out = 0
+        self._tally.wrote(self._file.chain.count, self._file.chain.mac)
+        self._tally.count(decided.decision, us)
+        return True
+
+    def _has_room(self) -> bool:
+        if self._file.size < MAX_PART_BYTES or self._file.torn:
+            return True
+        fd = self._next_part()
+        if fd is None:
+            return False
+        self._file.go_on_in(fd)
+        return True
+
+    def _record(self, decided: Decided, us: int) -> Record:
+        kept = self._keeper.kept(decided.params)
+        self._left_out += self._quota.take_left_out()
+        return Record(
+            n=self._file.chain.count,
+            at=time.time(),
+            server=self.about.server,
+            uid=self.about.uid,
+            session=self.about.session,
+            sender=decided.sender,
+            decision=decided.decision,
+            method=cut(decided.method),
+            target=cut(bare(decided.target)),
+            id=decided.id,
+            era=decided.era,
+            rule=decided.rule,
+            why=cut(decided.why),
+            watched=decided.watched,
+            policy=self.policy,
+            size=decided.size,
+            approval=decided.approval,
+            shown=decided.shown,
+            by=cut(decided.by),
+            us=us,
+            hash=kept.hash,
+            sealed=kept.sealed,
+            plain=kept.plain,
+            torn=self._file.torn,
+            unrecorded=self._unrecorded,
+            left_out=self._left_out,
+        )
