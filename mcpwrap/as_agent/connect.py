@@ -178,11 +178,10 @@ def serve(gate: socket, packet: bytes, pids: list[int]) -> None:
         elif kind == b"?":
             asked = [(n, posix.environ.get(n)) for n in rest.split(b"\0")]
             gate.send(b"\0".join(n + b"=" + v for n, v in asked if v is not None) or b"\0")
-        elif kind == b"X":
-            end(int(rest), pids)
-        elif kind == b"!":
+        elif kind in (b"X", b"!"):
             status, _, why = rest.partition(b" ")
-            write_all(2, b"mcpwrap-connect: " + why + b"\n")
+            if why:
+                write_all(2, b"mcpwrap-connect: " + why + b"\n")
             end(int(status), pids)
         elif kind != b"S":
             write_all(2, b"mcpwrap-connect: the gate is of another version than this program\n")

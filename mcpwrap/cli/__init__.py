@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: one file a command. Reads; what changes the machine is root's."""
+"""RUNS AS WHOEVER TYPED IT: one file a command. Files are changed by root's program alone."""

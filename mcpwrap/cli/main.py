@@ -1,14 +1,37 @@
 """`mcpwrap`: finds the command and shows errors."""
 
+import os
 import sys
 
 import click
 
 from mcpwrap import __version__
-from mcpwrap.cli import apply, check, plan, score, status
+from mcpwrap.as_agent import run
+from mcpwrap.cli import (
+    apply,
+    approvals,
+    audit,
+    check,
+    doctor,
+    egress,
+    kill,
+    panic,
+    plan,
+    policy,
+    score,
+    secret,
+    sessions,
+    stats,
+    status,
+    units,
+)
 from mcpwrap.errors import McpwrapError
 
 _HELP = """Run each MCP server under an account of its own.
+
+\b
+To try one, as anybody, with nothing configured:
+    mcpwrap run --network -- npx -y @modelcontextprotocol/server-everything
 
 Servers are listed in /etc/mcpwrap/config.toml. For a first one:
 
@@ -30,14 +53,36 @@ def cli() -> None:
     """Hold the commands together."""
 
 
-for command in (check.command, plan.command, apply.command, status.command, score.command):
+for command in (
+    run.command,
+    check.command,
+    plan.command,
+    policy.command,
+    apply.command,
+    secret.command,
+    status.command,
+    sessions.command,
+    approvals.command,
+    audit.command,
+    stats.command,
+    egress.command,
+    doctor.command,
+    kill.command,
+    panic.panic,
+    panic.resume,
+    units.logs,
+    units.restart,
+    units.stop,
+    score.command,
+):
     cli.add_command(command)
 
 
 def main() -> int:
     """Run one command; return its exit status."""
     try:
-        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False)
+        state = os.environ.get("XDG_STATE_HOME", "")
+        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=state)
         return outcome if isinstance(outcome, int) else 0
     except McpwrapError as error:
         click.echo(f"mcpwrap: {error}", err=True)

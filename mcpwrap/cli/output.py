@@ -1,5 +1,6 @@
 """How commands print: JSON for machines, tables for people."""
 
+import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
@@ -8,7 +9,12 @@ from rich.table import Table
 def print_json(value: object) -> None:
     """Print one JSON document, indented, with a newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
-    Console(soft_wrap=True, markup=False, highlight=False, no_color=True).print(text)
+    Console(soft_wrap=True, markup=False, highlight=False, emoji=False, no_color=True).print(text)
+
+
+def print_json_line(value: object) -> None:
+    """Print one JSON document as one line, at once."""
+    click.echo(msgspec.json.encode(value))
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -18,7 +24,7 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
         table.add_column(column, no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = 1000
     console.print(table)

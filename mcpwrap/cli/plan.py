@@ -25,12 +25,15 @@ def command(*, purge: bool, as_json: bool) -> int:
     steps = this_machine.steps(Retired.PURGE if purge else Retired.KEEP)
     not_seen = [] if os.geteuid() == 0 else [_UNSEEN]
     lines = [step.describe() for step in steps]
+    notes = this_machine.notes()
     if as_json:
-        print_json({"steps": lines, "not_seen": not_seen})
+        print_json({"steps": lines, "not_seen": not_seen, "notes": notes})
     else:
         for number, line in enumerate(lines, start=1):
             click.echo(f"{number:3}  {line}")
         click.echo(f"{len(steps)} steps" if steps else "nothing to do")
+        for line in notes:
+            click.echo(f"note: {line}")
         for line in not_seen:
             click.echo(f"not seen: {line}")
     return EXIT_WOULD_CHANGE if steps else EXIT_OK

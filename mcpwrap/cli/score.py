@@ -32,7 +32,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     Example:  mcpwrap score
     0.0 is the best. `systemd-analyze security mcpwrap@NAME` shows every point.
     """
-    known = [n for n, a in observe.registry().by_name.items() if not a.is_retired]
+    known = observe.server_names()
     if name is not None and name not in known:
         raise UsageError(f"no server {name!r}", where="mcpwrap score", fix="`mcpwrap status`")
     rows = [score(n) for n in ([name] if name else known)]

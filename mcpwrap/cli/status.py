@@ -1,5 +1,7 @@
 """`mcpwrap status [NAME]`: each server's account, unit, sessions and memory. Reads only."""
 
+import os
+
 import click
 import msgspec
 
@@ -7,7 +9,7 @@ from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.core.names import account_of
 from mcpwrap.core.status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
-from mcpwrap.linux import observe, systemd
+from mcpwrap.linux import observe, packet_rules, systemd
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation
 
@@ -17,7 +19,7 @@ _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothin
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each server. `memory_bytes` is null where nothing counts it."""
+    """What `--json` prints for each server. A number is null where nobody counts, or may see it."""
 
     name: str
     account: str
@@ -26,6 +28,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     status: str  # what the wrapper, or systemd, says of it
     sessions: int
     memory_bytes: int | None
+    refused: int | None  # packets, by the packet rules, since these were loaded; null: ask as root
 
 
 @click.command("status")
@@ -36,6 +39,7 @@ def command(*, name: str | None, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap status git --json
+    REFUSED are packets, counted by the packet rules since these were loaded; only root can see it.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     known = {n: a for n, a in observe.registry().by_name.items() if not a.is_retired}
@@ -48,11 +52,18 @@ def command(*, name: str | None, as_json: bool) -> int:
         print_json(rows)
     elif rows:
         print_table(
-            ["NAME", "UID", "STATE", "SESSIONS", "MEMORY", "STATUS"],
-            [[r.name, str(r.uid), r.state, str(r.sessions), _memory(r), r.status] for r in rows],
+            ["NAME", "UID", "STATE", "SESSIONS", "MEMORY", "REFUSED", "STATUS"],
+            [
+                [r.name, str(r.uid), r.state, str(r.sessions), _memory(r), _refused(r), r.status]
+                for r in rows
+            ],
         )
     else:
         click.echo("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
+    stopped = observe.panic()
+    if stopped.everything or stopped.names:
+        of = "any server" if stopped.everything else ", ".join(stopped.names)
+        click.echo(f"nobody is let in to {of}, until `sudo mcpwrap resume`", err=True)
     is_listening = _gate_listens()
     if not is_listening:
         click.echo(_NO_GATE, err=True)
@@ -70,13 +81,22 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     names = ["ActiveState", "SubState", "StatusText", "Result", "MemoryCurrent"]
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemd.properties(units, names)
+    refused = packet_rules.refused_by_uid() if os.geteuid() == 0 else None
     return [
-        _status(n, a.uid, shown[paths.socket_unit(n)], shown[paths.service_unit(n)])
+        _status(
+            n,
+            a.uid,
+            shown[paths.socket_unit(n)],
+            shown[paths.service_unit(n)],
+            None if refused is None else refused.get(a.uid, 0),
+        )
         for n, a in known.items()
     ]
 
 
-def _status(name: str, uid: int, sock: dict[str, str], service: dict[str, str]) -> ServerStatus:
+def _status(
+    name: str, uid: int, sock: dict[str, str], service: dict[str, str], refused: int | None
+) -> ServerStatus:
     state, text = _state(name, sock, service)
     memory = service["MemoryCurrent"]
     return ServerStatus(
@@ -87,6 +107,7 @@ def _status(name: str, uid: int, sock: dict[str, str], service: dict[str, str]) 
         status=text,
         sessions=sessions_in(text) if state == "running" else 0,
         memory_bytes=None if memory in _NOT_COUNTED else int(memory),
+        refused=refused,
     )
 
 
@@ -95,15 +116,20 @@ def _state(name: str, sock: dict[str, str], service: dict[str, str]) -> tuple[st
         case "active":
             return "running", service["StatusText"]
         case "failed":
-            return "failed", f"{service['Result']}: `systemctl status mcpwrap@{name}` says more"
+            why = service["StatusText"] or service["Result"]
+            return "failed", f"{why}; `sudo mcpwrap logs {name}` says more"
         case "inactive":
             pass
         case between:
             return "starting", between
     if sock["ActiveState"] != "active":
-        return "stopped", "its socket does not listen: `sudo mcpwrap apply`"
+        return "stopped", f"its socket does not listen: `sudo mcpwrap restart {name}`"
     return "ready", "starts on first use"
 
 
 def _memory(row: ServerStatus) -> str:
     return "-" if row.memory_bytes is None else f"{row.memory_bytes / _MIB:.1f} MiB"
+
+
+def _refused(row: ServerStatus) -> str:
+    return "-" if row.refused is None else str(row.refused)

@@ -1,0 +1,74 @@
+"""RUNS AS THE AGENT: the gate's judgement in the relay's own process: its policy, its counters."""
+
+import os
+import time
+from pathlib import Path
+
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy import parse_policy
+from mcpwrap.core.breaker import Breaker
+from mcpwrap.core.gate import Gate
+from mcpwrap.core.judgement import Audit, Held
+from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.rules import Policy
+from mcpwrap.errors import UsageError
+from mcpwrap.linux.log import say
+
+
+def read_policy(named: Path | None, default: Path) -> Policy:
+    """Return the policy in the file that was named, or in the default one; without any, no rules.
+
+    Raises:
+        UsageError: it cannot be read, or has mistakes.
+    """
+    file = named or default
+    try:
+        return parse_policy([SourceFile(str(file), file.read_bytes())])
+    except FileNotFoundError as error:
+        if named is None:
+            return Policy()
+        raise _unread(file, error) from error
+    except OSError as error:
+        raise _unread(file, error) from error
+
+
+def _unread(file: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot be read: {error.strerror}", where=str(file), fix="name a file that can"
+    )
+
+
+def gate_for(server: str, policy: Policy, audit: Audit) -> Gate:
+    """Return what judges the messages of one session. Whatever it leans on is made here."""
+    compiled = compile_policy(policy, server)
+    return Gate(compiled, _Limits(server, compiled), audit)
+
+
+class _Limits:
+    """Counted for this session alone: others of the same agent have processes of their own."""
+
+    def __init__(self, server: str, policy: CompiledPolicy) -> None:
+        self._server = server
+        self._policy = policy
+        self._breaker = Breaker()
+
+    def counts(self, tool: str) -> bool:
+        limits = self._policy.limits_for(tool)
+        return limits is not None and bool(limits.identical_calls)
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        limits = self._policy.limits_for(tool)
+        if limits is None:
+            return None
+        return self._breaker.ask(self._key(tool), limits, call_digest, time.monotonic())
+
+    def tell(self, tool: str, *, failed: bool) -> None:
+        limits = self._policy.limits_for(tool)
+        if limits is None:
+            return
+        now_s = time.monotonic()
+        if why := self._breaker.tell(self._key(tool), limits, now_s, failed=failed):
+            say(f"mcpwrap run: {tool!r} is held back: {why}")
+
+    def _key(self, tool: str) -> tuple[int, str, str]:
+        return os.getuid(), self._server, tool

@@ -1,0 +1,97 @@
+"""RUNS AS THE AGENT: the first process of a session: starts the server, and ends when it does.
+
+In namespaces of its own it is process 1, and all others there end with it.
+"""
+
+import os
+import resource
+import select
+import signal
+from typing import NoReturn
+
+from mcpwrap.as_agent.launch import FORWARDED, Launch, Report, Stage
+from mcpwrap.linux import descendants, prctl
+
+BUG = 70  # hello.Exit.WRAPPER; the traceback is on standard error
+_RELAY_HAS_ENDED = signal.SIGUSR1
+_REPORT_FD = 3
+_ALL_FDS = 1_048_576
+
+
+def run(launch: Launch, report: Report) -> NoReturn:
+    """Be it. The relay is its parent, or adopts it."""
+    _end_with_relay(launch, report)
+    with report.of(Stage.NAMESPACES):
+        launch.closing.fix_files()
+    with report.of(Stage.FORK):
+        server_pid = os.fork()
+    if server_pid == 0:
+        _become_server(launch, report)
+    _let_go_of_streams()
+    for number in FORWARDED:
+        signal.signal(number, lambda number, _: os.kill(server_pid, number))
+    signal.pthread_sigmask(signal.SIG_SETMASK, launch.signals_blocked)
+    status = _status_of(server_pid)
+    if not launch.closing.is_apart:
+        descendants.end_all()
+    os._exit(status)
+
+
+def _let_go_of_streams() -> None:
+    """Keep standard error alone: the others end when relay and server let go of them."""
+    nothing_fd = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(nothing_fd, fd)
+    os.closerange(_REPORT_FD, _ALL_FDS)
+
+
+def _end_with_relay(launch: Launch, report: Report) -> None:
+    """Let the kernel tell us when the relay has ended, and look whether it has by now."""
+    if launch.closing.is_apart:
+        prctl.end_with_parent(signal.SIGKILL)
+    else:
+        prctl.adopt_orphans()
+        signal.signal(_RELAY_HAS_ENDED, _end_all)
+        prctl.end_with_parent(_RELAY_HAS_ENDED)
+    poll = select.poll()
+    poll.register(report.fd, 0)  # POLLERR is always asked for: nobody reads any more
+    if poll.poll(0):
+        os._exit(0)
+
+
+def _end_all(*_: object) -> None:
+    descendants.end_all()
+    os._exit(0)
+
+
+def _status_of(server_pid: int) -> int:
+    """Wait for the server, and reap whatever else ends here; 128+N is signal N, as in a shell."""
+    while True:
+        pid, status = os.wait()
+        if pid == server_pid:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _become_server(launch: Launch, report: Report) -> NoReturn:
+    program = launch.program
+    for target, fd in enumerate(launch.stdio):
+        os.dup2(fd, target)
+    if report.fd != _REPORT_FD:
+        os.dup2(report.fd, _REPORT_FD, inheritable=False)
+        report = Report(_REPORT_FD)
+    os.closerange(_REPORT_FD + 1, _ALL_FDS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with report.of(Stage.FOLDER):
+        os.chdir(program.cwd)
+    prctl.drop_capabilities()
+    prctl.gain_nothing()  # an ordinary user may not close anything before
+    with report.of(Stage.LANDLOCK):
+        launch.closing.shut_files()
+    with report.of(Stage.SECCOMP):
+        launch.closing.shut_calls()
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, launch.signals_blocked)
+    with report.of(Stage.PROGRAM):
+        os.execve(program.command, [program.command, *program.args], dict(program.env))

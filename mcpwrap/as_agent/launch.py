@@ -1,0 +1,75 @@
+"""RUNS AS THE AGENT: what a session's processes are told, and how they tell what went wrong."""
+
+import os
+import signal
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mcpwrap.as_agent.closing import Closing, Layer
+from mcpwrap.session.spawn import Program
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_RECORD = struct.Struct("=Bi")
+_MAX_RECORDS_BYTES = 4096
+
+
+class Stage(IntEnum):
+    """How far it came. The first three are those of `Layer`."""
+
+    NAMESPACES = 1
+    LANDLOCK = 2
+    SECCOMP = 3
+    FORK = 4
+    FOLDER = 5
+    PROGRAM = 6
+    FIRST_PROCESS = 7  # it is there; with its pid in place of an error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One server to be started."""
+
+    program: Program
+    closing: Closing
+    stdio: tuple[int, int, int]  # what is to be its 0, 1 and 2
+    signals_blocked: frozenset[signal.Signals]  # as the agent had them; for now FORWARDED are too
+
+
+class StageError(OSError):
+    """The server could not be started."""
+
+    def __init__(self, stage: Stage, error_number: int) -> None:
+        super().__init__(error_number, os.strerror(error_number))
+        self.stage = stage
+        self.layer = Layer(stage) if stage <= Stage.SECCOMP else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Our end of a pipe to the relay. It ends when the server runs, by close-on-exec."""
+
+    fd: int
+
+    def say(self, stage: Stage, number: int) -> None:
+        """Tell of an error, or of a pid."""
+        os.write(self.fd, _RECORD.pack(stage, number))
+
+    @contextmanager
+    def of(self, stage: Stage) -> Iterator[None]:
+        """Tell what goes wrong in this block, and end the process if it does."""
+        try:
+            yield
+        except OSError as error:
+            self.say(stage, error.errno or 0)
+            os._exit(1)
+
+
+def read_report(fd: int) -> dict[Stage, int]:
+    """Return what was said by all who reported, once they have ended or become the server."""
+    said = b""
+    while piece := os.read(fd, _MAX_RECORDS_BYTES):
+        said += piece
+    return {Stage(stage): number for stage, number in _RECORD.iter_unpack(said)}

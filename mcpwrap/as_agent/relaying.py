@@ -1,0 +1,191 @@
+"""RUNS AS THE AGENT: starts a server and moves its lines until it has ended."""
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from mcpwrap.as_agent import starting
+from mcpwrap.as_agent.closing import Closing
+from mcpwrap.as_agent.launch import FORWARDED, Launch
+from mcpwrap.core import hello
+from mcpwrap.core.gate import Gate
+from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.linux import descendants
+from mcpwrap.linux.log import say
+from mcpwrap.session import relay
+from mcpwrap.session.judged import Judged
+from mcpwrap.session.notes import Notes
+from mcpwrap.session.sink import Sink
+from mcpwrap.session.spawn import Program
+
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+_LAST_WORD_S = 2.0  # for a server whose agent has left: most end by themselves
+WHO = "mcpwrap run"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it went."""
+
+    status: int
+    has_answered: bool
+
+
+class _ToAgent(Sink):
+    """The agent's side, which knows if the server has said anything that passed."""
+
+    has_answered = False
+
+    def write(self, data: bytes) -> None:
+        self.has_answered = True
+        super().write(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """Our ends of the server's 0, 1 and 2."""
+
+    to_server: int
+    from_server: int
+    errors: int
+
+
+def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], None]) -> Ended:
+    """Run the server as the agent's, on our own standard streams, until it has ended.
+
+    `arrived` is called before anything that has come is judged.
+
+    Raises:
+        StageError: it could not be started.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    try:
+        first_pid, streams = _start(program, closing, frozenset(map(signal.Signals, blocked)))
+        _on_signals(lambda number, _: _signal(first_pid, number))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    threading.excepthook = _give_up
+    return _relayed(gate, arrived, first_pid, streams)
+
+
+def _relayed(gate: Gate, arrived: Callable[[], None], first_pid: int, streams: _Streams) -> Ended:
+    to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_when_unheard` sees it too
+    # The server has ended, and its first process will say so.
+    judged = _judged(gate, arrived, to_agent, Sink(streams.to_server, lambda: None))
+    is_broken_off = threading.Event()
+
+    def break_off() -> None:
+        is_broken_off.set()
+        _signal(first_pid, signal.SIGKILL)
+
+    _thread(partial(_end_when_unheard, first_pid))
+    _thread(partial(_follow, judged.from_agent, _STDIN, break_off))
+    outward = (
+        _thread(partial(_follow, judged.from_server, streams.from_server, break_off)),
+        _thread(partial(_copy_errors, streams.errors)),
+    )
+    status = _wait_for(first_pid)
+    _on_signals(signal.SIG_DFL)  # now for us, who may wait for an agent that does not read
+    for thread in outward:  # what the server wrote before it ended is still in its pipes
+        thread.join()
+    return Ended(hello.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered)
+
+
+def _on_signals(do: Callable[[int, object], None] | signal.Handlers) -> None:
+    """Do so from now on, but for those that the agent had us ignore."""
+    for number in FORWARDED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, do)
+
+
+def _wait_for(first_pid: int) -> int:
+    _, status = os.waitpid(first_pid, 0)
+    descendants.end_all()  # none, where a namespace has ended them
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _start(
+    program: Program, closing: Closing, blocked: frozenset[signal.Signals]
+) -> tuple[int, _Streams]:
+    (its_input, to_server), (from_server, its_output), (errors, its_errors) = (
+        os.pipe2(os.O_CLOEXEC) for _ in range(3)
+    )
+    theirs = (its_input, its_output, its_errors)
+    ours = _Streams(to_server, from_server, errors)
+    launch = Launch(program=program, closing=closing, stdio=theirs, signals_blocked=blocked)
+    try:
+        return starting.start(launch), ours
+    except OSError:
+        for fd in (to_server, from_server, errors):
+            os.close(fd)
+        raise
+    finally:
+        for fd in theirs:
+            os.close(fd)
+
+
+def _judged(gate: Gate, arrived: Callable[[], None], to_agent: Sink, to_server: Sink) -> Judged:
+    return Judged(
+        gate,
+        to_agent=to_agent,
+        to_server=to_server,
+        note=Notes(WHO, lambda note: say(f"{WHO}: {note.kind}: {note.text}")).note,
+        renew=lambda _: arrived(),  # its policy is that of the start
+    )
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def _give_up(raised: threading.ExceptHookArgs) -> None:
+    """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
+    threading.__excepthook__(raised)
+    os._exit(hello.Exit.WRAPPER)
+
+
+def _follow(judge_all: Callable[[int], None], from_fd: int, break_off: Callable[[], None]) -> None:
+    try:
+        judge_all(from_fd)
+    except LineTooLongError as error:
+        say(f"{WHO}: {error}")
+        break_off()
+
+
+def _copy_errors(from_fd: int) -> None:
+    sanitiser = Sanitiser()
+
+    def deliver(text: bytes) -> None:
+        with suppress(OSError):  # nobody reads it; the server is not to notice
+            relay.write(_STDERR, text)
+
+    relay.relay_each(from_fd, lambda untrusted: deliver(sanitiser.feed(untrusted)))
+    deliver(sanitiser.rest())
+
+
+def _end_when_unheard(first_pid: int) -> None:
+    """End the session of an agent that has left, whatever its server makes of that."""
+    # Not poll(2): the agent would not hear us close what that waits for.
+    with select.epoll() as epoll:
+        try:
+            epoll.register(_STDOUT, 0)  # EPOLLERR and EPOLLHUP are always asked for
+        except PermissionError:
+            return  # a file, which no one leaves
+        epoll.poll()
+    time.sleep(_LAST_WORD_S)
+    _signal(first_pid, signal.SIGKILL)

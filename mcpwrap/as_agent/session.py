@@ -1,0 +1,183 @@
+"""RUNS AS THE AGENT: one `mcpwrap run`, from what was typed to the server's end."""
+
+import errno
+import os
+import pwd
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcpwrap.as_agent import deciding, folders, relaying, surroundings, toolchain, writing
+from mcpwrap.as_agent.closing import SHOWN, WITHOUT, Closing, Layer, Network
+from mcpwrap.as_agent.launch import Stage, StageError
+from mcpwrap.as_agent.naming import name_of
+from mcpwrap.as_agent.relaying import WHO, Ended
+from mcpwrap.as_agent.toolchain import Place
+from mcpwrap.core import hello
+from mcpwrap.core.gate import Gate
+from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux.log import say
+from mcpwrap.session.spawn import Program
+
+_NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
+_STDERR = 2
+_SIGNALS = 128  # as in a shell: 128 + N is signal N
+_FIXES = {
+    errno.EACCES: "let it be read, and its interpreter: `--read FOLDER`",
+    errno.ENOENT: "see that its interpreter, in its first line, is there",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was typed."""
+
+    command: tuple[str, ...]
+    name: str | None
+    policy: Path | None
+    inherit: tuple[str, ...]
+    to_read: tuple[str, ...]
+    to_write: tuple[str, ...]
+    network: Network
+    may_be_degraded: bool
+
+
+class MissingLayerError(McpwrapError):
+    """The kernel, or who set it up, does not let us close a server in as we say we do."""
+
+    exit_code = int(hello.Exit.UNAVAILABLE)
+
+
+class StartError(McpwrapError):
+    """The server could not be started."""
+
+    exit_code = int(hello.Exit.WRAPPER)
+
+
+def run(asked: Asked, environ: Mapping[str, str]) -> int:
+    """Run the server until it has ended; return the exit status."""
+    _open_all()
+    account, home = _whose(environ)
+    own = folders.of_user(environ, home)
+    name = _name(asked)
+    policy = deciding.read_policy(asked.policy, own.policy)
+    inherited = surroundings.inherited(asked.inherit, environ)
+    to_write = frozenset(path.resolve() for path in (own.home_of(name), *map(Path, asked.to_write)))
+    agents_path = environ.get("PATH", "")
+    path = surroundings.search_path(agents_path)
+    place = Place(toolchain.wide_folders(home), Path.cwd(), path, to_write)
+    program, place = _found(asked.command[0], place, agents_path)
+    its_home = folders.make_home(own, name)
+    with folders.temporary() as tmp:
+        env = surroundings.variables(
+            account=account, home=its_home, tmp=tmp, path=place.path, inherited=inherited
+        )
+        if asked.network is Network.NOTHING:
+            env = surroundings.offline(env)
+        arguments = asked.command[1:]
+        closing = _closing(asked, toolchain.needed(program, arguments, place), its_home, tmp)
+        started = Program(command=str(program), args=arguments, cwd=str(place.cwd), env=env)
+        with writing.session(own.audit, name, policy) as recorder:
+            gate = deciding.gate_for(name, policy, recorder)
+            ended = _run_closed(started, closing, (gate, recorder.arrived), asked)
+    _tell(ended, name, asked)
+    return ended.status
+
+
+def _found(command: str, place: Place, agents_path: str) -> tuple[Path, Place]:
+    """Return the program, and where it is to run."""
+    program = toolchain.found(command, place)
+    if program is None:
+        raise StartError(
+            "there is no such program",
+            where=command,
+            fix="write its whole path, or add its folder to PATH",
+        )
+    return program, replace(place, path=surroundings.search_path(agents_path, program))
+
+
+def _open_all() -> None:
+    """Leave none of 0, 1 and 2 closed: what is opened next would be taken for it."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        if fd == _STDERR:  # Python found it closed, and has nothing to write to
+            sys.stderr = os.fdopen(fd, "w", closefd=False)
+    os.close(fd)
+
+
+def _whose(environ: Mapping[str, str]) -> tuple[str, Path]:
+    """Return our account and our home. In a container an account may have no entry."""
+    try:
+        entry = pwd.getpwuid(os.geteuid())
+        account, home = entry.pw_name, entry.pw_dir
+    except KeyError:
+        account, home = str(os.geteuid()), "/"
+    return account, Path(environ.get("HOME") or home).resolve()
+
+
+def _name(asked: Asked) -> str:
+    name = name_of(asked.command) if asked.name is None else asked.name
+    if not is_server_name(name):
+        raise UsageError(
+            "no server can have that name",
+            where=f"--name {name}",
+            fix=f"write at most {MAX_NAME_CHARS} of a-z, 0-9, _ and -, a letter first",
+        )
+    return name
+
+
+def _closing(asked: Asked, needed: set[Path], home: str, tmp: str) -> Closing:
+    to_read = {*surroundings.SYSTEM, os.path.realpath(surroundings.RESOLVERS), *map(str, needed)}
+    return Closing(
+        to_read=(*sorted(to_read), *map(os.path.realpath, asked.to_read)),
+        to_write=(home, tmp, *map(os.path.realpath, asked.to_write)),
+        network=asked.network,
+    )
+
+
+def _run_closed(
+    program: Program, closing: Closing, judge: tuple[Gate, Callable[[], None]], asked: Asked
+) -> Ended:
+    """Run it with all layers; if it may be, without those that are not to be had."""
+    say(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
+    while True:
+        try:
+            return relaying.run(program, closing, *judge)
+        except StageError as error:
+            closing = replace(closing, layers=closing.layers - {_missing(error, program, asked)})
+
+
+def _missing(error: StageError, program: Program, asked: Asked) -> Layer:
+    """Return the layer to do without.
+
+    Raises:
+        StartError: it is none that failed.
+        MissingLayerError: it may not be done without.
+    """
+    if error.layer is None:
+        raise StartError(
+            f"cannot be started: {error.strerror}",
+            where=program.cwd if error.stage is Stage.FOLDER else program.command,
+            fix=_FIXES.get(error.errno or 0, "try it without `mcpwrap run --`"),
+        ) from error
+    layer = error.layer
+    if not asked.may_be_degraded:
+        raise MissingLayerError(
+            f"this machine does not give it: {error.strerror}; nothing was started",
+            where=SHOWN[layer],
+            fix=f"`--allow-degraded` does without, and then {WITHOUT[layer]}",
+        ) from error
+    say(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {WITHOUT[layer]}")
+    return layer
+
+
+def _tell(ended: Ended, name: str, asked: Asked) -> None:
+    """Say what may have been the matter with a server that ended badly."""
+    if ended.status > _SIGNALS:
+        say(f"{WHO}: {name} was ended by signal {ended.status - _SIGNALS}")
+    elif ended.status and not ended.has_answered:
+        less = [] if asked.network is Network.ALL else ["no network (`--network`)"]
+        less += ["of your files only some (`--read`, `--write`)"]
+        less += ["of your variables only some (`--inherit`)"]
+        say(f"{WHO}: {name} ended before it answered; it had {', '.join(less)}")

@@ -1,0 +1,69 @@
+"""RUNS AS THE AGENT: makes the processes of a session, of which the last becomes the server.
+
+The relay forks a process that enters the namespaces. Only a child of it is in all of them: that is
+the session's first process (`first.py`), which the relay adopts when the one between them ends.
+"""
+
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+from mcpwrap.as_agent import first
+from mcpwrap.as_agent.launch import Launch, Report, Stage, StageError, read_report
+from mcpwrap.linux import prctl
+
+
+def start(launch: Launch) -> int:
+    """Return the pid of the session's first process, once the server runs.
+
+    The caller is single-threaded, and blocks the signals that are forwarded.
+
+    Raises:
+        StageError: it does not run, and no process is left.
+    """
+    prctl.adopt_orphans()
+    report_fd, say_fd = os.pipe2(os.O_CLOEXEC)
+    wait_fd, go_fd = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        os.close(report_fd)
+        _without_return(launch, Report(say_fd), (wait_fd, go_fd))
+    os.close(say_fd)
+    os.waitpid(pid, 0)
+    for fd in (wait_fd, go_fd):  # the first process is ours now, and may go on
+        os.close(fd)
+    said = read_report(report_fd)
+    os.close(report_fd)
+    first_pid = said.pop(Stage.FIRST_PROCESS, 0)
+    if said and first_pid:
+        os.waitpid(first_pid, 0)
+    for stage, error_number in said.items():
+        raise StageError(stage, error_number)
+    return first_pid
+
+
+def _without_return(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> NoReturn:
+    try:
+        _part(launch, report, until_adopted)
+    except BaseException:  # noqa: BLE001 - the relay's code, which called us, must not go on here
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(first.BUG)
+
+
+def _part(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> None:
+    """Enter the namespaces, make the first process in them, and get out of its way."""
+    wait_fd, go_fd = until_adopted
+    with report.of(Stage.NAMESPACES):
+        os.setsid()
+        launch.closing.part()
+    with report.of(Stage.FORK):
+        pid = os.fork()
+    if pid == 0:
+        os.close(go_fd)
+        os.read(wait_fd, 1)  # until the relay closes it; before, its parent's end would be heard
+        first.run(launch, report)
+    report.say(Stage.FIRST_PROCESS, pid)
+    os._exit(0)

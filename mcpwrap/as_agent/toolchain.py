@@ -1,0 +1,157 @@
+"""RUNS AS THE AGENT: which folders a command has to read to run at all."""
+
+import os
+import pwd
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import dropwhile
+from pathlib import Path
+
+from mcpwrap.as_agent import leading
+
+_PROGRAMS = frozenset({"bin", "sbin", "shims", ".bin"})  # beside them lies what they need
+_INTERPRETERS = re.compile(r"node|nodejs|deno|bun|tsx|python(3(\.\d+)?)?|ruby|perl|php|sh|bash")
+_SPLITS = re.compile(r"--s|-[^-=]*S")  # also abbreviated, and after others: env(1)
+_PROJECT_FILES = ("package.json", "pyproject.toml")
+_MODULES = "node_modules"
+_MAX_CHAIN = 8  # an interpreter may be a script too
+_MAX_LINE_BYTES = 256  # of `#!`: the kernel reads no more (execve(2))
+# Programs are put here side by side with what is nobody's business.
+_SHARED = (".local", ".local/share", ".local/state", ".config", ".cache")
+
+
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is made there
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is started."""
+
+    wide: frozenset[Path]  # of which no program needs all; without links, as the next
+    cwd: Path
+    path: str  # of $PATH
+    to_write: frozenset[Path]  # the server's to change, and so it may have been
+
+    def is_too_wide(self, folder: Path) -> bool:
+        """Say whether a folder holds more than one program needs: a home, or what is above it."""
+        real = folder.resolve()
+        return any(
+            wide.is_relative_to(real) or real in {wide / part for part in _SHARED}
+            for wide in self.wide
+        )
+
+    def followed(self, path: Path) -> Path | None:
+        """Return a path without links; None if a server could have made one of them."""
+        return leading.followed(path, self.to_write)
+
+
+def wide_folders(home: Path) -> frozenset[Path]:
+    """Return everybody's homes, and where temporary files are, those of other sessions too.
+
+    HOME says what it was set to, and root may be at work in the home of somebody else.
+    """
+    entries = pwd.getpwall()
+    with suppress(KeyError):  # in a container; and not all accounts that there are, are listed
+        entries.append(pwd.getpwuid(os.geteuid()))
+    folders = [tempfile.gettempdir(), *_TEMPORARY, *(entry.pw_dir for entry in entries)]
+    return frozenset({home, *(Path(folder).resolve() for folder in folders)})
+
+
+def found(command: str, place: Place) -> Path | None:
+    """Return the program that a command is, as execvp(3) finds it."""
+    if "/" in command:
+        named = place.cwd / command
+        folder = place.followed(named.parent) or named.parent
+        program = folder / named.name  # itself, if it is a link
+        return program if os.access(program, os.X_OK) and program.is_file() else None
+    # The caller's own, and that is whose command it is.
+    name = shutil.which(command, path=place.path)  # noqa: TID251
+    return Path(name) if name else None
+
+
+def needed(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
+    """Return files and folders, without links, that it has to read; also some that all may.
+
+    None of them was chosen by what the server may write, neither by links nor by a first line: its
+    next session would read what it likes.
+    """
+    folders = {_around(path, place) for path in _chain(program, place)}
+    if program.name == "env" and (command := _without_env(arguments)):
+        inner = found(command[0], place)
+        folders |= needed(inner, command[1:], place) if inner else set()
+    if script := _script(program, arguments, place):
+        folders.add(_project(script, place))
+    if not place.is_too_wide(place.cwd):
+        folders.add(place.cwd)
+    return folders
+
+
+def _chain(program: Path, place: Place) -> Iterator[Path]:
+    """Yield the program, where a link leads, and in turn what a script is run by."""
+    current: Path | None = program
+    for _ in range(_MAX_CHAIN):
+        if current is None:
+            return
+        if folder := place.followed(current.parent):
+            yield folder / current.name
+        real = place.followed(current)
+        if real is None:
+            return
+        yield real
+        current = None if real in place.to_write else _interpreter(real, place)
+
+
+def _interpreter(program: Path, place: Place) -> Path | None:
+    """Return what runs a script. Source: execve(2), env(1)."""
+    try:
+        with program.open("rb") as file:
+            line = file.readline(_MAX_LINE_BYTES)
+    except OSError:
+        return None
+    if not line.startswith(b"#!"):
+        return None
+    words = os.fsdecode(line[2:]).split()
+    if words and words[0].endswith("/env"):
+        words = _without_env(words[1:])
+    return found(words[0], place) if words else None
+
+
+def _without_env(arguments: Sequence[str]) -> list[str]:
+    """Return the command that env(1) runs; none if an option holds words of its own (`-S`)."""
+    command = list(dropwhile(lambda word: word.startswith("-") or "=" in word, arguments))
+    options = arguments[: len(arguments) - len(command)]
+    return [] if any(_SPLITS.match(word) for word in options) else command
+
+
+def _around(program: Path, place: Place) -> Path:
+    """Return the folder in which all of a program lies."""
+    parts = program.parts
+    if _MODULES in parts:
+        return Path(*parts[: parts.index(_MODULES) + 1])
+    folder = program.parent
+    for candidate in (folder.parent if folder.name in _PROGRAMS else folder, folder):
+        if not place.is_too_wide(candidate):
+            return candidate
+    return program
+
+
+def _script(program: Path, arguments: Sequence[str], place: Place) -> Path | None:
+    """Return the file that an interpreter is given to run."""
+    if not _INTERPRETERS.fullmatch(program.name):
+        return None
+    first = next((word for word in arguments if not word.startswith("-")), "")
+    script = place.cwd / first
+    return place.followed(script) if script.is_file() else None
+
+
+def _project(script: Path, place: Place) -> Path:
+    for folder in script.parents:
+        if place.is_too_wide(folder):
+            break
+        if any((folder / name).is_file() for name in _PROJECT_FILES):
+            return _around(folder / "x", place)
+    return _around(script, place)

@@ -1,0 +1,79 @@
+"""RUNS AS THE AGENT, started by `mcpwrap doctor`: opens a session as an agent does, and says how.
+
+Prints one line; exit status 0 if the server answered.
+"""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from typing import IO, cast
+
+import msgspec
+
+from mcpwrap import __version__
+
+STUB = "/usr/bin/mcpwrap-connect"
+_ANSWER_S = 60  # the first start of a server may download it
+
+
+class _Answer(msgspec.Struct):
+    id: int | str | None = None
+    result: dict[str, object] | None = None
+    error: dict[str, object] | None = None
+
+
+def main() -> int:
+    """Open one session of the server in argv, list its tools, and leave."""
+    signal.alarm(_ANSWER_S)
+    signal.signal(signal.SIGALRM, _too_late)
+    with subprocess.Popen(
+        [STUB, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as stub:
+        try:
+            print(_listed(cast(IO[bytes], stub.stdin), cast(IO[bytes], stub.stdout)))
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
+            with contextlib.suppress(OSError):
+                cast(IO[bytes], stub.stdin).close()
+            said = cast(IO[bytes], stub.stderr).read(4096).decode(errors="replace").strip()
+            print((said or str(error)).splitlines()[0])
+            return 1
+        stub.kill()
+    return 0
+
+
+def _listed(to_server: IO[bytes], from_server: IO[bytes]) -> str:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "mcpwrap doctor", "version": __version__},
+    }
+    _ask(to_server, {"id": 1, "method": "initialize", "params": hello})
+    _answer(from_server, 1)
+    _ask(to_server, {"method": "notifications/initialized"})
+    _ask(to_server, {"id": 2, "method": "tools/list", "params": {}})
+    tools = _answer(from_server, 2).get("tools", [])
+    return f"{len(tools) if isinstance(tools, list) else 0} tools"
+
+
+def _ask(to_server: IO[bytes], message: dict[str, object]) -> None:
+    to_server.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+    to_server.flush()
+
+
+def _answer(from_server: IO[bytes], request_id: int) -> dict[str, object]:
+    for line in from_server:
+        answer = msgspec.json.decode(line, type=_Answer)
+        if answer.id == request_id:
+            if answer.result is None:
+                raise ValueError(f"it answered with an error: {answer.error}"[:200])
+            return answer.result
+    raise EOFError("it ended without an answer")
+
+
+def _too_late(*_: object) -> None:
+    raise TimeoutError(f"no answer within {_ANSWER_S} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""RUNS AS THE AGENT: the audit of `mcpwrap run`, in the agent's own folder.
+
+It has the form of the gate's, and `mcpwrap audit --user` reads it. Its key is the agent's as well:
+it shows what a server did, and that nobody else changed it; against the agent it proves nothing.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from mcpwrap import __version__
+from mcpwrap.as_agent import folders
+from mcpwrap.core import rules
+from mcpwrap.core.audit import Keys, folder_of, start_of
+from mcpwrap.core.chain import KEY_BYTES, Chain
+from mcpwrap.core.kept import Keeper
+from mcpwrap.core.rules import Policy
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+from mcpwrap.linux.tally import Tally
+from mcpwrap.session.chained_file import ChainedFile
+from mcpwrap.session.ledger import Entry, Ledger
+from mcpwrap.session.recorder import Recorded, Recorder
+
+KEYS = "keys.json"
+
+
+@contextmanager
+def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
+    """Write down a session of its own, and that it is over at the end of the block.
+
+    Raises:
+        McpwrapError: it cannot be written.
+    """
+    folders.make(folder)
+    tally = Tally()
+    try:
+        keys, ledger = _begun(folder)
+        digest = rules.digest(policy)
+        ledger.policy(digest)
+        entry, key, fd = ledger.open(name, os.getuid(), os.getpid(), tally)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise McpwrapError(
+            f"the audit cannot be written: {error}; nothing was started",
+            where=str(folder),
+            fix="make room, or move the folder away to begin anew",
+        ) from error
+    start = start_of(keys.root_key, keys.epochs)
+    recorder = Recorder(
+        Recorded(entry.session, name, os.getuid()),
+        ChainedFile(fd, Chain(key)),
+        Keeper("plain", start.digest_key, start.box),
+        tally,
+        lambda: _next_part(ledger, entry),
+    )
+    recorder.policy = digest
+    try:
+        yield recorder
+    finally:
+        with suppress(OSError):  # what is not written down is missed by nobody but the end
+            ledger.close(entry)
+            ledger.end()
+
+
+def _begun(folder: Path) -> tuple[Keys, Ledger]:
+    """Begin an epoch of this user's, with a number that no other process takes."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        before = _keys(folder)
+        keys = before
+        if before.is_begun or (folder / folder_of(before.epochs)).exists():
+            keys = replace(before, epochs=before.epochs + 1, is_begun=False)
+        _keep(folder, keys)
+        ledger = Ledger(folder, start_of(keys.root_key, keys.epochs), __version__)
+        _keep(folder, replace(keys, is_begun=True))
+    finally:
+        os.close(fd)
+    return keys, ledger
+
+
+def _keys(folder: Path) -> Keys:
+    try:
+        return msgspec.json.decode((folder / KEYS).read_bytes(), type=Keys)
+    except FileNotFoundError:
+        return Keys(root_key=os.urandom(KEY_BYTES), epochs=0)
+
+
+def _keep(folder: Path, keys: Keys) -> None:
+    files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
+
+
+def _next_part(ledger: Ledger, entry: Entry) -> int | None:
+    with suppress(OSError):
+        return ledger.next_part(entry)
+    return None

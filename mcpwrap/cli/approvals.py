@@ -1,0 +1,53 @@
+"""`mcpwrap approvals`: what waits for a person, and the answers."""
+
+import sys
+
+import click
+
+from mcpwrap.cli import (
+    approvals_decide,
+    approvals_list,
+    approvals_notify,
+    approvals_passwd,
+    approvals_show,
+    approvals_watch,
+)
+from mcpwrap.errors import EXIT_OK
+from mcpwrap.linux import approve_door
+from mcpwrap.linux.approve_door import Door
+
+
+@click.group("approvals", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """Answer what rules with `allow_with_approval` have put before a person.
+
+    Without a command, on a terminal: a view that shows what waits, as it comes, and takes answers
+    by single keys. Members of the group mcpwrap-approvers decide.
+
+    \b
+    Example:  mcpwrap approvals
+    """
+    if context.invoked_subcommand is not None:
+        return EXIT_OK
+    with Door(approve_door.PATH) as door:
+        listing = door.listing()  # a gate that is not there is said before the screen is taken
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        # PLC0415: Textual takes 0.3 s to load.
+        from mcpwrap.cli.approvals_view import ApprovalsView  # noqa: PLC0415
+
+        return ApprovalsView().run_until_quit()
+    approvals_list.show(listing)
+    return EXIT_OK
+
+
+for one in (
+    approvals_list.command,
+    approvals_show.command,
+    approvals_decide.approve,
+    approvals_decide.deny,
+    approvals_watch.command,
+    approvals_passwd.command,
+    approvals_notify.command,
+):
+    command.add_command(one)

@@ -1,0 +1,75 @@
+"""What an answer is made of: how long it holds, and the proof that it is a person's."""
+
+import msgspec
+
+from mcpwrap.core.approve_words import (
+    MAX_PASSWORD_BYTES,
+    MAX_REASON_BYTES,
+    Channel,
+    Decide,
+    Pending,
+    Proof,
+    Scope,
+    Verdict,
+)
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import approve_door, this_process
+from mcpwrap.linux.approve_door import Door
+
+TIMES = 10  # that "the same again" holds for, where nobody says how often
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is said to a question."""
+
+    verdict: Verdict
+    scope: Scope = Scope.ONCE
+    times: int | None = None
+    reason: str = ""
+
+    def decide(self, pending: Pending, digest: str, channel: Channel) -> Decide:
+        """Return the packet, for the document with this digest, which was shown."""
+        return Decide(
+            id=pending.id,
+            digest=digest,
+            verdict=self.verdict,
+            scope=self.scope,
+            times=self.times or (1 if self.scope is Scope.ONCE else TIMES),
+            channel=channel,
+            reason=_reason(self.reason),
+        )
+
+
+def with_password(decide: Decide, user: str, password: str) -> Decide:
+    """Return the packet with the password of an account.
+
+    Raises:
+        UsageError: this cannot be anybody's.
+    """
+    given = password.encode(errors="surrogateescape")
+    if not given or b"\n" in given or len(given) > MAX_PASSWORD_BYTES:
+        raise UsageError("that is no password", where="mcpwrap approvals", fix="give one line")
+    return msgspec.structs.replace(decide, proof=Proof.PASSWORD, user=user, password=given)
+
+
+def with_polkit(decide: Decide) -> Decide:
+    """Return the packet by which polkit asks whoever sits at the desktop of this process."""
+    start = this_process.start_ticks()
+    return msgspec.structs.replace(decide, proof=Proof.POLKIT, process_start=start)
+
+
+def send(decide: Decide) -> str:
+    """Give the answer; return what the gate says to it."""
+    with Door(approve_door.PATH) as door:
+        return door.decide(decide).text
+
+
+def _reason(text: str) -> bytes:
+    reason = text.encode(errors="surrogateescape")
+    try:
+        reason.decode()
+    except UnicodeDecodeError:
+        raise UsageError("it is not UTF-8", where="--reason", fix="use a UTF-8 locale") from None
+    if len(reason) > MAX_REASON_BYTES:
+        raise UsageError(f"over {MAX_REASON_BYTES} bytes", where="--reason", fix="shorten it")
+    return reason

@@ -1,0 +1,79 @@
+"""What the terminal view asks before it sends an answer: a reason, and a password."""
+
+import os
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from mcpwrap.cli.approvals_answer import Answer, with_password, with_polkit
+from mcpwrap.cli.approvals_pane import Shown
+from mcpwrap.cli.approvals_text import agent, cell, tool_of
+from mcpwrap.core.approve_words import Channel, Decide, Scope, Verdict
+
+
+class Ask(ModalScreen[str | None]):
+    """Asks for one line; None is what Escape returns."""
+
+    CSS = """
+    Ask { align: center bottom; } /* the question stays in sight */
+    Ask > Vertical { width: 80%; max-width: 90; height: auto; border: round $accent; padding: 1 2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
+
+    def __init__(self, what: str, prompt: str, *, is_hidden: bool = False) -> None:
+        super().__init__()
+        self._what = what
+        self._prompt = prompt
+        self._is_hidden = is_hidden
+
+    def compose(self) -> ComposeResult:
+        """Return what it consists of."""
+        with Vertical():
+            yield Static(Text(self._what, style="bold"))
+            yield Static(Text(f"{self._prompt}\nEnter sends, Escape goes back."))
+            yield Input(password=self._is_hidden)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take the line."""
+        self.dismiss(event.value)
+
+    def action_give_up(self) -> None:
+        """Take nothing."""
+        self.dismiss(None)
+
+
+async def decided(app: App[None], shown: Shown, verdict: Verdict, scope: Scope) -> Decide | None:
+    """Return the answer, with what has to be typed for it; None if somebody went back.
+
+    Raises:
+        UsageError: what was typed cannot be sent.
+    """
+    pending, question = shown.pending, shown.seen.question
+    what = f"{cell(question.server)}: {cell(tool_of(question))} ({pending.id})"
+    reason = "" if verdict is Verdict.APPROVE else await _reason(app, verdict, what)
+    if reason is None:
+        return None
+    answer = Answer(verdict, scope, reason=reason)
+    decide = answer.decide(pending, shown.seen.digest, Channel.TERMINAL)
+    return await _proven(app, decide, what) if pending.may == "proof" else decide
+
+
+async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
+    title = "Deny" if verdict is Verdict.DENY else "Deny, and stop the server"
+    prompt = "The reason, for the agent; it may be empty."
+    return await app.push_screen_wait(Ask(f"{title}  {what}", prompt))
+
+
+async def _proven(app: App[None], decide: Decide, what: str) -> Decide | None:
+    user = agent(os.getuid())
+    prompt = f"The password of {user} for approvals; empty: polkit asks, on your desktop."
+    ask = Ask(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
+    password = await app.push_screen_wait(ask)
+    if password is None:
+        return None
+    return with_password(decide, user, password) if password else with_polkit(decide)

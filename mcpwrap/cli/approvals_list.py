@@ -1,0 +1,77 @@
+"""`mcpwrap approvals list`: what waits for a person. Reads only."""
+
+import time
+
+import click
+import msgspec
+
+from mcpwrap.cli.approvals_text import agent, cell, pause, span, tool_of
+from mcpwrap.cli.output import print_table
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.core.judgement import Json
+from mcpwrap.errors import EXIT_OK
+from mcpwrap.linux import approve_door
+from mcpwrap.linux.approve_door import Door, Listing
+
+COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
+_YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, as_json: bool) -> int:
+    """Show what waits for approval, and which agents are paused.
+
+    \b
+    Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
+    """
+    with Door(approve_door.PATH) as door:
+        listing = door.listing()
+    if as_json:
+        click.echo(ascii_json(fields_of(listing), indent=1))
+    else:
+        show(listing)
+    return EXIT_OK
+
+
+def show(listing: Listing) -> None:
+    """Print it for people."""
+    if listing.pending:
+        now = time.time()
+        print_table(COLUMNS, [cells(one, now) for one in listing.pending])
+    else:
+        click.echo("nothing waits for approval")
+    for one in listing.paused:
+        click.echo(pause(one))
+
+
+def cells(one: Pending, now: float) -> list[str]:
+    """Return what stands in the columns."""
+    return [
+        cell(one.id),
+        span(now - one.asked_at),
+        cell(agent(one.agent_uid)),
+        cell(one.server),
+        cell(tool_of(one)),
+        cell(one.rule),
+        span(one.expires_at - now),
+        str(one.times),
+        _YOU[one.may],
+    ]
+
+
+def fields_of(listing: Listing) -> Json:
+    """Return the same for machines, with the names of the agents. Times are as the gate has them.
+
+    JSON of it is to be printed in ASCII: what agents wrote is in there.
+    """
+    return {
+        "pending": [_with_agent(one, one.agent_uid) for one in listing.pending],
+        "paused": [_with_agent(one, one.agent_uid) for one in listing.paused],
+    }
+
+
+def _with_agent(one: msgspec.Struct, uid: int) -> Json:
+    fields: dict[str, Json] = {**msgspec.to_builtins(one), "agent": agent(uid)}
+    return fields

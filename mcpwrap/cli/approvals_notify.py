@@ -1,0 +1,120 @@
+"""`mcpwrap approvals notify`: shows on the desktop what waits. It approves nothing."""
+
+import select
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from mcpwrap.core import notification
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import accounts, approve_door
+from mcpwrap.linux.approve_door import Door, Listing
+
+_TOOL_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where it hears what waits, and what shows it."""
+
+    door: str = approve_door.PATH
+    program: str = "/usr/bin/notify-send"
+    every_s: float = 5.0  # at most one in so long, whatever an agent asks for
+    again_s: float = 10.0  # after the gate was lost
+    goes_on: Callable[[], bool] = lambda: True
+
+
+@click.command("notify")
+def command() -> int:
+    """Show a notification for each request that waits, with a link to the page.
+
+    It goes on until it is ended; mcpwrap-notify.service runs it on a desktop. A notification
+    approves nothing. Several requests in a few seconds are told in one.
+
+    \b
+    Example:  systemctl --user enable --now mcpwrap-notify
+    """
+    run(Surroundings())
+    return 0
+
+
+def run(around: Surroundings) -> None:
+    """Show what waits, also after the gate was restarted.
+
+    Raises:
+        McpwrapError: there is no notify-send.
+    """
+    if not Path(around.program).exists():
+        raise McpwrapError(
+            "is not there", where=around.program, fix="`sudo apt install libnotify-bin`"
+        )
+    telling = _Telling(around)
+    while around.goes_on():
+        try:
+            with Door(around.door) as door:
+                _watch(door, telling, around)
+        except McpwrapError as error:
+            telling.complain(f"{error.where}: {error.problem}")
+            time.sleep(around.again_s)
+
+
+def _watch(door: Door, telling: "_Telling", around: Surroundings) -> None:
+    listing = door.watch()
+    telling.heard(listing)
+    while around.goes_on():
+        readable, _, _ = select.select([door.fileno()], [], [], telling.tell_in_s())
+        if readable:
+            listing = door.next_listing()
+            telling.heard(listing)
+        telling.tell()
+
+
+class _Telling:
+    """What is new and not yet told, and when the last was."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._known = Newcomers()
+        self._new: list[Pending] = []
+        self._waiting = 0
+        self._next_at_s = 0.0
+        self._complained = ""
+
+    def heard(self, listing: Listing) -> None:
+        """Take what waits now; what is answered in the meantime is told to nobody."""
+        mine = [one for one in listing.pending if one.may != "no"]
+        new = self._known.among(mine)
+        self._new = [one for one in self._new if self._known.waits(one.id)] + new
+        self._waiting = len(mine)
+        self._complained = ""
+
+    def tell_in_s(self) -> float | None:
+        """Return in how many seconds there is something to tell; None for nothing."""
+        return max(0.0, self._next_at_s - time.monotonic()) if self._new else None
+
+    def tell(self) -> None:
+        """Tell what is new, if it is time."""
+        if not self._new or time.monotonic() < self._next_at_s:
+            return
+        uid = self._new[0].agent_uid
+        account = accounts.name_of(uid) or str(uid)
+        shown = notification.of(self._new, self._waiting, account)
+        self._new = []
+        self._next_at_s = time.monotonic() + self._around.every_s
+        argv = [self._around.program, "--app-name=mcpwrap", "--", shown.summary, shown.body]
+        try:
+            subprocess.run(argv, check=True, timeout=_TOOL_S, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.complain(f"cannot be shown: {error}")
+
+    def complain(self, text: str) -> None:
+        """Say it once, until it is something else."""
+        if text != self._complained:
+            click.echo(text, err=True)
+        self._complained = text

@@ -1,0 +1,84 @@
+"""The part of the terminal view in which one question is read."""
+
+from typing import ClassVar
+
+from msgspec import Struct
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import RichLog
+
+from mcpwrap.cli.approvals_text import Line, folded, page
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.linux.approve_door import Seen
+
+
+class Shown(Struct, frozen=True):
+    """A question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
+
+    pending: Pending
+    seen: Seen
+
+
+class QuestionPane(RichLog):
+    """Shows one question. It takes an answer only when it has been there for `pause_s`.
+
+    A key that was meant for the question before must not answer the one that came in its place.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=True)]
+
+    class Readied(Message):
+        """What is shown may be answered now, or not any more."""
+
+    def __init__(self, pause_s: float) -> None:
+        super().__init__(id="question", wrap=False, auto_scroll=False, min_width=1)
+        self.shown: Shown | None = None
+        self._pause_s = pause_s
+        self._lines: list[Line] = []
+        self._timer: Timer | None = None
+        self._is_ready = False
+
+    @property
+    def answerable(self) -> Shown | None:
+        """Return what an answer would be to, if there may be one."""
+        return self.shown if self._is_ready else None
+
+    def show_question(self, shown: Shown) -> None:
+        """Show this from now on."""
+        self._replace(page(shown.pending, shown.seen))
+        self.shown = shown
+        self.border_subtitle = "new: keys answer in a moment"
+        self._timer = self.set_timer(self._pause_s, self._get_ready)
+
+    def say(self, text: str) -> None:
+        """Show a line of our own, and nothing to answer."""
+        self._replace([Line(text, "dim")])
+        self.border_subtitle = ""
+
+    def _get_ready(self) -> None:
+        self._is_ready = True
+        self.border_subtitle = "keys answer this"
+        self.post_message(self.Readied())
+
+    def _replace(self, lines: list[Line]) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self.shown, self._is_ready = None, False
+        self._lines = lines
+        self._draw()
+        self.scroll_home(animate=False)
+        self.post_message(self.Readied())
+
+    def _draw(self) -> None:
+        self.clear()
+        self.write(folded(self._lines, max(20, self.scrollable_content_region.width)))
+
+    def on_resize(self, _: Resize) -> None:
+        """Fold the lines anew."""
+        self._draw()
+
+    def action_leave(self) -> None:
+        """Go back to the list."""
+        self.screen.focus_previous()

@@ -1,0 +1,129 @@
+"""How what waits for approval is written for a person: all of it, and nothing of it acts."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from rich.cells import chop_cells
+from rich.text import Text
+
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approval_view import DiffLine, difference, pretty
+from mcpwrap.core.approve_words import Paused, Pending
+from mcpwrap.core.holds import without
+from mcpwrap.core.methods import TOOLS_CALL
+from mcpwrap.core.sanitise import visible
+from mcpwrap.linux import accounts
+from mcpwrap.linux.approve_door import Seen
+
+ON = "↪ "  # a line goes on; of what an agent wrote nothing else begins at the left edge
+_LABEL = "bold"
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_MAX_CELL_CHARS = 40
+
+
+class Line(NamedTuple):
+    """One line of a page."""
+
+    text: str
+    style: str = ""
+
+
+def agent(uid: int) -> str:
+    """Return the account's name, or its number."""
+    return accounts.name_of(uid) or str(uid)
+
+
+def one_line(text: str) -> str:
+    """Return a text that is seen whole, on one line."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def cell(text: str) -> str:
+    """Return a text for a column; `show` has what is cut off here."""
+    seen = one_line(text)
+    return seen if len(seen) <= _MAX_CELL_CHARS else f"{seen[: _MAX_CELL_CHARS - 1]}…"
+
+
+def tool_of(one: Pending | Question) -> str:
+    """Return what is asked for: a tool, or another method and its URI or prompt."""
+    return one.target if one.method == TOOLS_CALL else f"{one.method} {one.target}".rstrip()
+
+
+def span(seconds: float) -> str:
+    """Return a time as people read it."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m {whole % 60:02}s"
+
+
+def moment(at: float) -> str:
+    """Return a time as this machine's clock shows it."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
+
+
+def pause(one: Paused) -> str:
+    """Return the line about an agent that is paused."""
+    why = one_line(one.why).removeprefix("paused: ")
+    who = f"{agent(one.agent_uid)} on {one_line(one.server)}"
+    return f"paused: {who} until {moment(one.until)}, {why}"
+
+
+def page(pending: Pending, seen: Seen) -> list[Line]:
+    """Return all that there is to read about a question.
+
+    What is bound is taken from the document, and never from the list.
+    """
+    question = seen.question
+    rule = f"{pending.rule}: {pending.message}" if pending.message else pending.rule
+    held = f"{pending.waiting} wait for the answer" if pending.waiting else "none waits any more"
+    often = "once" if pending.times == 1 else f"{pending.times} times"
+    about = {
+        "id": pending.id,
+        "agent": f"{agent(question.agent_uid)} (UID {question.agent_uid})",
+        "server": f"{question.server}, session {pending.session}",
+        "tool": tool_of(question),
+        "rule": rule,
+        "asked": f"{often}, first at {moment(pending.asked_at)}; {held}",
+        "expires": moment(pending.expires_at),
+        "size": f"{seen.size} bytes",
+        "sha256": seen.digest,
+    }
+    lines = [Line(f"{name:8} {one_line(text)}") for name, text in about.items()]
+    if question.definition:
+        what = "The server has changed this tool since it first listed it."
+        lines.append(Line(what, "yellow"))
+    return [*lines, *_asked(question), *_changed(seen)]
+
+
+def _asked(question: Question) -> list[Line]:
+    has_more = without(question.params, "_meta", "name", "arguments")
+    title = Line("params" if has_more else "arguments", _LABEL)
+    return [Line(""), title, *(Line(f"  {line}") for line in pretty(question).split("\n"))]
+
+
+def _changed(seen: Seen) -> list[Line]:
+    if seen.before is None:
+        return [Line(""), Line("No call of this tool was approved before.", _LABEL)]
+    lines = [Line(""), Line("against the last approved call of this tool", _LABEL)]
+    if seen.before.definition != seen.question.definition:
+        lines.append(Line("The server now describes the tool otherwise.", "yellow"))
+    found = difference(seen.before, seen.question)
+    lines += [Line(_marked(line), _STYLES.get(line.sign, "")) for line in found]
+    return lines if found else [*lines, Line("  the same arguments")]
+
+
+def _marked(line: DiffLine) -> str:
+    gap = "" if line.sign == "@" else " "
+    return f"{line.sign}{gap}{line.text}"
+
+
+def folded(lines: list[Line], width: int) -> Text:
+    """Return lines for a terminal. Where it is too narrow one goes on below, and is marked."""
+    text = Text(no_wrap=True)
+    for line in lines:
+        first, *more = chop_cells(line.text, width) or [""]
+        rest = chop_cells("".join(more), width - len(ON)) if more else []
+        for piece in [first, *(ON + piece for piece in rest)]:
+            text.append(f"{piece}\n", line.style)
+    return text

@@ -1,0 +1,191 @@
+"""`mcpwrap approvals` on a terminal: what waits, as it comes, and keys that answer it."""
+
+import asyncio
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Footer, Static
+
+from mcpwrap.cli import approvals_answer, approvals_dialogue, approvals_list
+from mcpwrap.cli.approvals_pane import QuestionPane, Shown
+from mcpwrap.cli.approvals_text import cell, pause
+from mcpwrap.core.approve_words import Pending, Scope, Verdict
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import approve_door
+from mcpwrap.linux.approve_door import Door, Listing
+
+_PAUSE_S = 0.7  # less than one reads a question in, more than a second keystroke takes
+_AGAIN_S = 1.0
+_COLUMNS = approvals_list.COLUMNS
+
+
+class ApprovalsView(App[None]):
+    """Follows the gate; an answer is to what stands in the lower part, and to nothing else."""
+
+    CSS = """
+    #state { height: auto; padding: 0 1; }
+    #list { height: auto; max-height: 40%; }
+    #question { height: 1fr; border: round $primary; scrollbar-gutter: stable; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "answer('approve', 'once')", "Approve once"),
+        Binding("m", "answer('approve', 'minutes')", "Same for 10 min"),
+        Binding("s", "answer('approve', 'session')", "Same this session"),
+        Binding("d", "answer('deny', 'once')", "Deny"),
+        Binding("x", "answer('deny-and-stop', 'once')", "Deny, stop server"),
+        Binding("p", "read", "Read"),
+        Binding("q,ctrl+c", "quit", "Quit"),
+    ]
+
+    def __init__(self, pause_s: float = _PAUSE_S) -> None:
+        super().__init__()
+        self._pane = QuestionPane(pause_s)
+        self._pending: dict[str, Pending] = {}
+        self._looked_at = ""  # the id that is shown below, or will be
+        self._is_answering = False
+
+    def run_until_quit(self) -> int:
+        """Run it; return the exit status."""
+        self.run()
+        return self.return_code or 0
+
+    def compose(self) -> ComposeResult:
+        """Return what it consists of."""
+        yield Static(id="state")
+        yield DataTable[Text](id="list", cursor_type="row")
+        yield self._pane
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin."""
+        for name in _COLUMNS:
+            self._table.add_column(name, key=name)
+        self._pane.say("Nothing waits for approval.")
+        self.set_interval(1.0, self._let_time_pass)
+        self._follow()
+
+    @property
+    def _table(self) -> DataTable[Text]:
+        return self.query_one("#list", DataTable)
+
+    # ------------------------------------------------------------------ what waits
+    @work
+    async def _follow(self) -> None:
+        while True:
+            try:
+                with await asyncio.to_thread(Door, approve_door.PATH) as door:
+                    self._take(await asyncio.to_thread(door.watch))
+                    while True:
+                        await _readable(door.fileno())
+                        self._take(door.next_listing())
+            except McpwrapError as error:
+                self._take(Listing((), ()))  # a gate that is gone has forgotten them
+                self._state(Text(f"{error.where}: {error.problem}; trying again", "bold red"))
+            await asyncio.sleep(_AGAIN_S)
+
+    def _take(self, listing: Listing) -> None:
+        before = list(self._pending)
+        self._pending = {one.id: one for one in listing.pending}
+        if list(self._pending) != before:
+            self._rebuild()
+        self._let_time_pass()
+        waiting = f"{len(self._pending)} wait for approval" if self._pending else "nothing waits"
+        self._state(Text("\n".join([waiting, *map(pause, listing.paused)]), "bold"))
+
+    def _state(self, text: Text) -> None:
+        self.query_one("#state", Static).update(text)
+
+    def _rebuild(self) -> None:
+        table, now, ids = self._table, time.time(), list(self._pending)
+        row = ids.index(self._looked_at) if self._looked_at in ids else table.cursor_row
+        table.clear()
+        for one in self._pending.values():
+            table.add_row(*_texts(one, now), key=one.id)
+        table.move_cursor(row=max(0, min(row, len(ids) - 1)))
+        self._look()
+
+    def _let_time_pass(self) -> None:
+        now = time.time()
+        for one in self._pending.values():
+            for name, text in zip(_COLUMNS, _texts(one, now), strict=True):
+                self._table.update_cell(one.id, name, text)
+
+    def on_data_table_row_highlighted(self) -> None:
+        """Show what the cursor is on. The event may be of a list that was replaced since."""
+        self._look()
+
+    def _look(self) -> None:
+        row, ids = self._table.cursor_row, list(self._pending)
+        id_ = ids[row] if 0 <= row < len(ids) else ""
+        if id_ == self._looked_at:
+            return
+        self._looked_at = id_
+        self._pane.say("…" if id_ else "Nothing waits for approval.")
+        if id_:
+            self._fetch(self._pending[id_])
+
+    @work(exclusive=True, group="fetch")
+    async def _fetch(self, pending: Pending) -> None:
+        try:
+            with await asyncio.to_thread(Door, approve_door.PATH) as door:
+                seen = await asyncio.to_thread(door.show, pending.id)
+        except McpwrapError as error:
+            if pending.id == self._looked_at:
+                self._pane.say(cell(error.problem))
+            return
+        if pending.id == self._looked_at:
+            self._pane.show_question(Shown(pending, seen))
+
+    # ------------------------------------------------------------------ answers
+    def check_action(self, action: str, _: tuple[object, ...]) -> bool | None:
+        """Grey out the keys that answer while there is nothing that they may answer."""
+        return None if action == "answer" and self._pane.answerable is None else True
+
+    def on_question_pane_readied(self) -> None:
+        """Look again at what may be answered."""
+        self.refresh_bindings()
+
+    def action_read(self) -> None:
+        """Scroll in the question, from now on."""
+        self._pane.focus()
+
+    def on_data_table_row_selected(self) -> None:
+        """Do the same."""
+        self.action_read()
+
+    def action_answer(self, verdict: str, scope: str) -> None:
+        """Give an answer to what is shown."""
+        shown = self._pane.answerable
+        if shown is not None and not self._is_answering:
+            self._is_answering = True
+            self._answer(shown, Verdict(verdict), Scope(scope))
+
+    @work
+    async def _answer(self, shown: Shown, verdict: Verdict, scope: Scope) -> None:
+        try:
+            decide = await approvals_dialogue.decided(self, shown, verdict, scope)
+            if decide is not None:
+                said = await asyncio.to_thread(approvals_answer.send, decide)
+                self.notify(said, markup=False)
+        except McpwrapError as error:
+            self.notify(f"{error.problem}\n{error.fix}", severity="error", markup=False)
+        finally:
+            self._is_answering = False
+
+
+def _texts(one: Pending, now: float) -> list[Text]:
+    return [Text(text) for text in approvals_list.cells(one, now)]
+
+
+async def _readable(fd: int) -> None:
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, came.set)
+    try:
+        await came.wait()
+    finally:
+        loop.remove_reader(fd)

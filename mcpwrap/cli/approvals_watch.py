@@ -1,0 +1,57 @@
+"""`mcpwrap approvals watch`: each question as it comes. Reads only."""
+
+from typing import NoReturn
+
+import click
+import msgspec
+
+from mcpwrap.cli.approvals_text import agent, cell, moment, one_line, pause, tool_of
+from mcpwrap.core.approve_words import Paused, Pending
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.linux import approve_door
+from mcpwrap.linux.approve_door import Door, Listing
+
+
+@click.command("watch")
+@click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+def command(*, as_json: bool) -> NoReturn:
+    """Show what waits, and whatever comes to wait from now on, until Ctrl-C.
+
+    \b
+    Example:  mcpwrap approvals watch --json | jq -r --unbuffered '"\\(.agent): \\(.target)"'
+    """
+    seen: set[tuple[str, ...]] = set()
+    with Door(approve_door.PATH) as door:
+        listing = door.watch()
+        while True:
+            for one in _news(listing, seen):
+                click.echo(_json_of(one) if as_json else _line_of(one))
+            listing = door.next_listing()
+
+
+def _news(listing: Listing, seen: set[tuple[str, ...]]) -> list[Pending | Paused]:
+    """Return what was not in an earlier listing, and remember this one in place of that."""
+    coming: list[Pending | Paused] = [*listing.pending, *listing.paused]
+    by_key = {_key(one): one for one in coming}
+    found = [one for key, one in by_key.items() if key not in seen]
+    seen.clear()
+    seen.update(by_key)
+    return found
+
+
+def _key(one: Pending | Paused) -> tuple[str, ...]:
+    if isinstance(one, Pending):
+        return (one.id,)
+    return (str(one.agent_uid), one.server)
+
+
+def _json_of(one: Pending | Paused) -> str:
+    return ascii_json({**msgspec.to_builtins(one), "agent": agent(one.agent_uid)})
+
+
+def _line_of(one: Pending | Paused) -> str:
+    if isinstance(one, Paused):
+        return pause(one)
+    parts = [moment(one.asked_at), one.id, agent(one.agent_uid), one.server, cell(tool_of(one))]
+    parts += [f"by {cell(one.rule)}", f"expires {moment(one.expires_at)}"]
+    return "  ".join(map(one_line, parts))

@@ -1,0 +1,141 @@
+"""`mcpwrap audit show | follow | export`: what was decided. Reads only."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from functools import partial
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli import audit_filters, audit_place, audit_prune, audit_verify
+from mcpwrap.cli.root import expect_root
+from mcpwrap.core.audit import Record
+from mcpwrap.core.audit_params import Unread, box, params_of
+from mcpwrap.core.audit_view import Wanted, answer, ascii_json, fields_of, line_of, refusal
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+from mcpwrap.linux import audit_files, egress_notes
+
+_COLOURS = {"allowed": "green", "blocked": "red", "refused": "red"}
+_SHOWN = 100  # for people, unless they say how many
+_LOOK_EVERY_S = 0.5
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+
+
+@click.group("audit")
+def command() -> None:
+    """Show what was decided, and check that nobody has changed it.
+
+    \b
+    Example:  mcpwrap audit show --decision blocked --since 2h
+    """
+
+
+command.add_command(audit_verify.command)
+command.add_command(audit_prune.command)
+
+
+@command.command("show")
+@audit_filters.which_and_when
+@click.option("-n", "count", type=click.IntRange(min=1), help="The last N; for people 100.")
+@_JSON
+@audit_place.option
+def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> int:
+    """Show what was decided; to root also what the servers were refused on their way out.
+
+    \b
+    Example:  mcpwrap audit show --server 'git*' --tool 'delete_*' --since 3d
+    """
+    wanted = audit_filters.wanted(filters)
+    files = audit_files.since(audit_files.session_files(folder), wanted.since)
+    answers = map(answer, audit_files.answers(folder, wanted.since))
+    refusals = sorted(filter(wanted.admits, [*_refusals(folder), *answers]), key=_at)
+    if as_json and count is None:
+        for record in _all(files, wanted, refusals):
+            _print_json(record)
+        return EXIT_OK
+    count = count or _SHOWN
+    # One more than is shown, to see whether there are more.
+    found = audit_files.last(files, count + 1, wanted.admits, refusals)
+    for record in found[-count:]:
+        (_print_json if as_json else _print)(record)
+    if not found:
+        click.echo("nothing of this was recorded", err=True)
+    elif len(found) > count:
+        click.echo(f"these are the last {count}; -n shows more", err=True)
+    return EXIT_OK
+
+
+@command.command("follow")
+@audit_filters.which
+@_JSON
+@audit_place.option
+def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
+    """Show what is decided from now on; ends with Ctrl-C.
+
+    \b
+    Example:  mcpwrap audit follow --agent alice
+    """
+    wanted = audit_filters.wanted(filters)
+    coming = audit_files.Coming(folder)
+    is_root = audit_place.is_readable_as_root(folder)
+    with closing(egress_notes.Coming()) if is_root else nullcontext() as egress:
+        while True:
+            refusals = filter(None, map(refusal, egress.notes())) if egress else ()
+            for record in sorted([*coming.records(), *refusals], key=_at):
+                if wanted.admits(record):
+                    (_print_json if as_json else _print)(record)
+            time.sleep(_LOOK_EVERY_S)
+
+
+@command.command("export")
+@audit_filters.which_and_when
+@click.option("--open", "is_opened", is_flag=True, help="Open sealed params. Needs root.")
+@audit_place.option
+def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
+    """Print all of each record as one line of JSON, for another program.
+
+    \b
+    Example:  sudo mcpwrap audit export --open --since 2026-01-01 >january.jsonl
+    Exit status: 0, or 1 if something that was sealed does not open.
+    """
+    wanted = audit_filters.wanted(filters)
+    if is_opened and folder == audit_place.SYSTEM:
+        expect_root("audit export --open")
+    opens = box(audit_place.keys_of(folder)) if is_opened else None
+    files = audit_files.since(audit_files.session_files(folder), wanted.since)
+    broken = 0
+    for record in _all(files, wanted, []):
+        params = params_of(record, opens) if record.sealed else Unread.HASHED
+        broken += params is Unread.BROKEN
+        known = None if isinstance(params, Unread) else params
+        click.echo(ascii_json(fields_of(record, audit_place.agent(record.uid), known)))
+    if broken:
+        click.echo(f"the sealed params of {broken} records do not open", err=True)
+    return EXIT_FAILED if broken else EXIT_OK
+
+
+def _all(
+    files: list[audit_files.SessionFile], wanted: Wanted, refusals: list[Record]
+) -> Iterator[Record]:
+    sources = [partial(audit_files.records, file.path) for file in files]
+    return filter(wanted.admits, audit_files.in_order([*sources, partial(iter, refusals)]))
+
+
+def _refusals(folder: Path) -> Iterator[Record]:
+    if audit_place.is_readable_as_root(folder):
+        yield from filter(None, map(refusal, egress_notes.with_times()))
+
+
+def _at(record: Record) -> float:
+    return record.at
+
+
+def _print(record: Record) -> None:
+    line = line_of(record, audit_place.agent(record.uid))
+    colour = _COLOURS.get(record.decision, "yellow")
+    click.echo(f"{line.before}  {click.style(f'{line.decision:7}', fg=colour)}  {line.after}")
+
+
+def _print_json(record: Record) -> None:
+    click.echo(ascii_json(fields_of(record, audit_place.agent(record.uid))))

@@ -1,0 +1,50 @@
+"""Which audit a command reads: the system's, or that of `mcpwrap run` of whoever calls."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcpwrap.core.audit import Keys
+from mcpwrap.linux import accounts, audit_keys
+from mcpwrap.plan import paths
+
+SYSTEM = Path(paths.AUDIT)
+_MAX_UID = 2**32 - 2  # what follows is no UID: chown(2)
+
+
+def _folder(context: click.Context, _: click.Parameter, is_users: bool) -> Path:  # noqa: FBT001 - click's
+    if not is_users:
+        return SYSTEM
+    # $XDG_STATE_HOME, from main(); the specification says to ignore a relative one.
+    state = Path(context.obj or "")
+    return (state if state.is_absolute() else Path.home() / ".local/state") / "mcpwrap/audit"
+
+
+option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--user",
+    "folder",
+    is_flag=True,
+    callback=_folder,
+    help="Your own audit, of `mcpwrap run`; not the system's.",
+)
+
+
+def is_readable_as_root(folder: Path) -> bool:
+    """Say whether this is the system's, and the caller is root."""
+    return folder == SYSTEM and os.geteuid() == 0
+
+
+def keys_of(folder: Path) -> Keys:
+    """Return what opens and checks it. Needs root for the system's."""
+    return audit_keys.of_system() if folder == SYSTEM else audit_keys.of_user(folder)
+
+
+@cache
+def agent(uid: int) -> str:
+    """Return the name of an account, or its UID if it has none."""
+    name = accounts.name_of(uid) if 0 <= uid <= _MAX_UID else None
+    return name or str(uid)

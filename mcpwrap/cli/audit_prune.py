@@ -1,0 +1,97 @@
+"""`mcpwrap audit prune`: remove what is too old from the audit, so that it can still be checked."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.cli import audit_place, audit_verify
+from mcpwrap.cli.output import print_json
+from mcpwrap.cli.root import expect_root
+from mcpwrap.core.audit_prune import old_files
+from mcpwrap.core.audit_view import span_s
+from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import audit_files, audit_keys
+from mcpwrap.linux.systemd import run
+from mcpwrap.plan import paths
+
+_MB = 1_000_000
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    before: int  # seconds since 1970
+    is_removed: bool  # or only would be
+    bytes: int
+    files: list[str]  # EPOCH/NAME
+
+
+@click.command("prune")
+@click.option("--keep", required=True, metavar="SPAN", help="What is younger stays: 90d, 12w.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
+    """Remove sessions that were over so long ago. Needs root.
+
+    \b
+    Example:  sudo mcpwrap audit prune --keep 90d --dry-run
+    Exit status: 0, or 1 if the audit was changed by somebody: then nothing is removed.
+    """
+    expect_root("audit prune")
+    now = time.time()
+    before = max(0, int(now) - _keep_s(keep))
+    folder = audit_place.SYSTEM
+    names = _old(folder, before, now)
+    outcome = Outcome(
+        before=before,
+        is_removed=bool(names) and not is_dry,
+        bytes=sum(audit_files.size_bytes(folder / name) for name in names),
+        files=names,
+    )
+    if outcome.is_removed:
+        run(paths.AUDIT_PROGRAM, "remove", str(before), stdin="\n".join(names))
+    if as_json:
+        print_json(outcome)
+    else:
+        click.echo(_told(outcome))
+    return EXIT_OK
+
+
+def _keep_s(keep: str) -> int:
+    try:
+        return span_s(keep)
+    except ValueError as error:
+        fix = "write 90d, 12w or 36h: every span names its unit"
+        raise UsageError(f"{keep!a} is no span of time", where="--keep", fix=fix) from error
+
+
+def _old(folder: Path, before: int, now: float) -> list[str]:
+    """Return what may go.
+
+    Raises:
+        McpwrapError: somebody has changed the audit: what there is of it is evidence.
+    """
+    checked = audit_verify.checked(folder, audit_keys.anchors(), now)
+    if number := len(checked.report.findings):
+        raise McpwrapError(
+            f"somebody has changed it: {audit_verify.count_of(number)}; nothing was removed",
+            where=str(folder),
+            fix="`mcpwrap audit verify` says where; a copy of it all is evidence",
+        )
+    names_by_folder = {name: found.names for name, found in checked.folders.items() if found}
+    return old_files(checked.keys, names_by_folder, checked.report.over_at, before)
+
+
+def _told(outcome: Outcome) -> str:
+    before = datetime.fromtimestamp(outcome.before, UTC).isoformat()
+    if not outcome.files:
+        return f"nothing to remove: no session was over before {before}"
+    number = len(outcome.files)
+    files = "1 file" if number == 1 else f"{number} files"
+    verb = "removed" if outcome.is_removed else "would remove"
+    return (
+        f"{verb} {files}, {outcome.bytes / _MB:.1f} MB, of sessions that were over before {before}"
+    )

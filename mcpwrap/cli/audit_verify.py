@@ -1,0 +1,120 @@
+"""`mcpwrap audit verify`: was anything changed in what was recorded, or removed? Reads only."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.cli import audit_place
+from mcpwrap.cli.output import print_json
+from mcpwrap.cli.root import expect_root
+from mcpwrap.core.audit import Anchor, Keys, folder_of
+from mcpwrap.core.audit_check import Folder, check
+from mcpwrap.core.audit_lines import Found, Report
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+from mcpwrap.linux import audit_files, audit_keys
+
+_TRIES = 5  # a gate that starts has a number before it has a folder
+_TRY_EVERY_S = 0.5
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    runs: int
+    sessions: int
+    records: int
+    findings: list[Found]
+    remarks: list[Found]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check came to, and what was checked."""
+
+    report: Report
+    keys: Keys
+    folders: Mapping[str, Folder | None]
+
+
+@click.command("verify")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@audit_place.option
+def command(*, folder: Path, as_json: bool) -> int:
+    """Check each record with the key that only root has, and the journal. Needs root.
+
+    \b
+    Example:  sudo mcpwrap audit verify
+    Exit status: 0 nothing was changed or removed, 1 something was.
+    """
+    is_system = folder == audit_place.SYSTEM
+    if is_system:
+        expect_root("audit verify")
+    begun = time.perf_counter()
+    now = time.time()  # before the anchors are read: what is older than that may be among them
+    report = checked(folder, audit_keys.anchors() if is_system else [], now).report
+    seconds = round(time.perf_counter() - begun, 1)
+    if as_json:
+        print_json(_outcome(report, seconds))
+    else:
+        _print(report, seconds)
+    return EXIT_FAILED if report.findings else EXIT_OK
+
+
+def checked(folder: Path, anchors: list[Anchor], now: float) -> Checked:
+    """Check it all; once more if root has meanwhile begun another run, or removed what is old."""
+    keys = audit_place.keys_of(folder)
+    while True:
+        folders = _folders(folder, keys)
+        report = check(keys, folders, anchors, now)
+        before, keys = keys, audit_place.keys_of(folder) if report.findings else keys
+        if keys == before:
+            return Checked(report, keys, folders)
+
+
+def _folders(folder: Path, keys: Keys) -> dict[str, Folder | None]:
+    found = audit_files.to_check(folder)
+    for _ in range(_TRIES):
+        if keys.epochs and folder_of(keys.epochs) not in found:
+            time.sleep(_TRY_EVERY_S)
+            found = audit_files.to_check(folder)
+    if folder != audit_place.SYSTEM:
+        found.pop(audit_keys.USERS_FILE, None)
+    return found
+
+
+def _print(report: Report, seconds: float) -> None:
+    for remark in report.remarks:
+        click.echo(f"remark: {_place(remark)}: {remark.what}")
+    for found in report.findings:
+        click.echo(f"{click.style('FOUND', fg='red')}: {_place(found)}: {found.what}")
+    outcome = count_of(len(report.findings)) if report.findings else "untouched"
+    runs = "1 run" if report.epochs == 1 else f"{report.epochs} runs"
+    click.echo(
+        f"{runs} of the gate, {report.sessions} sessions, {report.records} records:"
+        f" {outcome} ({seconds} s)"
+    )
+
+
+def count_of(findings: int) -> str:
+    """Return what is said of so many findings."""
+    return "1 finding" if findings == 1 else f"{findings} findings"
+
+
+def _place(found: Found) -> str:
+    return f"{found.file}:{found.line}" if found.line else found.file
+
+
+def _outcome(report: Report, seconds: float) -> Outcome:
+    return Outcome(
+        runs=report.epochs,
+        sessions=report.sessions,
+        records=report.records,
+        findings=report.findings,
+        remarks=report.remarks,
+        seconds=seconds,
+    )

@@ -1,0 +1,96 @@
+"""`mcpwrap egress NAME`: what a server asked of the network, and what was refused. Reads only."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import click
+
+from mcpwrap.cli.output import print_json, print_json_line, print_table
+from mcpwrap.cli.root import expect_root
+from mcpwrap.core.asked import Asked, row_of, summary
+from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.linux import egress_notes, observe
+
+
+@click.command("egress")
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on as requests come; ends with Ctrl-C.")
+@click.option("--suggest", is_flag=True, help="Print the lines that would allow what was refused.")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
+    """Show what server NAME asked of the network, and which rule refused it. Needs root.
+
+    \b
+    Example:  sudo mcpwrap egress fetch --suggest
+    Refusals of the packet rules are counted for a day, and have no time.
+    With --follow, --json prints one object a line, and --suggest each entry once.
+    """
+    expect_root("egress")
+    known = {n: a.uid for n, a in observe.registry().by_name.items() if not a.is_retired}
+    if name not in known:
+        raise UsageError(f"no server {name!r}", where="mcpwrap egress", fix="`mcpwrap status`")
+    if follow:
+        show = print_json_line if as_json else _Suggest().show if suggest else _print_one
+        for note in egress_notes.coming(name):
+            show(row_of(note))
+    rows = summary(egress_notes.all_of(name, known[name]))
+    if as_json:
+        print_json(rows)
+    elif suggest:
+        click.echo(suggestion(name, rows))
+    elif rows:
+        _print(rows)
+    else:
+        click.echo(f"{name} has asked for nothing")
+    return EXIT_OK
+
+
+def suggestion(name: str, rows: Iterable[Asked]) -> str:
+    """Return the lines of config.toml that would allow what was refused."""
+    values_by_key: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        key, _, value = row.allows.partition(" ")
+        if value and value not in values_by_key[key]:
+            values_by_key[key].append(value)
+    if not values_by_key:
+        return f"nothing was refused to {name} that a line of the configuration would allow"
+    lines = [f"[mcp_servers.{name}.mcpwrap]", "# Add to what is there; look at each one first."]
+    for key, values in values_by_key.items():
+        quoted = ", ".join(f'"{value}"' for value in values)
+        lines.append(f"{key} = [{quoted}]")
+    return "\n".join(lines)
+
+
+class _Suggest:
+    """Prints each entry that would allow something once."""
+
+    def __init__(self) -> None:
+        self._shown = {""}
+
+    def show(self, row: Asked) -> None:
+        if row.allows not in self._shown:
+            self._shown.add(row.allows)
+            key, _, value = row.allows.partition(" ")
+            click.echo(f'{key} = ["{value}"]')
+
+
+def _print_one(row: Asked) -> None:
+    click.echo(f"{_when(row)}  {_result(row):8} {row.destination}  {row.why}".rstrip())
+
+
+def _print(rows: list[Asked]) -> None:
+    print_table(
+        ["LAST", "TIMES", "RESULT", "DESTINATION", "WHY", "FIX"],
+        [[_when(r), str(r.times), _result(r), r.destination, r.why, r.fix] for r in rows],
+    )
+
+
+def _result(row: Asked) -> str:
+    return "refused" if row.is_refused else "asked" if row.rule == "asked" else "allowed"
+
+
+def _when(row: Asked) -> str:
+    if not row.last:
+        return "-"
+    return datetime.fromtimestamp(row.last, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,134 @@
+"""`mcpwrap policy check | test | explain | replay`: a policy before it is in force. Reads only."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli import audit_filters
+from mcpwrap.cli.output import print_json
+from mcpwrap.config.flaws import PolicyError
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy import parse_policy
+from mcpwrap.core.hello import ProtocolError
+from mcpwrap.core.rules import Policy, digest
+from mcpwrap.errors import EXIT_OK, EXIT_USAGE, UsageError
+from mcpwrap.linux import gate_socket
+from mcpwrap.linux.policy_files import policy_files
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+
+
+@click.group("policy")
+def command() -> None:
+    """Check, try and explain what agents may ask of servers.
+
+    \b
+    Example:  mcpwrap policy check ./policy.yaml
+    """
+
+
+@command.command("check")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_JSON
+def check(files: tuple[Path, ...], *, as_json: bool) -> int:
+    """Say everything that is wrong with FILES, or with this machine's policy.
+
+    \b
+    Example:  mcpwrap policy check ./policy.yaml
+    Exit status: 0 nothing is wrong, 2 something is; each with its line and column.
+    """
+    try:
+        policy = parse_policy([read(path) for path in files] or policy_files())
+    except PolicyError as error:
+        if not as_json:
+            raise
+        print_json({"flaws": error.flaws})
+        return EXIT_USAGE
+    if as_json:
+        print_json({"flaws": []})
+    else:
+        click.echo(
+            f"nothing wrong; {len(policy.rules)} rules, {len(policy.results)} on results,"
+            f" {len(policy.limits)} limits; default: {policy.default}"
+        )
+        if not files:
+            click.echo(_standing(policy))
+    return EXIT_OK
+
+
+def _standing(policy: Policy) -> str:
+    """Return whether the gate judges by the policy of this machine's files."""
+    try:
+        said = gate_socket.standing()
+    except (OSError, ProtocolError) as error:
+        return f"the gate does not say what it judges by ({error}): `systemctl status mcpwrap-gate`"
+    if said == f"policy {digest(policy)}":
+        return "the gate judges by it"
+    return f"the gate has another ({said}): `sudo systemctl reload mcpwrap-gate`"
+
+
+@command.command("test")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("cases", type=click.Path(path_type=Path))
+@_JSON
+def test(file: Path, cases: Path, *, as_json: bool) -> int:
+    """Try the policy in FILE with the messages in CASES, and compare.
+
+    \b
+    Example:  mcpwrap policy test ./policy.yaml ./policy.cases.yaml
+    Exit status: 0 all as expected, 1 one differs or more, 2 a file is wrong.
+    """
+    from mcpwrap.cli.policy_judging import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
+
+    return run_cases(parse_policy([read(file)]), read(cases), as_json=as_json)
+
+
+@command.command("explain")
+@click.argument("name")
+@click.argument("tool")
+@click.argument("args")
+@click.option("--policy", "file", type=click.Path(path_type=Path), help="Not the machine's.")
+@_JSON
+def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool) -> int:
+    """Say how a call of TOOL of server NAME with ARGS, a JSON object, is judged, and why.
+
+    With `-` for ARGS they are read from standard input. A TOOL with a slash in it is a method, and
+    ARGS are its params.
+
+    \b
+    Example:  mcpwrap policy explain sqlite read_query '{"query": "SELECT * FROM t"}'
+    """
+    from mcpwrap.cli.policy_judging import run_explain  # noqa: PLC0415 - as above
+
+    text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
+    policy = parse_policy([read(file)] if file else policy_files())
+    return run_explain(policy, (name, tool), text, as_json=as_json)
+
+
+@command.command("replay")
+@click.argument("file", type=click.Path(path_type=Path))
+@audit_filters.since
+@click.option("--server", default="", metavar="G", help="Of this server alone.")
+@_JSON
+def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
+    """Say what the policy in FILE would have decided otherwise on what agents have asked so far.
+
+    \b
+    Example:  mcpwrap policy replay --since 7d ./policy.yaml
+    """
+    from mcpwrap.cli.policy_replay import run_replay  # noqa: PLC0415 - as above
+
+    at = audit_filters.time_of(since) if since else 0.0
+    return run_replay(parse_policy([read(file)]), server, at, as_json=as_json)
+
+
+def read(path: Path) -> SourceFile:
+    """Return a file that was named on the command line."""
+    try:
+        return SourceFile(str(path), path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
+        ) from error

@@ -1,0 +1,102 @@
+"""What `mcpwrap policy test` and `explain` do: they judge, and say how it went."""
+
+import click
+import msgspec
+
+from mcpwrap.cli.output import print_json
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy_cases import parse_cases
+from mcpwrap.core.explain import ExplainedRule, Explanation, explain
+from mcpwrap.core.judgement import Decision, Json, Judgement
+from mcpwrap.core.policy import CALL, compile_policy
+from mcpwrap.core.policy_case import difference
+from mcpwrap.core.rules import LimitsEntry, Policy
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+
+_COLOURS = {Decision.ALLOW: "green", Decision.BLOCK: "red", Decision.NEEDS_APPROVAL: "yellow"}
+
+
+def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
+    """Exit status: 0 all as expected, 1 one differs or more."""
+    cases = parse_cases(file)
+    by_server = {case.server: compile_policy(policy, case.server) for case in cases}
+    found = [(case.name, difference(by_server[case.server], case)) for case in cases]
+    differing = sum(bool(text) for _, text in found)
+    if as_json:
+        print_json([{"name": name, "difference": text} for name, text in found])
+    else:
+        for name, text in found:
+            mark = click.style("DIFFERS", fg="red") if text else click.style("ok     ", fg="green")
+            click.echo(f"{mark}  {name}{f': {text}' if text else ''}")
+        click.echo(f"{len(found)} cases, {differing} of them differ")
+    return EXIT_FAILED if differing else EXIT_OK
+
+
+def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json: bool) -> int:
+    """Exit status: 0, whatever is decided."""
+    server, tool = called
+    args = _object(text)
+    of_tool: dict[str, Json] = {"name": tool, "arguments": args}
+    method, params = (tool, args) if "/" in tool else (CALL, of_tool)
+    explanation = explain(compile_policy(policy, server), method, params)
+    if as_json:
+        print_json(explanation)
+    else:
+        _print(explanation)
+    return EXIT_OK
+
+
+def _object(text: bytes) -> dict[str, Json]:
+    why = "it is something else"
+    try:
+        value: Json = msgspec.json.decode(text)
+        if isinstance(value, dict):
+            return value
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        why = str(error)
+    raise UsageError(
+        f"not a JSON object: {why}",
+        where="ARGS",
+        fix="""write '{"query": "SELECT 1"}', in single quotes for the shell""",
+    )
+
+
+def _print(explanation: Explanation) -> None:
+    for rule in explanation.rules:
+        _print_rule(rule)
+    if not explanation.rules:
+        click.echo("no rule is for this")
+    judgement = explanation.judgement
+    decision = click.style(judgement.decision.value, fg=_COLOURS[judgement.decision], bold=True)
+    click.echo(f"decision: {decision}, by {_by(judgement)}")
+    if judgement.message:
+        click.echo(f"message: {judgement.message}")
+    if judgement.notes:
+        click.echo(f"notes: {'; '.join(judgement.notes)}")
+    if explanation.is_hidden:
+        click.echo("the tool is not listed")
+    click.echo(f"limits: {_limits(explanation.limits)}")
+
+
+def _print_rule(rule: ExplainedRule) -> None:
+    click.echo(f"{rule.name} ({rule.action}): {rule.does}")
+    for condition in rule.conditions:
+        click.echo(f"  {condition.truth}: {condition.says}")
+        for text in condition.found:
+            click.echo(f"    found: {text}")
+
+
+def _by(judgement: Judgement) -> str:
+    return f"the rule {judgement.rule}" if judgement.rule else "the default"
+
+
+def _limits(entry: LimitsEntry | None) -> str:
+    if entry is None:
+        return "the policy has none"
+    parts = {
+        f"{entry.calls} calls in {entry.calls_window_s} s": entry.calls,
+        f"{entry.identical_calls} identical calls": entry.identical_calls,
+        f"{entry.failures} failures": entry.failures,
+        f"cool down {entry.cool_down_s} s": entry.cool_down_s,
+    }
+    return ", ".join(text for text, value in parts.items() if value is not None)

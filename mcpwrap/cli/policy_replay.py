@@ -1,0 +1,82 @@
+"""What `mcpwrap policy replay` does: it judges what was recorded, and says what is different."""
+
+from collections.abc import Iterable
+
+import click
+
+from mcpwrap.cli import audit_place
+from mcpwrap.core.audit_params import Unread, box
+from mcpwrap.core.audit_view import ascii_json, fields_of, line_of
+from mcpwrap.core.exchange import shown
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.replay import Group, Replay
+from mcpwrap.core.rules import Policy
+from mcpwrap.errors import EXIT_OK
+from mcpwrap.linux import audit_files
+
+_WHY_UNREAD = {
+    Unread.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',
+    Unread.SEALED: "have sealed params, which root alone can open: run it with sudo",
+    Unread.BROKEN: "have params that do not open: `sudo mcpwrap audit verify`",
+}
+
+
+def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> int:
+    """Exit status: 0, whatever is different."""
+    folder = audit_place.SYSTEM
+    files = audit_files.since(audit_files.session_files(folder), since)
+    is_root = audit_place.is_readable_as_root(folder)
+    replay = Replay(policy, box(audit_place.keys_of(folder)) if is_root else None)
+    for file in files:
+        for record in audit_files.records(file.path):
+            if record.at >= since and server in {"", record.server}:
+                replay.take(record)
+    if as_json:
+        click.echo(ascii_json(_fields(replay), indent=1))
+    else:
+        _print(replay)
+    return EXIT_OK
+
+
+def _print(replay: Replay) -> None:
+    blocked, allowed = replay.blocked_by_rule.values(), replay.allowed_by_rule.values()
+    for groups, what in ((blocked, "blocked"), (allowed, "allowed")):
+        if groups:
+            count = sum(group.count for group in groups)
+            click.echo(f"{count} of {replay.judged} would now be {what}")
+        for group in _by_count(groups):
+            _print_group(group, "by" if what == "blocked" else "blocked until now by")
+    if not blocked and not allowed:
+        click.echo(f"{replay.judged} requests: nothing would be decided otherwise")
+    for why, number in replay.unread.items():
+        click.echo(f"{number} calls {_WHY_UNREAD[why]}")
+
+
+def _print_group(group: Group, by: str) -> None:
+    rule = f"the rule {shown(group.rule)}" if group.rule else "the default"
+    click.echo(f"  {by} {rule}: {group.count}")
+    for record, params in group.examples:
+        line = line_of(record, audit_place.agent(record.uid))
+        known = "" if params is None else f"  {shown(ascii_json(params))}"
+        click.echo(f"    {line.before}  {line.after}{known}")
+
+
+def _fields(replay: Replay) -> Json:
+    return {
+        "judged": replay.judged,
+        "now_blocked": list(map(_group_fields, _by_count(replay.blocked_by_rule.values()))),
+        "now_allowed": list(map(_group_fields, _by_count(replay.allowed_by_rule.values()))),
+        "not_judged": {why.value: replay.unread[why] for why in Unread},
+    }
+
+
+def _group_fields(group: Group) -> Json:
+    examples: list[Json] = [
+        fields_of(record, audit_place.agent(record.uid), params)
+        for record, params in group.examples
+    ]
+    return {"rule": group.rule, "count": group.count, "examples": examples}
+
+
+def _by_count(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda group: -group.count)

@@ -1,0 +1,35 @@
+"""Becoming root's own program: for the commands that change the machine."""
+
+import os
+from typing import NoReturn
+
+from mcpwrap.errors import UsageError
+from mcpwrap.plan import paths
+
+
+def expect_root(verb: str) -> None:
+    """Refuse anybody else.
+
+    Raises:
+        UsageError: the caller is not root.
+    """
+    if os.geteuid() != 0:
+        raise UsageError("needs root", where=f"mcpwrap {verb}", fix=f"run `sudo mcpwrap {verb}`")
+
+
+def become_root_program(verb: str, *arguments: str) -> NoReturn:
+    """Replace this process by root's program; it reads root's files and standard input.
+
+    Raises:
+        UsageError: the caller is not root, or only the Python package is installed.
+    """
+    expect_root(verb)
+    argv = [paths.ROOT_PROGRAM, verb, *arguments]
+    try:
+        os.execve(argv[0], argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})
+    except FileNotFoundError as error:
+        raise UsageError(
+            "this machine has mcpwrap only as a Python package",
+            where=paths.ROOT_PROGRAM,
+            fix="install the .deb, which brings the units, the rules and root's program",
+        ) from error

@@ -1,0 +1,207 @@
+"""`mcpwrap secret …`: hand values over to root's own program. Reads none but to pass it on."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.root import become_root_program, expect_root
+from mcpwrap.config import values
+from mcpwrap.core.names import is_server_name
+from mcpwrap.core.stored import Settings
+from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.linux import observe
+
+_NAME = click.argument("name")
+_KEY = click.argument("key")
+
+
+@click.group("secret")
+def command() -> None:
+    """Keep the secrets of servers, sealed.
+
+    \b
+    Example:  sudo mcpwrap secret set github TOKEN      # asks, or reads standard input
+    In config.toml, `env = { GITHUB_TOKEN = "${TOKEN}" }` gives it to that server and no other.
+    """
+
+
+@command.command("set")
+@_NAME
+@_KEY
+def set_(name: str, key: str) -> int:
+    """Set the secret KEY of server NAME to what is on standard input. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret set github TOKEN < token.txt
+    A newline at the end of a value of one line is left out. A server that runs has the value when
+    its wrapper starts the next time; `rotate` gives it at once.
+    Exit status: 0 done, 1 failed, 2 the value or a name cannot be used and nothing was changed.
+    """
+    _with_value("set", name, key)
+
+
+@command.command("rotate")
+@_NAME
+@_KEY
+def rotate(name: str, key: str) -> int:
+    """Like `set`, and hand the value to a wrapper that runs: its next session has it. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret rotate github TOKEN < token.txt
+    """
+    _with_value("rotate", name, key)
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+def import_(file: Path) -> int:
+    """Set all secrets of an env FILE, each for every server that declares it. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret import mcp-secrets.env && shred -u mcp-secrets.env
+    Lines are KEY=VALUE, quotes as in a shell; nothing is expanded. A mistake changes nothing.
+    """
+    try:
+        fd = os.open(file, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(file), fix="name a file that can"
+        ) from error
+    os.dup2(fd, 0)
+    become_root_program("secret", "import")
+
+
+@command.command("remove")
+@_NAME
+@_KEY
+def remove(name: str, key: str) -> int:
+    """Forget the secret KEY of server NAME. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret remove github TOKEN
+    """
+    _expect_names(name, key)
+    become_root_program("secret", "remove", name, key)
+
+
+@command.command("rekey")
+@click.option("--recovery-key", is_flag=True, help="Open the store with the key on standard input.")
+def rekey(*, recovery_key: bool) -> int:
+    """Seal all secrets with a new store key, wrapped by this machine. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret rekey
+    After a restore on another machine, which cannot open the store key of the first:
+              sudo mcpwrap secret rekey --recovery-key < recovery-key.txt
+    """
+    expect_root("secret rekey")
+    if recovery_key and sys.stdin.isatty():
+        _ask("recovery key (not shown)")
+    become_root_program("secret", "rekey", *(["--recovery-key"] if recovery_key else []))
+
+
+@command.command("recovery-key")
+def recovery_key() -> int:
+    """Print the store key, to be kept off this machine beside the backup. Needs root.
+
+    \b
+    Example:  sudo mcpwrap secret recovery-key > /media/usb/recovery-key.txt
+    """
+    become_root_program("secret", "recovery-key")
+
+
+class SecretRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each secret. `version` is 0 for one that was never set."""
+
+    name: str
+    key: str
+    is_set: bool
+    is_declared: bool  # the configuration refers to it
+    version: int
+    changed_at: str
+    exposure: str  # L0 never in the server · L1 a file of its session · L2 a variable
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def list_(*, as_json: bool) -> int:
+    """Show which secrets there are, and how far each is exposed; never a value.
+
+    \b
+    Example:  mcpwrap secret list
+    Exposure: L0 never in the server, L1 a file that only its session has, L2 a variable of it.
+    """
+    rows = secret_rows()
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(
+            ["SERVER", "KEY", "SET", "VERSION", "CHANGED", "EXPOSURE"],
+            [[r.name, r.key, _is_set(r), str(r.version), r.changed_at, r.exposure] for r in rows],
+        )
+    else:
+        click.echo('no secrets: refer to one in config.toml, `env = { X = "${KEY}" }`')
+    return EXIT_OK
+
+
+def secret_rows() -> list[SecretRow]:
+    """Return every secret that is declared or set."""
+    settings, exposure_by_secret = observe.secret_settings(), observe.declared_secrets()
+    known = {(n, k) for n, by_key in settings.by_server.items() for k in by_key}
+    return [
+        _row(settings, name, key, exposure_by_secret.get((name, key), ""))
+        for name, key in sorted(known | exposure_by_secret.keys())
+    ]
+
+
+def _row(settings: Settings, name: str, key: str, exposure: str) -> SecretRow:
+    setting = settings.of(name, key)
+    return SecretRow(
+        name=name,
+        key=key,
+        is_set=setting is not None and setting.is_set,
+        is_declared=bool(exposure),
+        version=setting.version if setting else 0,
+        changed_at=setting.changed_at if setting else "",
+        exposure=exposure,
+    )
+
+
+def _is_set(row: SecretRow) -> str:
+    if not row.is_set:
+        return "NO"
+    return "yes" if row.is_declared else "yes, unused"
+
+
+def _with_value(verb: str, name: str, key: str) -> NoReturn:
+    expect_root(f"secret {verb}")
+    _expect_names(name, key)
+    if sys.stdin.isatty():
+        _ask(f"{key} of {name} (not shown)")
+    become_root_program("secret", verb, name, key)
+
+
+def _expect_names(name: str, key: str) -> None:
+    if not is_server_name(name):
+        raise UsageError(f"{name!r} cannot be a server", where="mcpwrap secret", fix="see `status`")
+    try:
+        values.secret_key(key)
+    except values.BadValueError as error:
+        raise UsageError(error.problem, where="mcpwrap secret", fix=error.fix) from None
+
+
+def _ask(what: str) -> None:
+    """Ask, and put the answer on standard input for root's program.
+
+    A typed line is shorter than what a pipe holds (termios(3), pipe(7)).
+    """
+    value = click.prompt(what, hide_input=True, err=True)
+    read_fd, write_fd = os.pipe()
+    os.write(write_fd, value.encode())
+    os.close(write_fd)
+    os.dup2(read_fd, 0)

@@ -1,0 +1,53 @@
+"""`mcpwrap sessions`: who uses which server now. Reads only."""
+
+from datetime import UTC, datetime
+
+import click
+import msgspec
+
+from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.errors import EXIT_OK
+from mcpwrap.linux import accounts, observe, sessions
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each session."""
+
+    session: str
+    name: str
+    agent: str
+    agent_uid: int
+    since: str  # RFC 3339, UTC
+    tasks: int  # processes and threads of the server
+
+
+@click.command("sessions")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, as_json: bool) -> int:
+    """Show the sessions that are open.
+
+    \b
+    Example:  mcpwrap sessions --json | jq -r '.[].session'
+    """
+    rows = [_row(running) for running in sessions.running(observe.server_names())]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(
+            ["SESSION", "SERVER", "AGENT", "SINCE", "TASKS"],
+            [[r.session, r.name, r.agent, r.since, str(r.tasks)] for r in rows],
+        )
+    else:
+        click.echo("no sessions")
+    return EXIT_OK
+
+
+def _row(running: sessions.Running) -> SessionRow:
+    return SessionRow(
+        session=running.id,
+        name=running.name,
+        agent=accounts.name_of(running.agent_uid) or str(running.agent_uid),
+        agent_uid=running.agent_uid,
+        since=datetime.fromtimestamp(running.since_s, UTC).isoformat(timespec="seconds"),
+        tasks=running.tasks,
+    )

@@ -1,0 +1,157 @@
+"""`mcpwrap stats`: what the gate decided, how often, and how long it took. Reads only."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.core import prometheus
+from mcpwrap.core.hello import ProtocolError
+from mcpwrap.core.stats import NO_BOUND_US, Counts, ServerStats, Stats
+from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import files, gate_socket
+
+
+class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each server.
+
+    A quantile is under so many microseconds; null, if it is over four seconds or there is none.
+    """
+
+    server: str
+    sessions: int  # that are open
+    decisions: dict[str, int]
+    mean_us: float
+    p50_us: int | None
+    p95_us: int | None
+    p99_us: int | None
+
+
+class StatsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    since: str  # RFC 3339, UTC: when the gate was started
+    servers: list[StatsRow]
+
+
+@click.command("stats")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--prometheus", "as_prometheus", is_flag=True, help="Print for Prometheus.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --prometheus: replace this file, instead of printing.",
+)
+def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
+    """Show what became of messages, by server, since the gate was started.
+
+    \b
+    Example:  mcpwrap stats --prometheus --output /var/lib/prometheus/node-exporter/mcpwrap.prom
+    Only root and members of adm or mcpwrap are told. Times are from a message's arrival to the
+    decision; of each quantile a bound is shown, which is at most twice as high.
+    """
+    if (as_json and as_prometheus) or (output and not as_prometheus):
+        raise UsageError(
+            "--json and --prometheus exclude each other, and --output is for the latter",
+            where="mcpwrap stats",
+            fix="`mcpwrap stats --prometheus --output FILE`",
+        )
+    stats = _counted()
+    if output:
+        _replace(output, prometheus.text_of(stats))
+    elif as_prometheus:
+        click.echo(prometheus.text_of(stats), nl=False)
+    elif as_json:
+        print_json(report(stats))
+    else:
+        _print(stats)
+    return EXIT_OK
+
+
+def _counted() -> Stats:
+    try:
+        return gate_socket.counted()
+    except (OSError, ProtocolError) as error:
+        raise McpwrapError(
+            f"the gate does not answer: {error}",
+            where="mcpwrap stats",
+            fix="`systemctl status mcpwrap-gate`",
+        ) from error
+
+
+def _replace(file: Path, text: str) -> None:
+    """Put the text there, so that whoever reads the file finds all of it at any time."""
+    if not file.parent.is_dir():
+        raise UsageError(
+            "there is no such folder",
+            where=str(file.parent),
+            fix="make it first: whose it is, is for you to say",
+        )
+    try:
+        files.replace(str(file), text)
+    except OSError as error:
+        raise McpwrapError(
+            f"cannot be written: {error.strerror}; it is as it was",
+            where=str(file),
+            fix="name a file in a folder that this account can write to",
+        ) from error
+
+
+def report(stats: Stats) -> StatsReport:
+    """Return what `--json` prints."""
+    since = datetime.fromtimestamp(stats.since, UTC).isoformat(timespec="seconds")
+    return StatsReport(since=since, servers=[_row(each) for each in stats.servers])
+
+
+def _row(each: ServerStats) -> StatsRow:
+    p50_us, p95_us, p99_us = (_quantile(each.counts, share) for share in (0.5, 0.95, 0.99))
+    return StatsRow(
+        server=each.server,
+        sessions=each.sessions,
+        decisions=each.counts.by_decision,
+        mean_us=round(each.counts.mean_us(), 1),
+        p50_us=p50_us,
+        p95_us=p95_us,
+        p99_us=p99_us,
+    )
+
+
+def _quantile(counts: Counts, share: float) -> int | None:
+    bound_us = counts.quantile_us(share)
+    return bound_us if 0 < bound_us < NO_BOUND_US else None
+
+
+def _print(stats: Stats) -> None:
+    said = report(stats)
+    if not said.servers:
+        click.echo(f"no sessions since {said.since}")
+        return
+    print_table(
+        ["SERVER", "SESSIONS", "MEAN", "P50", "P95", "P99", f"DECISIONS SINCE {said.since}"],
+        [
+            [row.server, str(row.sessions), time_text(row.mean_us)]
+            + [_bound_text(row, us) for us in (row.p50_us, row.p95_us, row.p99_us)]
+            + [decisions_text(row.decisions)]
+            for row in said.servers
+        ],
+    )
+
+
+def decisions_text(decisions: dict[str, int]) -> str:
+    """Return those kinds that there were."""
+    return ", ".join(f"{kind} {count}" for kind, count in decisions.items() if count) or "none"
+
+
+def time_text(us: float) -> str:
+    """Return a time with a unit that suits it."""
+    if us < 1000:
+        return f"{us:.0f} us"
+    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.1f} s"
+
+
+def _bound_text(row: StatsRow, us: int | None) -> str:
+    if us is not None:
+        return f"<{time_text(us)}"
+    return f">{time_text(NO_BOUND_US // 2)}" if any(row.decisions.values()) else "-"
