@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 SUITES := bookworm trixie
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*##  */\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*##  */\1\t/p' Makefile | expand -t 13
 
 demo: .venv/done  ## build, boot, wrap three real servers, and report what was proven (root)
 	@$(PYTHON) -m tests.system.demo
@@ -24,7 +24,13 @@ unit: .venv/done  ## tests that need no privilege, with their coverage
 	.venv/bin/coverage report
 
 system: .venv/done  ## tests in booted Debian machines, from the .deb (root)
-	$(PYTHON) -m pytest -q tests/system
+	$(PYTHON) -m pytest -q -n 2 --dist loadfile tests/system
+
+screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted machine (root)
+	@$(PYTHON) -m tests.system.screenshots
+
+bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside their targets (root)
+	@$(PYTHON) -m benchmarks.run
 
 deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
 	@$(PYTHON) -m tests.system.bed.package $(SUITES)
@@ -32,12 +38,12 @@ deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
 clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwrap-test
 	rm -rf .venv build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-.venv/done: tests/requirements.txt pyproject.toml
+.venv/done: tests/requirements.txt tests/host-packages.sh pyproject.toml
 	tests/host-packages.sh
 	/usr/bin/python3 -m venv .venv
 	.venv/bin/pip install -q -r tests/requirements.txt
 	.venv/bin/pip install -q --editable .
 	touch $@
 
-.PHONY: help demo test check unit system deb clean
+.PHONY: help demo test check unit system screenshots bench deb clean
 .DEFAULT_GOAL := help

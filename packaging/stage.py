@@ -11,12 +11,30 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 LIB = "usr/lib/mcpwrap"
+EXAMPLES = "usr/share/doc/mcpwrap/examples"
+UNITS = "usr/lib/systemd/system"
+USER_UNITS = "usr/lib/systemd/user"
+POLKIT = "usr/share/polkit-1/actions"
+SUFFIXES = (".py", ".html", ".css", ".js")  # code, and the page's templates and files
+KINDS = ("proxy", "intercept")  # of Squid, which differ in nothing but their name
 # Program, and the module whose main() it runs.
 PROGRAMS = {
     "usr/bin/mcpwrap": "mcpwrap.cli.main",
     f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
+    f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.mint",
+    f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit",
+    f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.ws",
+    f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.resolvers",
+    f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.watch",
+    f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.try_session",
+    f"{LIB}/mcpwrap-try-reach": "mcpwrap.as_wrapper.try_reach",
     f"{LIB}/mcpwrap-gate": "mcpwrap.as_gate.main",
+    f"{LIB}/mcpwrap-gate-reload": "mcpwrap.as_gate.reload",
     f"{LIB}/mcpwrap-wrapper": "mcpwrap.as_wrapper.main",
+    f"{LIB}/mcpwrap-front": "mcpwrap.as_front.main",
+    f"{LIB}/mcpwrap-front-reload": "mcpwrap.as_front.reload",
+    f"{LIB}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
+    f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
 }
 LAUNCHER = """\
 #!/usr/bin/python3 -I
@@ -30,11 +48,17 @@ sys.exit(main())
 FILES = [
     ("mcpwrap/as_agent/connect.py", "usr/bin/mcpwrap-connect", 0o755),
     ("nftables/mcpwrap.nft", f"{LIB}/nftables/mcpwrap.nft", 0o644),
+    ("squid/common.conf", f"{LIB}/squid/common.conf", 0o644),
+    ("squid/refused", f"{LIB}/squid/refused", 0o644),
+    ("squid/last.conf", f"{LIB}/squid/last.conf", 0o644),
+    ("packaging/stock-squid.conf", f"{UNITS}/squid.service.d/mcpwrap.conf", 0o644),
+    ("packaging/catalog", "usr/lib/systemd/catalog/mcpwrap.catalog", 0o644),
+    ("packaging/logrotate", "etc/logrotate.d/mcpwrap", 0o644),
     ("packaging/sysusers.d/mcpwrap.conf", "usr/lib/sysusers.d/mcpwrap.conf", 0o644),
+    ("packaging/polkit/org.mcpwrap.policy", f"{POLKIT}/org.mcpwrap.policy", 0o644),
     ("packaging/tmpfiles.d/mcpwrap.conf", "usr/lib/tmpfiles.d/mcpwrap.conf", 0o644),
-    ("examples/config.toml", "usr/share/doc/mcpwrap/examples/config.toml", 0o644),
+    ("examples/config.toml", f"{EXAMPLES}/config.toml", 0o644),
 ]
-UNITS = "usr/lib/systemd/system"
 
 
 def put(text: str, target: Path, mode: int) -> None:
@@ -44,16 +68,27 @@ def put(text: str, target: Path, mode: int) -> None:
     target.chmod(mode)
 
 
+def put_units(destdir: Path) -> None:
+    """Stage the units of the system, and those of people."""
+    for unit in sorted((TOP / "units/user").iterdir()):
+        put(unit.read_text(), destdir / USER_UNITS / unit.name, 0o644)
+    for unit in sorted((TOP / "units").glob("mcpwrap*")):
+        for kind in KINDS if "KIND" in unit.name else ("",):
+            put(unit.read_text(), destdir / UNITS / unit.name.replace("KIND", kind), 0o644)
+
+
 def main(destdir: Path, site: Path) -> None:
     """Stage everything."""
     for program, module in PROGRAMS.items():
         put(LAUNCHER.format(module=module), destdir / program, 0o755)
     for source, target, mode in FILES:
         put((TOP / source).read_text(), destdir / target, mode)
-    for unit in sorted((TOP / "units").iterdir()):
-        put(unit.read_text(), destdir / UNITS / unit.name, 0o644)
-    for source in sorted((TOP / "mcpwrap").rglob("*.py")):
-        put(source.read_text(), destdir / LIB / source.relative_to(TOP), 0o644)
+    put_units(destdir)
+    for policy in sorted((TOP / "examples/policies").iterdir()):
+        put(policy.read_text(), destdir / EXAMPLES / "policies" / policy.name, 0o644)
+    for source in sorted((TOP / "mcpwrap").rglob("*")):
+        if source.suffix in SUFFIXES:
+            put(source.read_text(), destdir / LIB / source.relative_to(TOP), 0o644)
     # Tools that the libraries bring for a command line of their own stay out.
     drop = shutil.ignore_patterns("bin", "__pycache__", "*.pyi", "py.typed", "tests")
     shutil.copytree(site, destdir / LIB / "site", ignore=drop)
