@@ -10,10 +10,48 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tests.system.bed import installed, package, roots
+from tests.system.bed.internet import Internet
 from tests.system.bed.machine import CommandFailedError, Machine
-from tests.system.servers import THREE_SERVERS
+from tests.system.servers import NODE_MODULES, SQLITE_SERVER, THREE_SERVERS
 
 SUITE = "bookworm"
+PROJECT = "/home/alice/project"
+SECRET = "correct-horse-battery-staple"
+POLICY = """
+version: 1
+rules:
+  - name: no-unbounded-select
+    tool: read_query
+    when: [{arg: query, sql: unbounded_select}]
+    action: block
+    message: Add a LIMIT.
+  - name: no-delete-of-everything
+    tool: write_query
+    when: [{arg: query, sql: delete_without_where}]
+    action: block
+"""
+SERVERS = f"""{THREE_SERVERS}{SQLITE_SERVER}
+[mcp_servers.token]
+command = "/usr/bin/node"
+args = ["{NODE_MODULES}/server-everything/dist/index.js"]
+env = {{ API_KEY = "${{API_KEY}}" }}
+[mcp_servers.token.mcpwrap]
+agents = ["alice"]
+
+[mcp_servers.files]
+command = "/usr/bin/node"
+args = ["{NODE_MODULES}/server-filesystem/dist/index.js", "{PROJECT}"]
+[mcp_servers.files.mcpwrap]
+agents = ["alice"]
+workspace = ["{PROJECT}:rw"]
+
+[mcp_servers.fetch]
+command = "/opt/mcp/pypi/bin/mcp-server-fetch"
+args = ["--ignore-robots-txt"]
+[mcp_servers.fetch.mcpwrap]
+egress = ["api.good.test"]
+transparent = false
+"""
 LOOK_YOURSELF = """
 See it yourself: the same on your own Debian 12 or 13
   make deb
@@ -60,13 +98,25 @@ def prepare() -> Machine:
             machine.as_root("apt-get install -y /root/mcpwrap.deb")
             machine.add_person("alice", groups="mcpwrap")
             machine.add_person("mallory")
-        with step("list three servers in /etc/mcpwrap/config.toml; mcpwrap apply"):
-            machine.configure(THREE_SERVERS)
+            make_project(machine)
+        with step("list seven servers in /etc/mcpwrap/config.toml; mcpwrap apply"):
+            machine.configure(SERVERS)
             machine.apply()
+        with step("mcpwrap secret set token API_KEY"):
+            machine.as_root("mcpwrap secret set token API_KEY", stdin=SECRET)
     except BaseException:
         machine.remove()
         raise
     return machine
+
+
+def make_project(machine: Machine) -> None:
+    """Give alice a project, in a home that is hers alone."""
+    machine.as_user(
+        "alice",
+        f"chmod 700 .; mkdir {PROJECT}; cd {PROJECT}; git init -q; echo hello > readme.txt; "
+        "echo private > ../diary.txt; printf 'true' > .git/hooks/pre-commit",
+    )
 
 
 def it_works(machine: Machine) -> Iterator[tuple[str, str]]:
@@ -117,6 +167,107 @@ def it_is_apart(machine: Machine) -> Iterator[tuple[str, str]]:
     yield "systemd-analyze security (0 best, 10 worst)", f"{score['exposure']} {score['verdict']}"
 
 
+def it_keeps_secrets(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show that the server has the value, and nobody else."""
+    with machine.session("token") as session:
+        session.initialize()
+        pid = machine.pids("token")[0]
+        environment = machine.as_root(f"tr '\\0' '\\n' < /proc/{pid}/environ").out
+        yield (
+            "the server's own API_KEY, as root sees it",
+            expected("the value", SECRET in environment),
+        )
+        yield "alice reads its environment", refused(machine, "alice", f"cat /proc/{pid}/environ")
+    said = json.loads(machine.call_tool("token", "get-env"))["API_KEY"]
+    yield "what the server tells its agent of it", expected(said, said != SECRET)
+    search = "grep -rlsFf /dev/stdin /etc /var /run 2>/dev/null; true"
+    found = machine.as_user("alice", search, stdin=SECRET).out
+    yield "alice searches /etc, /var and /run for it", expected(found or "nothing", not found)
+
+
+def it_reaches(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show what a server with an allowlist reaches."""
+    with Internet(machine) as internet:
+        url = "https://{}/small"
+        said = machine.call_tool("fetch", "fetch", {"url": url.format("api.good.test")})
+        yield "mcp-server-fetch (PyPI) gets a listed host", expected(said[-56:], "true" in said)
+        seen = {connection.sni for connection in internet.connections()}
+        yield "who was connected to", expected(", ".join(map(str, seen)), seen == {"api.good.test"})
+        internet.forget()
+        said = machine.call_tool("fetch", "fetch", {"url": url.format("other.test")})
+        yield "it gets a host that is not listed", expected(said.rpartition(": ")[2], "403" in said)
+        packets, queries = internet.packets(), internet.queries()
+        yield "packets and DNS questions that left for it", expected("none", not packets + queries)
+        rows = json.loads(machine.as_root("mcpwrap egress fetch --json").out)
+        why = [row["why"] for row in rows if row["is_refused"]]
+        yield "mcpwrap egress fetch says why", expected(", ".join(why), bool(why))
+
+
+def it_is_judged(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show what a policy keeps from a server, and how it changes."""
+    count = {"query": "SELECT count(*) AS n FROM t"}
+    machine.call_tool("sqlite", "create_table", {"query": "CREATE TABLE t (id INTEGER)"})
+    machine.call_tool("sqlite", "write_query", {"query": "INSERT INTO t VALUES (1), (2), (3)"})
+    machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+    machine.as_root("systemctl reload mcpwrap-gate")
+    said = machine.as_user("alice", "mcpwrap policy check").out.strip()
+    yield "mcpwrap policy check", expected(said, said.endswith("the gate judges by it"))
+    for query in ("SELECT/**/* FROM t -- LIMIT 5", "DELETE FROM t WHERE 1=1"):
+        tool = "read_query" if query.startswith("SELECT") else "write_query"
+        said = machine.call_tool("sqlite", tool, {"query": query})
+        yield f"mcp-server-sqlite (PyPI) is asked to {query}", expected(said, "Refused" in said)
+    said = machine.call_tool("sqlite", "read_query", {"query": "SELECT id FROM t LIMIT 2"})
+    yield "a SELECT with a LIMIT", expected(said, said == "[{'id': 1}, {'id': 2}]")
+    said = machine.call_tool("sqlite", "read_query", count)
+    yield "what is left of its 3 rows", expected(said, said == "[{'n': 3}]")
+
+
+def it_is_written_down(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show what the audit has of that, and that nobody changes it unseen."""
+    show = "mcpwrap audit show --server sqlite --decision blocked --json"
+    records = [json.loads(line) for line in machine.as_root(show).out.splitlines()]
+    tools = ", ".join(f"{record['target']} by {record['rule']}" for record in records)
+    yield "mcpwrap audit show: refused", expected(tools, len(records) == 2)
+    said = machine.as_root("mcpwrap audit verify").out.strip().splitlines()[-1]
+    yield "mcpwrap audit verify", expected(said, "untouched" in said)
+    machine.as_root(
+        "sed -i '1s/allowed/blocked/' $(ls /var/log/mcpwrap/audit/*/1-1.jsonl | tail -1)"
+    )
+    said = machine.as_root("mcpwrap audit verify", status=1).out.strip().splitlines()[0]
+    yield "after one word of it was changed", expected(said, "is not record 0" in said)
+
+
+def it_sees(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Show which files of alice's a server has."""
+    read = {"path": f"{PROJECT}/readme.txt"}
+    yield (
+        "server-filesystem (npm) reads her project",
+        machine.call_tool("files", "read_text_file", read).strip(),
+    )
+    machine.call_tool("files", "write_file", {"path": f"{PROJECT}/new.txt", "content": "new"})
+    owner = machine.as_user("alice", f"stat -c %U:%G {PROJECT}/new.txt").out.strip()
+    yield "what it writes belongs to", expected(owner, owner == "alice:alice")
+    seen = machine.as_root(
+        "nsenter -t $(systemctl show -P MainPID mcpwrap@files) -m ls -A /home/alice"
+    )
+    yield "her home, as the server sees it", expected(seen.out.strip(), seen.out == "project\n")
+    hook = {"path": f"{PROJECT}/.git/hooks/pre-commit", "content": "curl evil"}
+    said = machine.call_tool("files", "write_file", hook)
+    kept = machine.as_user("alice", f"cat {hook['path']}").out == "true"
+    yield "it changes her git hook", expected(said.splitlines()[0][:60], kept)
+
+
+def expected(seen: str, is_so: bool) -> str:  # noqa: FBT001 - what was seen, and if it is right
+    """Return what was seen.
+
+    Raises:
+        SystemExit: it is not as promised.
+    """
+    if not is_so:
+        raise SystemExit(f"\nNOT as promised: {seen}")
+    return " ".join(seen.split())
+
+
 def refused(machine: Machine, user: str, command: str, status: int = 1) -> str:
     """Run what must not work, and return how it was refused.
 
@@ -141,11 +292,16 @@ def main() -> int:
     """Run the demo; exit status 0 if everything was as promised."""
     roots.need_root("make demo")
     start = time.monotonic()
-    say("mcpwrap demo: three real MCP servers, each an account of its own")
+    say("mcpwrap demo: real MCP servers, each an account of its own")
     machine = prepare()
     try:
         report("It works: an agent of alice's notices nothing", it_works, machine)
         report("It is apart: what agent and server cannot do", it_is_apart, machine)
+        report("Secrets: the server has the value, and nobody else", it_keeps_secrets, machine)
+        report("Workspace: her project, and nothing else of her home", it_sees, machine)
+        report("Policy: the gate judges every message", it_is_judged, machine)
+        report("Audit: each decision, and no other past", it_is_written_down, machine)
+        report("Egress: the hosts that were listed, and no others", it_reaches, machine)
         say("\nmcpwrap status, as anybody sees it")
         say(machine.as_user("alice", "mcpwrap status").out.rstrip())
     finally:

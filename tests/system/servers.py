@@ -19,9 +19,41 @@ state = true
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]
 """
+SQLITE_SERVER = """
+[mcp_servers.sqlite]
+command = "/opt/mcp/sqlite/bin/mcp-server-sqlite"
+args = ["--db-path", "/var/lib/mcpwrap/state/sqlite/sqlite.db"]
+
+[mcp_servers.sqlite.mcpwrap]
+agents = ["alice"]
+state = true
+"""
 PROBE_SERVER = """
 [mcp_servers.probe]
 command = "/usr/bin/python3"
 args = ["/opt/probe.py"]
 inherits = ["TZ", "PROJECT"]
 """
+
+# For stories of egress: clients that are there, and packages of the registries in bed/origins.
+GO_GET = "/opt/mcp/go/get"
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+NPM_ENV = {
+    "NODE_EXTRA_CA_CERTS": CERTIFICATES,
+    "npm_config_registry": "https://npm.good.test/",
+    "npm_config_update_notifier": "false",
+}
+UV_ENV = {
+    "SSL_CERT_FILE": CERTIFICATES,
+    "UV_DEFAULT_INDEX": "https://pypi.good.test/simple/",
+    "UV_PYTHON_DOWNLOADS": "never",
+}
+
+
+def _in_shell(environment: dict[str, str], command: str) -> str:
+    words = " ".join(f"{name}={value}" for name, value in environment.items())
+    return f"exec env {words} {command}"
+
+
+FROM_NPM = _in_shell(NPM_ENV, "npx -y bed-echo")
+FROM_PYPI = _in_shell(UV_ENV, "uvx bed-echo")

@@ -1,10 +1,12 @@
 """An agent spawns `mcpwrap-connect NAME` in place of the server, and notices nothing."""
 
+import json
 import threading
 
 import pytest
 
 from tests.system.bed.machine import Machine
+from tests.system.bed.session import probe_answer, probe_call
 
 TOOLS = {"echo", "get-env", "get-sum", "trigger-sampling-request", "trigger-elicitation-request"}
 
@@ -61,14 +63,14 @@ def test_a_cancelled_call_is_cancelled_in_the_server(machine: Machine) -> None:
 def test_a_person_at_a_terminal_can_speak_to_a_server(machine: Machine) -> None:
     """Neither descriptor is a pipe: the stub copies."""
     seen = machine.probe(
-        """
+        f"""
 import json, os, pty
 pid, fd = pty.fork()
 if pid == 0:
     os.execv("/usr/bin/mcpwrap-connect", ["mcpwrap-connect", "probe"])
-os.write(fd, json.dumps({"code": "result = 6 * 7"}).encode() + b"\\n")
+os.write(fd, json.dumps({probe_call("result = 6 * 7")}).encode() + b"\\n")
 text = b""
-while b'{"result"' not in text:
+while b'"told":' not in text:
     text += os.read(fd, 4096)
 os.write(fd, b"\\x04")
 _, status = os.waitpid(pid, 0)
@@ -76,13 +78,13 @@ print(json.dumps([text.decode().splitlines()[-1], os.waitstatus_to_exitcode(stat
 """,
         user="alice",
     )
-    assert seen == ['{"result": 42}', 0]
+    assert seen == [probe_answer(42).strip(), 0]
 
 
 def test_input_and_output_may_be_files(machine: Machine) -> None:
-    machine.write("/home/alice/in.jsonl", '{"code": "result = [1, 2]"}\n')
+    machine.write("/home/alice/in.jsonl", f"{json.dumps(probe_call('result = [1, 2]'))}\n")
     machine.as_user("alice", "mcpwrap-connect probe < in.jsonl > out.jsonl")
-    assert machine.read("/home/alice/out.jsonl") == '{"result": [1, 2]}\n'
+    assert machine.read("/home/alice/out.jsonl") == probe_answer([1, 2])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_input_and_output_may_be_files(machine: Machine) -> None:
 )
 def test_the_stub_exits_as_the_server_did(machine: Machine, code: str, status: int) -> None:
     with machine.session("probe") as session:
-        session.send({"code": code})
+        session.ask(code)
         assert session.close()[0] == status
 
 
@@ -105,11 +107,11 @@ def test_a_large_message_passes_whole_in_both_directions(machine: Machine) -> No
 
     def send_four() -> None:
         for _ in range(4):
-            session.send({"code": f"result = '{payload}'"})
+            session.ask(f"result = '{payload}'")
 
     with machine.session("probe") as session:
         sender = threading.Thread(target=send_four)
         sender.start()
         for _ in range(4):
-            assert session.receive()["result"] == payload
+            assert session.told() == payload
         sender.join()

@@ -17,7 +17,7 @@ def test_the_environment_is_what_is_documented(machine: Machine) -> None:
     with machine.session("probe", command="TZ=UTC sh /home/alice/with-secrets.sh") as session:
         env = session.evaluate("import os; result = dict(os.environ)")
     home = env["HOME"].removesuffix("/home")
-    assert home.startswith("/run/mcpwrap/rt/probe/s-")
+    assert home.startswith("/run/mcpwrap/rt/probe/0/s-")
     assert env == {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": f"{home}/home",

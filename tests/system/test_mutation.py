@@ -116,13 +116,13 @@ def test_a_directive_of_the_wrapper_is_what_refuses(
 
 
 def test_the_check_is_what_keeps_a_wrapper_from_starting(machine: Machine) -> None:
-    machine.as_root("systemctl stop mcpwrap@probe.service; nft delete table inet mcpwrap")
     machine.announce("mcpwrap-check@probe|Dependency failed|mcpwrap@probe")
-    with pytest.raises(CommandFailedError, match="dependency job"):
-        machine.as_root("systemctl start mcpwrap@probe")
-    with without(machine, SERVICE, "Requires=mcpwrap-check@", "After=mcpwrap-check@"):
-        machine.as_root("systemctl start mcpwrap@probe")  # without it: started, without rules
-    machine.apply()
+    with machine.unwatched():
+        machine.as_root("systemctl stop mcpwrap@probe.service; nft delete table inet mcpwrap")
+        with pytest.raises(CommandFailedError, match="dependency job"):
+            machine.as_root("systemctl start mcpwrap@probe")
+        with without(machine, SERVICE, "Requires=mcpwrap-check@", "After=mcpwrap-check@"):
+            machine.as_root("systemctl start mcpwrap@probe")  # without it: started, without rules
 
 
 @pytest.mark.parametrize(
@@ -143,23 +143,46 @@ def test_a_directive_of_the_socket_is_what_shuts_it(machine: Machine, line: str,
     assert machine.as_root(stat).out == "mcpwrap-gate:mcpwrap-gate 600\n"
 
 
-def test_agents_who_ask_often_shut_no_server(machine: Machine) -> None:
-    """More starts in two seconds than a socket's usual limit, all in vain."""
-    often = "for i in $(seq 30); do mcpwrap-connect probe; done </dev/null 2>/dev/null; true"
+# Ends as soon as the server is shut.
+ASK_OFTEN = """
+often='while systemctl is-active -q mcpwrap@probe.socket; do mcpwrap-connect probe; done'
+timeout 8 sh -c "$often" </dev/null 2>/dev/null; true
+"""
 
-    def is_open_after_asking() -> bool:
-        machine.as_root("systemctl stop mcpwrap@probe.service mcpwrap@probe.socket")
-        machine.as_root("systemctl start mcpwrap@probe.socket; nft delete table inet mcpwrap")
-        machine.as_user("alice", often)
-        state = machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"]
+
+def test_agents_who_ask_often_shut_no_server(machine: Machine) -> None:
+    """All in vain; where the socket had a limit, one who asks in a loop would shut the server."""
+
+    def starts_in_vain() -> int:
+        machine.as_root("journalctl --sync")
+        told = machine.journal("UNIT=mcpwrap@probe.service")
+        return sum("Dependency failed" in str(entry["MESSAGE"]) for entry in told)
+
+    def ask_often() -> tuple[str, int]:
+        """Return in which state the socket is then, and how often the server was started."""
+        # The gate too: it knows for a while what could not be started, and does not try.
+        machine.as_root("systemctl stop mcpwrap@probe.service mcpwrap@probe.socket mcpwrap-gate")
+        before = starts_in_vain()
+        with machine.unwatched():
+            machine.as_root("systemctl start mcpwrap@probe.socket; nft delete table inet mcpwrap")
+            machine.as_user("alice", ASK_OFTEN)
+            state = machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"]
         machine.apply()
-        return state == "active"
+        return state, starts_in_vain() - before
 
     machine.announce("mcpwrap-check@probe|Dependency failed|mcpwrap@probe")
-    assert is_open_after_asking()
-    with without(machine, "mcpwrap@.socket", "TriggerLimitIntervalSec="):
-        assert not is_open_after_asking()
-    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+    state, starts = ask_often()
+    assert state == "active"
+    assert starts > 2
+    limit = "/etc/systemd/system/mcpwrap@.socket.d/99-mutant.conf"
+    machine.write(limit, "[Socket]\nTriggerLimitIntervalSec=60\nTriggerLimitBurst=2\n")
+    machine.as_root("systemctl daemon-reload")
+    try:
+        assert ask_often() == ("failed", 2)
+    finally:
+        machine.as_root(f"rm {limit}; systemctl daemon-reload")
+        machine.apply()
+    machine.await_admission("probe")
 
 
 GATE_TABLE = [
@@ -218,38 +241,50 @@ def test_what_the_wrapper_shuts_itself_is_what_refuses(
     assert tried(machine, code) == refusal
 
 
-@contextmanager
-def patched(machine: Machine, module: str, line: str, instead: str) -> Iterator[None]:
-    """Replace a line of the installed code, for the time of the block."""
-    file = f"/usr/lib/mcpwrap/mcpwrap/{module}.py"
-    restart = "systemctl stop mcpwrap@probe.service; systemctl restart mcpwrap-gate.service"
-    text = machine.read(file)
-    assert line in text
-    machine.write(file, text.replace(line, instead))
-    machine.as_root(restart)
-    try:
-        yield
-    finally:
-        machine.write(file, text)
-        machine.as_root(restart)
-
-
 def test_the_guest_list_is_what_keeps_others_out(machine: Machine) -> None:
+    """The session's process looks, and so does the monitor, when that one says who it serves."""
     connect = "mcpwrap-connect probe </dev/null"
-    check = "if not admission.admits(who.uid, who.gids):"
+    child = ("as_gate/child", "if not admission.admits(who.uid, who.gids):", "if False:")
+    monitor = ("as_gate/hearing", " or not admission.admits(each.who.uid, each.who.gids)", "")
     machine.as_user("mallory", connect, status=77)
-    with patched(machine, "as_gate/child", check, "if False:"):
-        machine.as_user("mallory", connect)
+    with machine.patched(*child):
+        machine.announce("mcpwrap-gate")
+        machine.as_user("mallory", connect, status=69)
+        with machine.patched(*monitor):
+            machine.as_user("mallory", connect)
 
 
 def test_the_leaf_is_what_ends_a_daemon(machine: Machine) -> None:
     daemon = "import os, time\nif os.fork() == 0: os.setsid(); os.closerange(0, 9); time.sleep(99)"
     machine.announce("mcpwrap@probe.service")  # systemd is left with what the leaf did not end
-    with patched(machine, "as_wrapper/session", "            self.leaf.end()", "            pass"):
+    with machine.patched(
+        "as_wrapper/session", "        leaf.end()\n    except", "        pass\n    except"
+    ):
         with machine.session("probe") as session:
             session.evaluate(daemon)
         with pytest.raises(AssertionError, match="are left"):
             machine.await_end_of("probe")
+        # Or systemd waits for it, for as long as a stop may take.
+        machine.as_root("pkill -KILL -u mcpw-probe -f /opt/probe.py")
     with machine.session("probe") as session:
         session.evaluate(daemon)
     machine.await_end_of("probe")
+
+
+RAW_SOCKET = """
+import array, json, socket
+gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+gate.connect("/run/mcpwrap/gate.sock")
+fds = array.array("i", [socket.socket().detach() for _ in range(2)])
+gate.sendmsg([b"mcpwrap 1\\0everything"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+try: answer = gate.recv(65536)
+except ConnectionResetError: answer = gate.recv(65536)
+print(json.dumps(answer.decode()[:3]))
+"""
+
+
+def test_the_look_at_descriptors_is_what_refuses_a_tcp_socket(machine: Machine) -> None:
+    assert machine.probe(RAW_SOCKET, user="alice") == "!76"
+    look = "if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_PATH or not _is_stream(fd):"
+    with machine.patched("linux/descriptors", look, "if False:"):
+        assert machine.probe(RAW_SOCKET, user="alice") == "S"

@@ -42,7 +42,7 @@ def test_from_apt_install_to_a_second_apply(boot: Callable[..., Machine]) -> Non
     machine.as_root("systemctl start mcpwrap@everything")
     status = machine.as_root("systemctl status mcpwrap@everything").out
     assert "Active: active (running)" in status
-    assert 'Status: "ready: 0 of 16 sessions"' in status
+    assert 'Status: "ready: 0 of 16 sessions' in status
     assert machine.call_tool("everything", "echo", {"message": "hello"}) == "Echo: hello"
 
 

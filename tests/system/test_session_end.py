@@ -29,7 +29,9 @@ def test_killing_the_stub_ends_the_whole_tree(machine: Machine) -> None:
         machine.await_end_of("probe")
     assert machine.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
     supervisor = machine.show("mcpwrap@probe", "MainPID")["MainPID"]
-    assert machine.as_root(f"ls /proc/{supervisor}/root/run/mcpwrap/rt/probe").out == ""
+    assert (
+        machine.as_root(f"ls -d /proc/{supervisor}/root/run/mcpwrap/rt/probe/*/*/*; true").out == ""
+    )
 
 
 def test_a_server_cannot_leave_its_session(machine: Machine) -> None:
@@ -81,7 +83,8 @@ def test_sessions_of_one_server_end_apart(machine: Machine) -> None:
 
 def test_an_agent_that_stops_reading_and_dies_leaves_nothing(machine: Machine) -> None:
     with machine.session("probe") as session:
-        session.send({"code": "result = 'x' * 8_000_000"})  # more than all pipes between them hold
+        session.evaluate("result = 1")
+        session.ask("result = 'x' * 8_000_000")  # more than all pipes between them hold
         stub = int(machine.as_root("pgrep -u alice -f mcpwrap-connect").out)
         machine.as_root(f"kill -KILL {stub}")
         machine.await_end_of("probe")
@@ -157,6 +160,6 @@ def test_a_deep_tree_brings_nobody_down(machine: Machine) -> None:
 def test_a_server_that_floods_stderr_harms_nobody(machine: Machine) -> None:
     flood = r"import sys; sys.stderr.write('\x1b]52;c;ZXZpbA==\x07' * 100_000); sys.stderr.flush()"
     with machine.session("probe") as session:
-        session.send({"code": flood})
+        session.ask(flood)
         _, err = session.close()
     assert err == r"\x1b]52;c;ZXZpbA==\x07" * 100_000  # written out, so no terminal obeys it

@@ -36,11 +36,11 @@ def stderr_to(where: str) -> Iterator[TextIO]:
 
 
 def transport(values: dict[str, Any], errlog: TextIO) -> Any:
-    """Return how an agent's configuration names a wrapped server."""
+    """Return how an agent's configuration names a server; a wrapped one, if by its name alone."""
     from mcp import StdioServerParameters, stdio_client
 
     command = values.get("command", "mcpwrap-connect")
-    args = [] if "command" in values else [values["server"]]
+    args = values.get("args", [] if "command" in values else [values["server"]])
     return stdio_client(StdioServerParameters(command=command, args=args), errlog)
 
 
@@ -112,3 +112,50 @@ async def stateless_tour(values: dict[str, Any]) -> dict[str, Any]:
             "tools": sorted(tool.name for tool in (await client.list_tools()).tools),
             "noon": text_of(await client.call_tool("convert_time", noon)),
         }
+
+
+async def window_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """Call what the user may approve in the agent's own window, and do there as one is told."""
+    import mcp_types as types
+    from mcp import Client
+
+    asked: list[str] = []
+
+    async def elicit(_context: Any, params: Any) -> Any:
+        asked.append(params.message)
+        content = {"approve": True} if values["action"] == "accept" else None
+        return types.ElicitResult(action=values["action"], content=content)
+
+    from_here = transport(values, sys.stderr)
+    async with Client(from_here, mode=values["mode"], elicitation_callback=elicit) as client:
+        answer = text_of(await client.call_tool(values["tool"], values["given"]))
+    return {"asked": asked, "answer": answer}
+
+
+async def held_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """Call what somebody has to approve, and other things meanwhile; call it again if told to."""
+    import anyio
+    from mcp import Client
+
+    answers: list[str] = []
+    words: list[str] = []
+
+    async def note(_done: float, _total: float | None, message: str | None) -> None:
+        words.append(message or "")
+
+    async with Client(transport(values, sys.stderr), mode=values.get("mode", "auto")) as client:
+
+        async def ask() -> None:
+            tool, given = values["tool"], values["given"]
+            answers.append(text_of(await client.call_tool(tool, given, progress_callback=note)))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            for _ in range(values["others"]):
+                await client.call_tool(values["other"], values["other_given"])
+            early = list(answers)
+            if "last" in values:  # the sign that the others are through
+                await client.call_tool(values["last"], values["last_given"])
+        for _ in range(values.get("again", 0)):
+            await ask()
+    return {"early": early, "answers": answers, "words": words}

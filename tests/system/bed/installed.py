@@ -21,7 +21,32 @@ def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
 
 def installed_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian on which apt has installed the package."""
-    return _boot(suite, [_layer(suite), *roots.run_root(suite).lower_dirs()], profile)
+    return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile)
+
+
+def conformance_machine(suite: str) -> Machine:
+    """Boot the same with the official conformance suite."""
+    lower = roots.ensure(roots.conformance_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+
+
+def polkit_machine(suite: str) -> Machine:
+    """Boot the same with polkit."""
+    lower = roots.ensure(roots.polkit_root(suite)).lower_dirs()
+    machine = _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+    machine.as_root("DEBIAN_FRONTEND=noninteractive dpkg -i /opt/polkit/*.deb")
+    return machine
+
+
+def browser_machine(suite: str) -> Machine:
+    """Boot the same with a browser."""
+    lower = roots.ensure(roots.browser_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+
+
+def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
+    """Boot a Debian without mcpwrap, on which an ordinary user can `pip install` it."""
+    return _boot(suite, roots.ensure(roots.trial_root(suite)).lower_dirs(), profile)
 
 
 def _boot(suite: str, lower: list[Path], profile: Profile) -> Machine:
@@ -34,7 +59,7 @@ def _boot(suite: str, lower: list[Path], profile: Profile) -> Machine:
         raise
 
 
-def _layer(suite: str) -> Path:
+def layer(suite: str) -> Path:
     """Install in a machine that runs, shut it down, and keep what changed on its disk."""
     deb = package.build(suite)
     kept = deb.parent / f"installed-on-{roots.run_root(suite).name}"
@@ -42,7 +67,7 @@ def _layer(suite: str) -> Path:
         machine = bare_machine(suite)
         try:
             machine.as_root("apt-get install -y /root/mcpwrap.deb")
-            machine.as_root("rm /root/mcpwrap.deb; : > /etc/machine-id")
+            machine.as_root("rm /root/mcpwrap.deb /var/cache/apt/*.bin; : > /etc/machine-id")
             upper = machine.shut_down()
             subprocess.run(["cp", "-a", str(upper), f"{kept}.new"], check=True)
             Path(f"{kept}.new").rename(kept)

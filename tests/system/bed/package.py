@@ -16,7 +16,7 @@ from tests.system.bed import roots
 
 TOP = Path(__file__).resolve().parents[3]
 DIST = TOP / "dist"
-SOURCES = ("mcpwrap", "units", "nftables", "packaging", "docs", "examples")
+SOURCES = ("mcpwrap", "units", "nftables", "squid", "packaging", "docs", "examples")
 KEPT_S = 24 * 3600
 RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
 SCRIPT = TOP / "packaging/build_inside.sh"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 SUITES = ("bookworm", "trixie")
 CACHE = Path(os.environ.get("MCPWRAP_TEST_CACHE", "/var/cache/mcpwrap-test"))
+KEPT_S = 24 * 3600
 RECIPES = Path(__file__).parent / "recipes"
 HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # What a package client of the host needs to find its registry, and nothing else.
@@ -47,8 +48,8 @@ class Layer:
 
     @property
     def inputs(self) -> list[Path]:
-        """Files beside the recipe that it reads, for example `servers.requirements.txt`."""
-        return sorted(RECIPES.glob(f"{self.kind}.*.txt"))
+        """Files beside the recipe that it reads, for example `servers.pypi.txt`."""
+        return sorted(RECIPES.glob(f"{self.kind}.*.*"))
 
     @property
     def path(self) -> Path:
@@ -68,7 +69,32 @@ def need_root(command: str) -> None:
 
 def run_root(suite: str) -> Layer:
     """The root that machines boot: Debian, what our package depends on, real MCP servers."""
-    return Layer(suite, "servers", Layer(suite, "base"))
+    return Layer(suite, "servers", Layer(suite, "go", Layer(suite, "base")))
+
+
+def conformance_root(suite: str) -> Layer:
+    """A run root with the official conformance suite."""
+    return Layer(suite, "conformance", run_root(suite))
+
+
+def trial_root(suite: str) -> Layer:
+    """A run root with what `pip install .` needs, and the official Inspector."""
+    return Layer(suite, "trial", run_root(suite))
+
+
+def polkit_root(suite: str) -> Layer:
+    """A run root with the packages of polkit."""
+    return Layer(suite, "polkit", run_root(suite))
+
+
+def browser_root(suite: str) -> Layer:
+    """A run root with Chromium, and what drives it."""
+    return Layer(suite, "browser", run_root(suite))
+
+
+def vm_root(suite: str) -> Layer:
+    """A run root with a kernel, which `vm.py` boots."""
+    return Layer(suite, "vm", run_root(suite))
 
 
 def build_root(suite: str) -> Layer:
@@ -81,6 +107,7 @@ def ensure(layer: Layer) -> Layer:
     if layer.parent:
         ensure(layer.parent)
     if layer.path.is_dir():
+        Path(f"{layer.path}.log").touch()  # when it was last asked for
         return layer
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{layer.suite}-{layer.kind}.lock").open("w") as lock:
@@ -114,20 +141,25 @@ def _mmdebstrap(layer: Layer, target: Path) -> list[str]:
     return [
         "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
         '--aptopt=Acquire::Languages "none"', "--skip=cleanup/apt/lists",
-        f"--customize-hook={hook}", layer.suite, str(target), host_mirror(),
+        f"--customize-hook={hook}", layer.suite, str(target), *host_archives(layer.suite),
     ]  # fmt: skip
 
 
-def host_mirror() -> str:
-    """The Debian archive that this machine's apt uses: its name is nowhere in the project."""
+def host_archives(suite: str) -> list[str]:
+    """The Debian archives that this machine's apt uses: their names are nowhere in the project.
+
+    With security updates, where the host has them: an older Squid is not what anyone should run.
+    """
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
-    archives = sorted({uri for uri in done.stdout.split() if uri.rstrip("/").endswith("/debian")})
+    uris = sorted(set(done.stdout.split()))
+    archives = [uri for uri in uris if uri.rstrip("/").endswith("/debian")]
     if not archives:
         raise RuntimeError("apt knows no Debian archive; run `apt-get update` first")
-    return archives[0]
+    security = [uri for uri in uris if uri.rstrip("/").endswith("/debian-security")]
+    return [archives[0], *(f"deb {uri} {suite}-security main" for uri in security[:1])]
 
 
 def _build_on_parent(layer: Layer, upper: Path, log_fd: int) -> None:
@@ -185,7 +217,12 @@ def run_in_root(
 
 
 def _forget_older(layer: Layer) -> None:
-    """Remove layers of the same kind that an earlier recipe or week left behind."""
-    for path in CACHE.glob(f"{layer.suite}-{layer.kind}-*"):
-        if not path.name.startswith(layer.name):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Remove layers of the same kind that nobody has asked for of late.
+
+    Not at once: machines of another tree that shares the cache may stand on them.
+    """
+    for log in CACHE.glob(f"{layer.suite}-{layer.kind}-*.log"):
+        if log.stem != layer.name and log.stat().st_mtime < time.time() - KEPT_S:
+            shutil.rmtree(CACHE / log.stem, ignore_errors=True)
+            (CACHE / f"{log.stem}.ext4").unlink(missing_ok=True)
+            log.unlink()

@@ -94,8 +94,17 @@ class Session:
 
     def evaluate(self, code: str) -> Any:
         """Run Python in the probe server (see PROBE); `result` is what it leaves in that name."""
-        self.send({"code": code})
-        return self.receive()["result"]
+        self.ask(code)
+        return self.told()
+
+    def ask(self, code: str) -> None:
+        """Send the code that `evaluate` sends, and wait for nothing."""
+        self._next_id += 1
+        self.send(probe_call(code, self._next_id))
+
+    def told(self) -> Any:
+        """Return the probe's next answer."""
+        return self.receive()["result"]["told"]
 
     def close(self) -> tuple[int, str]:
         """Close the input, wait for the stub, and return its status and what it had on stderr."""
@@ -113,15 +122,29 @@ class Session:
         return status, b"".join(self._stderr).decode(errors="replace")
 
 
+def probe_call(code: str, request_id: int = 1) -> dict[str, Any]:
+    """Return the call of the probe's one tool."""
+    params = {"name": "run", "arguments": {"code": code}}
+    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+
+
+def probe_answer(told: Any, request_id: int = 1) -> str:
+    """Return the line that the probe answers, as the gate writes it."""
+    answer = {"jsonrpc": "2.0", "id": request_id, "result": {"told": told}}
+    return json.dumps(answer, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
 # A server that does what the test says, as a server: with its account, its sandbox, its limits.
 PROBE = """\
 import json, sys
 for line in sys.stdin:
+    call = json.loads(line)
     names = {"result": None}
     try:
-        exec(json.loads(line)["code"], names)
+        exec(call["params"]["arguments"]["code"], names)
         result = names["result"]
     except OSError as error:
         result = f"OSError {error.errno}"
-    print(json.dumps({"result": result}), flush=True)
+    answer = {"jsonrpc": "2.0", "id": call["id"], "result": {"told": result}}
+    print(json.dumps(answer), flush=True)
 """

@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.config.model import (
+    Approvals,
     Config,
     ConfigError,
     Destination,
     Direct,
+    Group,
     Limits,
     Local,
     Remote,
+    Request,
     SecretRef,
     Server,
     Workspace,
@@ -22,6 +25,8 @@ from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, REMOTE_KEYS, 
 from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
 
 RUNS = Local(command="/x")
+OPENED = "egress = ['*.x.example']\nintercept = true"
+X = Destination("x.example", 443, with_subdomains=False)
 EXAMPLE = """
 [mcp_servers.github]
 url = "https://api.githubcopilot.com/mcp/"
@@ -42,7 +47,8 @@ workspace = ["/home/alice/project:rw"]
 state = true
 secret_files = ["MY_TOOL_API_KEY"]
 relay = "gate"
-limits = { memory = "1G", tasks = 256, sessions = 16 }
+idle_exit = "15m"
+limits = { memory = "1G", tasks = 256, cpu = "150%", sessions = 16 }
 """
 
 
@@ -72,7 +78,8 @@ def test_the_example_of_the_design_is_understood() -> None:
         workspace=(Workspace("/home/alice/project", is_writable=True),),
         state=True,
         secret_files=("MY_TOOL_API_KEY",),
-        limits=Limits(memory_bytes=1024**3, tasks=256, sessions=16),
+        idle_exit_s=900,
+        limits=Limits(memory_bytes=1024**3, tasks=256, cpu_percent=150, sessions=16),
     )
     config = parse([source(EXAMPLE)])
     assert config.servers == {"github": github, "local-tool": local_tool}
@@ -101,16 +108,53 @@ RIGHT: list[tuple[Place, str, Server]] = [
     (OURS, "egress = []", Server(name="a", runs=RUNS)),
     (OURS, "egress = ['*.xn--bcher-kva.example:8443']", Server(
         name="a", runs=RUNS, egress=(Destination("xn--bcher-kva.example", 8443, True),))),  # noqa: FBT003
+    (OURS, "egress = ['@pypi', 'x.example', '@npm']\ntransparent = false\ncache = true", Server(
+        name="a",
+        runs=RUNS,
+        egress=(Group("pypi"), X, Group("npm")),
+        transparent=False,
+        cache=True)),
+    (OURS, "transparent = true\nintercept = false\ncache = false", Server(name="a", runs=RUNS)),
+    (OURS, "egress = ['x.example']\nintercept = true", Server(
+        name="a", runs=RUNS, egress=(X,), intercept=True)),
+    (OURS, "egress = ['@npm']\nintercept = true", Server(
+        name="a", runs=RUNS, egress=(Group("npm"),), intercept=True)),
+    (OURS, f"{OPENED}\nrequests = ['GET a.b.x.example/*', 'GET,PUT c.x.example/']", Server(
+        name="a",
+        runs=RUNS,
+        egress=(Destination("x.example", 443, with_subdomains=True),),
+        intercept=True,
+        requests=(
+            Request(("GET",), "a.b.x.example", "/*"),
+            Request(("GET", "PUT"), "c.x.example", "/")))),
     (OURS, "direct = ['[FD00:0::5]:1', '127.0.0.1:65535']", Server(
         name="a", runs=RUNS, direct=(Direct("fd00::5", 1), Direct("127.0.0.1", 65535)))),
     (OURS, "workspace = ['/a:b:ro']", Server(
         name="a", runs=RUNS, workspace=(Workspace("/a:b", is_writable=False),))),
+    (OURS, "protect = false", Server(name="a", runs=RUNS, protect=False)),
+    (OURS, "protect = true", Server(name="a", runs=RUNS)),
     (OURS, "relay = 'direct'", Server(name="a", runs=RUNS, relay="direct")),
+    (OURS, "relay = 'gate'", Server(name="a", runs=RUNS)),
+    (OURS, "audit = 'hash'", Server(name="a", runs=RUNS)),
+    (OURS, "audit = 'sealed'", Server(name="a", runs=RUNS, audit="sealed")),
+    (OURS, "idle_exit = 'never'", Server(name="a", runs=RUNS, idle_exit_s=0)),
+    (OURS, "idle_exit = '90s'", Server(name="a", runs=RUNS, idle_exit_s=90)),
+    (OURS, "allow_degraded = true", Server(name="a", runs=RUNS, allow_degraded=True)),
+    (OURS, "secret_files = []", Server(name="a", runs=RUNS)),
+    (ENV, "A = '-${B}'\n[mcp_servers.a.mcpwrap]\nsecret_files = ['B']", Server(
+        name="a",
+        runs=Local(command="/x", env={"A": ("-", SecretRef("B"))}),
+        secret_files=("B",))),
+    (REMOTE, "bearer_token_env_var = 'T'\n[mcp_servers.a.mcpwrap]\nsecret_files = ['T']", Server(
+        name="a",
+        runs=Remote(url="https://x.example/", bearer_token_env_var="T"),
+        secret_files=("T",))),
     (OURS, "shared = true", Server(name="a", runs=RUNS, shared=True)),
     (OURS, "state = false", Server(name="a", runs=RUNS)),
     (LIMITS, "memory = '16M'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**24))),
     (LIMITS, "memory = '1T'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**40))),
     (LIMITS, "tasks = 32768", Server(name="a", runs=RUNS, limits=Limits(tasks=32768))),
+    (LIMITS, "cpu = '1%'", Server(name="a", runs=RUNS, limits=Limits(cpu_percent=1))),
     (LIMITS, "sessions = 1", Server(name="a", runs=RUNS, limits=Limits(sessions=1))),
 ]  # fmt: skip
 
@@ -120,8 +164,52 @@ def test_what_is_right_is_understood(place: Place, line: str, server: Server) ->
     assert parse([source(place.with_line(line))]).servers == {"a": server}
 
 
+@pytest.mark.parametrize(
+    ("place", "line", "secrets"),
+    [
+        (LOCAL, "", set()),
+        (ENV, "A = 'KEY $KEY'", set()),
+        (ENV, "A = '${KEY}'", {"KEY"}),
+        (ENV, "A = '${KEY}-${OTHER}'\nB = '${KEY}'\nC = ''", {"KEY", "OTHER"}),
+        (REMOTE, "", set()),
+        (REMOTE, "bearer_token_env_var = 'KEY'", {"KEY"}),
+    ],
+)
+def test_a_server_declares_the_secrets_that_it_refers_to(
+    place: Place, line: str, secrets: set[str]
+) -> None:
+    assert parse([source(place.with_line(line))]).servers["a"].secrets() == secrets
+
+
 def test_no_file_and_an_empty_file_have_no_servers() -> None:
     assert parse([]) == parse([source("")]) == parse([source("[mcp_servers]")]) == Config({}, {})
+
+
+@pytest.mark.parametrize(
+    ("texts", "parent"),
+    [
+        ([""], None),
+        (["[egress]"], None),
+        (["[egress]\nparent = '10.0.0.1:3128'"], Direct("10.0.0.1", 3128)),
+        (["[egress]", "[egress]\nparent = 'http://[fd00::1]:80'"], Direct("fd00::1", 80)),
+    ],
+)
+def test_the_parent_is_understood(texts: list[str], parent: Direct | None) -> None:
+    files = [source(text, f"{number}.toml") for number, text in enumerate(texts)]
+    assert parse(files).parent == parse(files[::-1]).parent == parent
+
+
+@pytest.mark.parametrize(
+    ("egress", "direct", "has_network"),
+    [([], [], False), (["x.example"], [], True), (["@npm"], [], True), ([], ["10.0.0.5:1"], True)],
+)
+def test_a_server_has_a_network_only_if_it_reaches_something(
+    egress: list[str],
+    direct: list[str],
+    has_network: bool,  # noqa: FBT001
+) -> None:
+    config = parse([source(OURS.with_line(f"egress = {egress}\ndirect = {direct}"))])
+    assert config.servers["a"].has_network() is has_network
 
 
 def test_servers_come_in_the_order_of_their_names_whatever_the_order_of_files() -> None:
@@ -159,3 +247,21 @@ places = st.sampled_from([BARE, LOCAL, REMOTE, ENV, OURS, LIMITS])
 def test_whatever_is_written_is_understood_or_refused(content: bytes) -> None:
     with suppress(ConfigError):
         assert all(name == server.name for name, server in parse([source(content)]).servers.items())
+
+
+@pytest.mark.parametrize(
+    ("texts", "approvals"),
+    [
+        ([""], Approvals()),
+        (["[approvals]", ""], Approvals()),
+        (["", "[approvals]\nsame_uid = true"], Approvals(same_uid=True)),
+        (["[approvals]\nsame_uid = false"], Approvals()),
+        (
+            ["[approvals]\nwebhook = 'https://hook.example:8443/a?b=c'"],
+            Approvals(webhook="https://hook.example:8443/a?b=c"),
+        ),
+    ],
+)
+def test_how_people_are_asked_is_understood(texts: list[str], approvals: Approvals) -> None:
+    files = [source(text, f"{number}.toml") for number, text in enumerate(texts)]
+    assert parse(files).approvals == parse(files[::-1]).approvals == approvals

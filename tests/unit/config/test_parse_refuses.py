@@ -10,6 +10,8 @@ from mcpwrap.config.reader import MAX_ITEMS
 from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
 from tests.unit.core.test_names import BAD_NAMES
 
+EGRESS = "egress = ['x.example', '*.y.example', '@npm']"
+OPENED = f"{EGRESS}\nintercept = true"
 WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part of the problem
     (LOCAL, "retries = 3", "retries", "no such setting"),
     (LOCAL, "Args = []", "Args", "no such setting"),
@@ -27,12 +29,12 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (BARE, "command = '/a/../x'", "command", "not in its shortest form"),
     (BARE, "command = ''", "command", "not an absolute path"),
     (BARE, 'command = "/x\\u0000"', "command", "a NUL"),
-    (BARE, "url = 'http://x.example/'", "url", "not a URL"),
-    (BARE, "url = 'https://me:pw@x.example/'", "url", "not a URL"),
-    (BARE, "url = 'https://X.example/'", "url", "not a URL"),
-    (BARE, "url = 'https://x.example/#a'", "url", "not a URL"),
-    (BARE, "url = 'https://x..example/'", "url", "not a URL"),
-    (BARE, 'url = "https://x.example/\\n"', "url", "not a URL"),
+    (BARE, "url = 'http://x.example/'", "url", "not an https URL"),
+    (BARE, "url = 'https://me:pw@x.example/'", "url", "not an https URL"),
+    (BARE, "url = 'https://X.example/'", "url", "not an https URL"),
+    (BARE, "url = 'https://x.example/#a'", "url", "not an https URL"),
+    (BARE, "url = 'https://x..example/'", "url", "not an https URL"),
+    (BARE, 'url = "https://x.example/\\n"', "url", "not an https URL"),
     (BARE, "url = 'https://x.example:70000/'", "url", "not a port"),
     (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "name of a secret"),
     (LOCAL, "args = '--x'", "args", "text where a list"),
@@ -69,16 +71,45 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, "egress = 'x.example'", "egress", "text where a list"),
     (OURS, "egress = ['x.example', '1.2.3.4']", "egress[1]", "not a host name"),
     (OURS, "egress = ['x.example:70000']", "egress[0]", "not a port"),
+    (OURS, "egress = ['@npm', '@cargo']", "egress[1]", "there is no group '@cargo'"),
+    (OURS, "transparent = 'no'", "transparent", "text where true or false belongs"),
+    (OURS, "cache = 1", "cache", "a number where true or false belongs"),
+    (OURS, "intercept = 'yes'", "intercept", "text where true or false belongs"),
+    (OURS, "intercept = true", "intercept", "there is no `egress` to look into"),
+    (OURS, "intercept = true\ndirect = ['10.0.0.5:443']", "intercept", "no `egress`"),
+    (OURS, f"{EGRESS}\nrequests = ['GET x.example/']", "requests", "nobody sees requests"),
+    (OURS, f"{OPENED}\nrequests = ['GET /']", "requests[0]", "is not methods, host and path"),
+    (OURS, f"{OPENED}\nrequests = ['GET z.example/']", "requests", "z.example is not in `egress`"),
+    # `*.y.example` is not y.example, as everywhere
+    (OURS, f"{OPENED}\nrequests = ['GET y.example/']", "requests", "y.example is not in `egress`"),
+    # where a group is, this machine says, and not the file
+    (OURS, f"{OPENED}\nrequests = ['GET npm.example/']", "requests", "npm.example is not in"),
+    (OURS, "direct = ['10.0.0.5:1', '127.77.0.5:3128']", "direct[1]", "no address of a server"),
     (OURS, "direct = ['db.example:5432']", "direct[0]", "not an address and port"),
     (OURS, "workspace = ['/home/alice']", "workspace[0]", "how the folder is given"),
     (OURS, "workspace = ['/home/alice:rwx']", "workspace[0]", "how the folder is given"),
     (OURS, "workspace = ['alice:rw']", "workspace[0]", "not an absolute path"),
     (OURS, "workspace = ['/home/../etc:ro']", "workspace[0]", "not in its shortest form"),
+    (OURS, "workspace = ['/:ro']", "workspace[0]", "the machine is nothing to give away"),
+    (OURS, "workspace = ['/etc:ro']", "workspace[0]", "/etc is nothing to give away"),
+    (OURS, "workspace = ['/run/user/1000/x:rw']", "workspace[0]", "/run is nothing to give away"),
+    (OURS, 'workspace = ["/home/a\\n/b:rw"]', "workspace[0]", "control char"),
+    (OURS, "workspace = ['/a/b:ro', '/a/c:ro', '/a/b:rw']", "workspace", "/a/b stands twice"),
+    (OURS, "protect = 'yes'", "protect", "text where true or false belongs"),
     (OURS, "state = 'yes'", "state", "text where true or false belongs"),
     (OURS, "state = 1", "state", "a number where true or false belongs"),
     (OURS, "shared = 1979-05-27", "shared", "a date where true or false belongs"),
     (OURS, "secret_files = ['lower']", "secret_files[0]", "name of a secret"),
     (OURS, "secret_files = ['../KEY']", "secret_files[0]", "name of a secret"),
+    (OURS, "secret_files = ['KEY']", "secret_files", "no variable refers to KEY"),
+    (OURS, "secret_files = 'KEY'", "secret_files", "text where a list"),
+    (OURS, "idle_exit = 900", "idle_exit", "a number where text belongs"),
+    (OURS, "idle_exit = '0s'", "idle_exit", "'0s' is not a time"),
+    (OURS, "idle_exit = ''", "idle_exit", "is not a time"),
+    (OURS, "idle_exit_s = 900", "idle_exit_s", "no such setting"),
+    (OURS, "allow_degraded = 'yes'", "allow_degraded", "text where true or false belongs"),
+    (OURS, "audit = 'none'", "audit", "'none' is no way to keep them"),
+    (OURS, "relay = ''", "relay", "is no relay"),
     (OURS, "relay = 'none'", "relay", "'none' is no relay"),
     (OURS, "relay = true", "relay", "true or false where text belongs"),
     (OURS, "limits = 5", "limits", "a number where a table belongs"),
@@ -87,6 +118,10 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (LIMITS, "memory = '2T'", "memory", "not a size"),
     (LIMITS, "memory = '1GB'", "memory", "not a size"),
     (LIMITS, "memory = {}", "memory", "a table where text belongs"),
+    (LIMITS, "cpu = 150", "cpu", "a number where text belongs"),
+    (LIMITS, "cpu = '150'", "cpu", "not a share of a processor"),
+    (LIMITS, "cpu = '0%'", "cpu", "not a share of a processor"),
+    (LIMITS, "cpu = '20001%'", "cpu", "not a share of a processor"),
     (LIMITS, "tasks = 0", "tasks", "not a whole number from 1 to 32768"),
     (LIMITS, "tasks = 32769", "tasks", "not a whole number from 1 to 32768"),
     (LIMITS, "tasks = 1.5", "tasks", "not a whole number"),
@@ -98,6 +133,17 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
 WHOLE_FILES: list[tuple[str | bytes, str, str, str]] = [  # text, table, key, part of the problem
     ("name = 'x'", "", "name", "no such setting"),
     ("[mcpServers.git]", "", "mcpServers", "no such setting"),  # as agents write it
+    ("egress = 5", "", "egress", "a number where a table belongs"),
+    ("[egress]\nparents = 'x'", "[egress]", "parents", "no such setting"),
+    ("[egress]\nparent = ['10.0.0.1:1']", "[egress]", "parent", "a list where text belongs"),
+    ("[egress]\nparent = 'proxy.example:1'", "[egress]", "parent", "not an address and port"),
+    ("[egress]\nparent = '127.77.0.5:1'", "[egress]", "parent", "no address of a server"),
+    ("approvals = true", "", "approvals", "true or false where a table belongs"),
+    ("[approvals]\nsame_uid = 'yes'", "[approvals]", "same_uid", "text where true or false"),
+    ("[approvals]\nsameuid = true", "[approvals]", "sameuid", "no such setting"),
+    ("[approvals]\nwebhook = 'http://a.example'", "[approvals]", "webhook", "not an https URL"),
+    ("[approvals]\nwebhook = 'https://u:p@a.b'", "[approvals]", "webhook", "not an https URL"),
+    ("[approvals]\nwebhook = ['https://a.b']", "[approvals]", "webhook", "a list where text"),
     ("mcp_servers = []", "", "mcp_servers", "a list where a table belongs"),
     ("[mcp_servers.a]\nmcpwrap = 5\ncommand = '/x'", "[mcp_servers.a]", "mcpwrap", "a number"),
     (f"#{' ' * MAX_FILE_BYTES}", "", "", "over 1 MiB"),
@@ -145,6 +191,15 @@ def test_everything_that_is_wrong_in_one_server_is_told_too() -> None:
     assert [problem.key for problem in problems(source(text))] == keys
 
 
+def test_each_secret_file_that_nothing_refers_to_is_told_with_what_to_write() -> None:
+    ours = "[mcp_servers.a.mcpwrap]\nsecret_files = ['Z', 'KEY', 'A']"
+    found = problems(source(ENV.with_line(f"X = '${{KEY}} $A'\n{ours}")))
+    assert [(problem.problem, problem.fix) for problem in found] == [
+        ("no variable refers to A", 'write `env = { X = "${A}" }`'),
+        ("no variable refers to Z", 'write `env = { X = "${Z}" }`'),
+    ]
+
+
 @pytest.mark.parametrize(("text", "table", "key", "fragment"), WHOLE_FILES)
 def test_a_file_that_is_wrong_as_a_whole(
     text: str | bytes, table: str, key: str, fragment: str
@@ -171,6 +226,27 @@ def test_a_server_stands_in_one_file_only() -> None:
     [found] = problems(source(text, "a.toml"), source(text, "b.toml"))
     assert (found.file, found.table) == ("b.toml", "[mcp_servers.a]")
     assert found.problem == "also stands in a.toml"
+
+
+def test_requests_that_nobody_sees_to_a_host_that_is_not_there_are_told_thrice() -> None:
+    found = problems(source(OURS.with_line("requests = ['GET x.example/']")))
+    assert [problem.key for problem in found] == ["intercept", "requests", "requests"]
+
+
+def test_one_file_only_says_who_approves() -> None:
+    # of two tables the wider one would count, or the narrower: whichever it is, one is wrong
+    first, second = "[approvals]\nsame_uid = true", "[approvals]\nsame_uid = false"
+    [found] = problems(source(first, "a.toml"), source(second, "b.toml"))
+    assert (found.file, found.table, found.key) == ("b.toml", "[approvals]", "")
+    assert found.problem == "another file has this table too"
+
+
+@pytest.mark.parametrize("other", ["10.0.0.1:3128", "10.0.0.2:3128"])
+def test_one_file_only_names_the_parent(other: str) -> None:
+    first, second = "[egress]\nparent = '10.0.0.1:3128'", f"[egress]\nparent = '{other}'"
+    [found] = problems(source(first, "a.toml"), source(second, "b.toml"))
+    assert (found.file, found.table, found.key) == ("b.toml", "[egress]", "parent")
+    assert found.problem == "another file names one too"
 
 
 @pytest.mark.parametrize(

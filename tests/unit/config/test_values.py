@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mcpwrap.config import values
-from mcpwrap.config.model import Destination, Direct
+from mcpwrap.config.model import Destination, Direct, Group, Request
 from mcpwrap.config.values import BadValueError
 
 WRONG: dict[Callable[[str], object], list[str]] = {
@@ -66,6 +66,79 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "[fd00::5:5432",
         "[fe80::1%eth0]:5432",  # a scope is no part of a literal that nft takes
         "[fe80::1%a } accept; {]:5432",  # and it may be any text
+        "127.77.0.5:3128",  # the way out of another wrapper
+        "127.77.255.255:443",
+        "0.0.0.0:5432",  # to connect(2), this machine
+        "[::]:5432",
+        "224.0.0.1:5432",
+        "239.255.255.255:5432",
+        "[ff02::1]:5432",
+        "[::ffff:10.0.0.5]:5432",  # IPv4 after all, which the rules for IPv6 never see
+        "[::ffff:127.77.0.5]:3128",
+        "[::10.0.0.5]:5432",
+    ],
+    values.parent: [
+        "",
+        "10.0.0.1",
+        "proxy.example:3128",  # a name would have to be resolved before Squid is asked
+        "https://10.0.0.1:3128",
+        "http://10.0.0.1",
+        "http://10.0.0.1:3128/",
+        "http://me:pw@10.0.0.1:3128",
+        "http://http://10.0.0.1:3128",
+        "127.77.0.5:3128",
+        "0.0.0.0:3128",
+        "224.0.0.1:3128",
+    ],
+    values.egress: [
+        "",
+        "@",
+        "@NPM",
+        "@npm ",
+        "@npm:443",
+        "@@npm",
+        "@crates",
+        "npm",
+        "1.2.3.4",
+    ],
+    values.request: [
+        "",
+        "GET",
+        "api.example.com/v1",
+        "GET api.example.com",  # every path is `/*`
+        "GET  api.example.com/v1",
+        "GET api.example.com /v1",
+        "GET api.example.com/v1 x",
+        "GET api.example.com/v1\n",
+        "get api.example.com/v1",
+        "GET, HEAD api.example.com/v1",
+        "GET,,HEAD api.example.com/v1",
+        ",GET api.example.com/v1",
+        "GET, api.example.com/v1",
+        "GE* api.example.com/v1",
+        "*,GET api.example.com/v1",
+        "CONNECT api.example.com/v1",  # a way out of the judging
+        "TRACE api.example.com/v1",
+        "GET https://api.example.com/v1",
+        "GET *.example.com/v1",
+        "GET api.example.com:443/v1",
+        "GET API.example.com/v1",
+        "GET 10.0.0.5/v1",
+        "GET localhost/v1",
+        "GET api.example.com/v1?q=1",
+        "GET api.example.com/v1#a",
+        "GET api.example.com/%76",
+        "GET api.example.com/a;b",
+        "GET api.example.com/a\\b",
+        'GET api.example.com/a"b',
+        "GET api.example.com/a{2}",
+        "GET api.example.com/a|b",
+        "GET api.example.com/[a-z]",
+        "GET api.example.com/^a",
+        "GET api.example.com/é",
+        "GET api.example.com/../a",
+        "GET api.example.com/a/..",
+        "GET api.example.com//a",
     ],
     values.inherited: [
         "LD_PRELOAD",
@@ -97,6 +170,41 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "ALL_PROXY",
     ],
     values.size_bytes: ["", "G", "1", "1g", "1 G", "1.5G", "-1G", "16777216K\n", "1000000M", "0G"],
+    values.percent: [
+        "",
+        "%",
+        "0%",
+        "050%",
+        "-5%",
+        "+5%",
+        "1.5%",
+        "150",
+        "150 %",
+        "150%\n",
+        "٣%",  # an Arabic three
+        "20001%",
+        "1000000%",
+    ],
+    values.idle_s: [
+        "",
+        "15",
+        "m",
+        "0",
+        "0s",  # at once, or never? the one is of no use, and the other has a word
+        "-1s",
+        "1.5h",
+        "015m",
+        "15 m",
+        "15M",
+        "1d",
+        "1h30m",
+        "15m\n",
+        "٣m",
+        "10000s",
+        "Never",
+    ],
+    values.audit: ["", "none", "Hash", "hash\n", "hash,plain"],
+    values.relay: ["", "none", "Gate", "gate\n", "gate,direct"],
     values.secret_key: ["", "a", "1A", "A-B", "A\n", "A" * 65],
     values.absolute_path: ["//", "/a//b", "/a/", "/./a", "/a/..", "a", "", "/a\0"],
     values.agent: ["", "@", "@@a", "-a", "a b", "a:b", "root", "a" * 33, "samba$"],
@@ -133,10 +241,65 @@ def test_a_destination_is_understood(text: str, destination: Destination) -> Non
     [
         ("10.0.0.5:1", Direct("10.0.0.5", 1)),
         ("[0:0::1]:65535", Direct("::1", 65535)),  # written in one way only
+        ("127.0.0.1:5432", Direct("127.0.0.1", 5432)),
+        ("127.76.255.255:1", Direct("127.76.255.255", 1)),
+        ("127.78.0.0:1", Direct("127.78.0.0", 1)),
+        ("[fd00::FFFF:0a00:5]:1", Direct("fd00::ffff:a00:5", 1)),
     ],
 )
 def test_a_direct_address_is_understood(text: str, direct: Direct) -> None:
     assert values.direct(text) == direct
+
+
+@pytest.mark.parametrize(
+    ("text", "parent"),
+    [
+        ("10.0.0.1:3128", Direct("10.0.0.1", 3128)),
+        ("http://10.0.0.1:3128", Direct("10.0.0.1", 3128)),  # as it stands in https_proxy
+        ("http://[fd00::1]:80", Direct("fd00::1", 80)),
+    ],
+)
+def test_a_parent_is_understood(text: str, parent: Direct) -> None:
+    assert values.parent(text) == parent
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("@npm", Group("npm")),
+        ("@pypi", Group("pypi")),
+        ("npm.example", Destination("npm.example", 443, with_subdomains=False)),
+        ("*.pypi.example:8443", Destination("pypi.example", 8443, with_subdomains=True)),
+    ],
+)
+def test_an_entry_of_egress_is_understood(text: str, entry: Destination | Group) -> None:
+    assert values.egress(text) == entry
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("GET api.example.com/", Request(("GET",), "api.example.com", "/")),
+        (
+            "GET,POST api.example.com/v1/*/x.json",
+            Request(("GET", "POST"), "api.example.com", "/v1/*/x.json"),
+        ),
+        (
+            "* api.example.com/*",
+            Request(
+                ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),  # and no CONNECT
+                "api.example.com",
+                "/*",
+            ),
+        ),
+        (
+            "DELETE a.xn--bcher-kva.example/~a.b_c!$&'()*+,=:@-/",
+            Request(("DELETE",), "a.xn--bcher-kva.example", "/~a.b_c!$&'()*+,=:@-/"),
+        ),
+    ],
+)
+def test_a_request_is_understood(text: str, request_: Request) -> None:
+    assert values.request(text) == request_
 
 
 @pytest.mark.parametrize("name", ["TZ", "LC_ALL", "TERM", "PROJECT", "PATHS", "MY_HOME", "_"])
@@ -149,6 +312,24 @@ def test_what_steers_nothing_may_be_inherited(name: str) -> None:
 )
 def test_a_size_is_understood(text: str, size_bytes: int) -> None:
     assert values.size_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize(("text", "percent"), [("1%", 1), ("150%", 150), ("20000%", 20_000)])
+def test_a_share_of_a_processor_is_understood(text: str, percent: int) -> None:
+    assert values.percent(text) == percent
+
+
+@pytest.mark.parametrize(
+    ("text", "idle_s"),
+    [("1s", 1), ("90s", 90), ("15m", 900), ("8h", 28_800), ("9999h", 35_996_400), ("never", 0)],
+)
+def test_a_time_without_sessions_is_understood(text: str, idle_s: int) -> None:
+    assert values.idle_s(text) == idle_s
+
+
+@pytest.mark.parametrize("text", ["gate", "direct"])
+def test_a_relay_is_understood(text: str) -> None:
+    assert values.relay(text) == text
 
 
 @pytest.mark.parametrize("path", ["/a", "/home/alice/a b", "/é", "/a/..b"])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.environment import PATH, build
+from mcpwrap.core.environment import PATH, build, filled_in
+from mcpwrap.core.spec import SecretPart, Template
 
 ALWAYS = {
     "PATH": PATH,
@@ -29,3 +30,27 @@ def test_the_environment_is_built_from_nothing(
 ) -> None:
     built = build(account="mcpw-a", home="/h", tmp="/t", inherited=inherited, declared=declared)
     assert built == ALWAYS | more
+
+
+KEY, OTHER = SecretPart("KEY"), SecretPart("OTHER")
+
+
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ((), ""),
+        (("a", "b"), "ab"),
+        ((KEY,), "s3cret"),
+        (("Bearer ", KEY, "\n"), "Bearer s3cret\n"),
+        ((KEY, KEY), "s3crets3cret"),
+        ((OTHER, KEY), "${KEY}s3cret"),  # what a secret contains is never looked at again
+        (("${KEY}",), "${KEY}"),  # nor is what the operator wrote
+    ],
+)
+def test_a_secret_comes_in_its_place(template: Template, value: str) -> None:
+    assert filled_in(template, {"KEY": "s3cret", "OTHER": "${KEY}"}) == value
+
+
+def test_a_secret_that_is_not_there_is_not_left_out() -> None:
+    with pytest.raises(KeyError):
+        filled_in(("Bearer ", KEY), {})

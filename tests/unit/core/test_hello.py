@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.hello import (
+    QUESTIONS,
+    Answer,
     Ask,
     Ended,
     Packet,
@@ -20,15 +22,19 @@ from mcpwrap.core.hello import (
     encode,
     encode_hello,
 )
+from mcpwrap.core.names import is_server_name
 
 PACKETS: list[tuple[Packet, bytes]] = [
     (Ask(("TZ",)), b"?TZ"),
     (Ask(("TZ", "LANG")), b"?TZ\0LANG"),
+    (Answer("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
     (Stderr(b""), b"E"),
     (Stderr(b"\xff\0E"), b"E\xff\0E"),
     (Started(), b"S"),
     (Ended(0), b"X0"),
     (Ended(137), b"X137"),
+    (Ended(137, "over 1G of memory: é"), "X137 over 1G of memory: é".encode()),
+    (Ended(0, " "), b"X0  "),
     (Refused(78, "no server 'é'"), "!78 no server 'é'".encode()),
     (Refused(69, ""), b"!69 "),
 ]
@@ -43,6 +49,10 @@ GARBAGE = [
     b"X+1",
     b"X1 ",
     b"X1\n",
+    b"X why",
+    b"X 1",
+    b"X1why",
+    b"X1234 why",
     b"X1234",
     b"X\xd9\xa1",  # an Arabic one
     b"!",
@@ -72,9 +82,10 @@ def test_garbage_is_no_packet(untrusted: bytes) -> None:
     [
         (b"!70", Refused(70, "")),
         (b"!70 \xff", Refused(70, "\ufffd")),  # a reason is shown, never judged
+        (b"X137 \xff\0 1", Ended(137, "\ufffd\0 1")),
     ],
 )
-def test_a_refusal_is_understood_whatever_its_reason(untrusted: bytes, packet: Packet) -> None:
+def test_an_end_is_understood_whatever_its_reason(untrusted: bytes, packet: Packet) -> None:
     assert decode(untrusted) == packet
 
 
@@ -88,6 +99,10 @@ def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
         assert "" not in decode_env(untrusted)
     with suppress(ProtocolError):
         assert "\0" not in decode_hello(b"mcpwrap 1\0" + untrusted)[0]
+
+
+def test_no_question_is_the_name_of_a_server() -> None:
+    assert not [question for question in QUESTIONS if is_server_name(question)]
 
 
 @given(values.filter(bool), st.dictionaries(names, values))

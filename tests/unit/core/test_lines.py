@@ -11,7 +11,9 @@ from mcpwrap.core.lines import LineBuffer, LineTooLongError
 STREAMS = [b"", b"\n", b"a", b"a\n", b"\n\na\n", b"one\ntwo\nrest", b"a\r\nb\n"]
 
 
-def fed(stream: bytes, cuts: list[int], max_line_bytes: int = 1024) -> tuple[list[bytes], bytes]:
+def fed(
+    stream: bytes, cuts: list[int], max_line_bytes: int = 1024
+) -> tuple[list[bytes | bytearray], bytes]:
     """Return what each feed gave, and the rest."""
     buffer = LineBuffer(max_line_bytes)
     edges = [0, *sorted(cuts), len(stream)]

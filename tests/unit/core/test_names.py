@@ -1,10 +1,13 @@
 """Names that are safe as a file, a unit instance and an account; and the UID of each."""
 
+from ipaddress import IPv4Address
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpwrap.core import names
+from mcpwrap.core.front import ADDRESSES
 
 BAD_NAMES = [
     "",
@@ -67,3 +70,23 @@ def test_the_preferred_uid_is_in_our_range(name: str) -> None:
 @pytest.mark.parametrize(("uid", "after"), [(20_000, 20_001), (39_998, 39_999), (39_999, 20_000)])
 def test_after_the_last_uid_comes_the_first(uid: int, after: int) -> None:
     assert names.next_uid(uid) == after
+
+
+@pytest.mark.parametrize(
+    ("uid", "address"),
+    [
+        (20_000, "127.77.0.0"),
+        (20_001, "127.77.0.1"),
+        (20_255, "127.77.0.255"),
+        (20_256, "127.77.1.0"),
+        (39_999, "127.77.78.31"),
+    ],
+)
+def test_each_uid_has_an_egress_address_of_its_own(uid: int, address: str) -> None:
+    assert names.egress_address(uid) == address
+
+
+def test_no_two_uids_share_an_egress_address() -> None:
+    every_uid = range(names.FIRST_UID, names.LAST_UID + 1)
+    assert len({names.egress_address(uid) for uid in every_uid}) == len(every_uid)
+    assert all(IPv4Address(names.egress_address(uid)) in ADDRESSES for uid in every_uid)

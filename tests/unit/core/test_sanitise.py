@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.core.sanitise import Sanitiser, visible
+from tests.unit.core.no_files import run_without_files
 
 STEERING = [
     ("\x1b[2J", r"\x1b[2J"),
@@ -83,3 +84,31 @@ def test_every_cut_shows_the_same(raw: bytes) -> None:
 def test_nothing_comes_out_that_steers(chunks: list[bytes]) -> None:
     shown = sanitised(*chunks).decode()
     assert {c for c in shown if unicodedata.category(c) == "Cc"} <= {"\n", "\t"}
+
+
+SANITISE = """
+said = Sanitiser().feed(b"\\x1b[2J\\xff\\xe2\\x80\\xae")
+"""
+
+
+def test_what_is_written_out_opens_no_file() -> None:
+    """The session's process that does this may open none."""
+    run_without_files("from mcpwrap.core.sanitise import Sanitiser", SANITISE, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        *STEERING,
+        ("rm\u00a0-r\u2003/\u3000x\u1680", r"rm\xa0-r\u2003/\u3000x\u1680"),  # like a space
+        ("\ue000\u0378", r"\ue000\u0378"),  # of nobody, and of nobody yet
+        ("\U00013430\u070f", r"\U00013430\u070f"),  # marks that join, and are not seen
+    ],
+)
+def test_who_decides_by_a_text_sees_all_of_it(text: str, seen: str) -> None:
+    assert visible(text) == seen
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_who_decides_can_read_plain_text(text: str) -> None:
+    assert visible(text) == text

@@ -6,6 +6,7 @@ import pytest
 from mcpwrap.core.spec import (
     Admission,
     Admissions,
+    SecretPart,
     Spec,
     decode_admissions,
     decode_spec,
@@ -17,8 +18,13 @@ SPEC = Spec(
     command="/usr/bin/git-mcp",
     args=("--é",),
     cwd="",
-    env={"B": "2", "A": "1"},
+    egress_env={"HTTPS_PROXY": "http://127.77.0.1:3128"},
+    env={"B": ("2 ", SecretPart("KEY")), "A": ("1",), "C": ()},
     inherits=("TZ",),
+    secrets=("KEY",),
+    secret_files=(),
+    idle_exit_s=0,
+    cpu_percent=0,
     allow_degraded=False,
     state=False,
     sessions=16,
@@ -60,8 +66,11 @@ def test_files_are_read_as_they_were_written() -> None:
     assert decode_admissions(encode(ADMISSIONS)) == ADMISSIONS
 
 
+BACKWARDS = dict(reversed(SPEC.env.items()))
+
+
 def test_equal_values_give_equal_texts() -> None:
-    assert encode(SPEC) == encode(msgspec.structs.replace(SPEC, env={"A": "1", "B": "2"}))
+    assert encode(SPEC) == encode(msgspec.structs.replace(SPEC, env=BACKWARDS))
 
 
 NOT_ADMISSIONS = [

@@ -1,12 +1,13 @@
 """Paths that are shut stay shut, in children too, and everything else is as it was."""
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import landlock
+from mcpwrap.linux import landlock, prctl
 
 pytestmark = pytest.mark.skipif(
     landlock.version() == 0 and "CI" not in os.environ, reason="this kernel has no Landlock"
@@ -77,5 +78,60 @@ def test_the_parent_gets_no_signal_of_a_shut_child() -> None:
         except PermissionError:
             return True
         return False
+
+    assert in_child(check)
+
+
+@pytest.mark.parametrize(
+    ("file", "may_read", "may_write"),
+    [
+        ("read/file", True, False),
+        ("write/file", True, True),
+        ("write/deep/file", True, True),
+        ("file", False, False),
+        ("readable/file", False, False),  # begins alike, and is another
+    ],
+)
+def test_only_what_is_left_is_there(
+    tmp_path: Path,
+    file: str,
+    may_read: bool,  # noqa: FBT001
+    may_write: bool,  # noqa: FBT001
+) -> None:
+    for name in ("read/file", "write/file", "write/deep/file", "file", "readable/file"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    def check() -> bool:
+        prctl.gain_nothing()
+        landlock.leave([f"{tmp_path}/read"], [f"{tmp_path}/write"], landlock.Tcp.REFUSED)
+        return (may(tmp_path / file), may_add_to(tmp_path / file)) == (may_read, may_write)
+
+    assert in_child(check)
+
+
+def may_add_to(path: Path) -> bool:
+    try:
+        with path.open("a") as file:
+            file.write("x")
+    except PermissionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("tcp", landlock.Tcp)
+def test_tcp_is_refused_or_not(tcp: landlock.Tcp) -> None:
+    if landlock.version() < 4:
+        pytest.skip("Landlock judges TCP since Linux 6.7")
+
+    def check() -> bool:
+        prctl.gain_nothing()
+        landlock.leave([], [], tcp)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", 0))
+            except PermissionError:
+                return tcp is landlock.Tcp.REFUSED
+        return tcp is landlock.Tcp.ALLOWED
 
     assert in_child(check)

@@ -4,13 +4,30 @@ import pytest
 
 NOTHING = ""
 GIT = "[mcp_servers.git]\ncommand = '/usr/bin/git-mcp'\n"
-GIT_AND_TIME = f"{GIT}[mcp_servers.time]\ncommand = '/usr/bin/time-mcp'\n"
+TIME = "[mcp_servers.time]\ncommand = '/usr/bin/time-mcp'\n"
+GIT_AND_TIME = f"{GIT}{TIME}"
 CHANGED = GIT_AND_TIME.replace("git-mcp'", "git-mcp'\nargs = ['--all']")
 STATE = f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\nstate = true\n"
 OTHER_AGENT = STATE.replace("alice", "bob")
+SECRET = (
+    f"{GIT}env = {{ A = 'Bearer ${{TOKEN}}' }}\n[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
+)
 # these two want the same UID
 FIRST_OF_TWO = STATE.replace("git]", "git-b]").replace("git.", "git-b.")
 SECOND_OF_TWO = FIRST_OF_TWO.replace("git-b", "postgres-ci")
+EGRESS = f"{GIT}[mcp_servers.git.mcpwrap]\negress = ['api.example.com', '*.example.org:8443']\n"
+LESS_EGRESS = EGRESS.replace(", '*.example.org:8443'", "")
+INTERCEPT = f"{EGRESS}intercept = true\nrequests = ['GET api.example.com/v1/*']\n"
+DIRECT = f"{GIT}[mcp_servers.git.mcpwrap]\ndirect = ['10.0.0.5:5432']\n"
+CACHE = (
+    f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\negress = ['@npm']\n"
+    "transparent = false\ncache = true\n"
+)
+# one in each instance of Squid, and then the other way round
+ONE_OPENED = f"{INTERCEPT}{TIME}[mcp_servers.time.mcpwrap]\negress = ['time.example.com']\n"
+OTHER_OPENED = f"{EGRESS}{TIME}[mcp_servers.time.mcpwrap]\negress = ['@pypi']\nintercept = true\n"
+PARENT = f"[egress]\nparent = '10.0.0.1:3128'\n{EGRESS}"
+APPROVALS = f"[approvals]\nsame_uid = true\nwebhook = 'https://hook.example/a'\n{GIT}"
 CONFIGS = {
     "nothing": NOTHING,
     "git": GIT,
@@ -18,8 +35,18 @@ CONFIGS = {
     "changed": CHANGED,
     "state": STATE,
     "other-agent": OTHER_AGENT,
+    "secret": SECRET,
     "first-of-two": FIRST_OF_TWO,
     "second-of-two": SECOND_OF_TWO,
+    "egress": EGRESS,
+    "less-egress": LESS_EGRESS,
+    "intercept": INTERCEPT,
+    "direct": DIRECT,
+    "cache": CACHE,
+    "one-opened": ONE_OPENED,
+    "other-opened": OTHER_OPENED,
+    "parent": PARENT,
+    "approvals": APPROVALS,
 }
 from_each = pytest.mark.parametrize("before", CONFIGS.values(), ids=CONFIGS)
 to_each = pytest.mark.parametrize("text", CONFIGS.values(), ids=CONFIGS)

@@ -1,21 +1,36 @@
 """A machine in memory: what each step does to it, and agents who come as soon as they may."""
 
+import re
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import assert_never
 
 import msgspec
 
+from mcpwrap.config.model import Config, Destination
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core import spec as specs
+from mcpwrap.core.front import decode_front
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
-from mcpwrap.plan import paths, registry, steps, units
+from mcpwrap.core.webhook import decode as decode_webhook
+from mcpwrap.plan import nft, paths, registry, squid, steps, units
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
-from mcpwrap.plan.diff import Observed, Retired, diff
+from mcpwrap.plan.diff import Retired, diff
+from mcpwrap.plan.egress import PackageSource
+from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step
 
 IDS = Ids({"alice": 1000, "bob": 1001}, {"mcpwrap": 990})
+SOURCES = {
+    "npm": PackageSource(
+        (Destination("npm.example", 443, with_subdomains=False),),
+        {"npm_config_registry": "https://npm.example/"},
+    ),
+    "pypi": PackageSource((Destination("pypi.example", 8443, with_subdomains=False),)),
+}
+SQUIDS = ("proxy-1", "intercept-1")
 
 
 @dataclass
@@ -26,10 +41,18 @@ class Machine:
     links: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, int] = field(default_factory=dict)
     listening: set[str] = field(default_factory=set)
-    refused_uids: set[int] = field(default_factory=set)
+    elements: set[tuple[str, str]] = field(default_factory=set)
+    authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
+    made: int = 0
+    # what Squid and the front have read, which is not always what is in their files
+    squids: dict[str, tuple[str, dict[str, int]]] = field(default_factory=dict)
+    front: str = ""
+    webhook: str = ""
+    caches: set[str] = field(default_factory=set)
     uid_by_state: dict[str, int] = field(default_factory=dict)
-    running: dict[str, tuple[str, str]] = field(default_factory=dict)  # by what they started with
+    running: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they started with
     has_stale_units: bool = False
+    kept_secrets: set[str] = field(default_factory=set)
 
     def copy(self) -> "Machine":
         return Machine(**{f.name: copy(getattr(self, f.name)) for f in fields(self)})
@@ -42,14 +65,18 @@ class Machine:
             listening=frozenset(self.listening),
             loaded_units=frozenset(self.listening | self.running.keys()),
             has_stale_units=self.has_stale_units,
-            refused_uids=frozenset(self.refused_uids),
+            elements=frozenset(self.elements),
+            authorities=frozenset(self.authorities),
+            serving=frozenset(self.serving()),
+            caches=frozenset(self.caches),
             applied=msgspec.json.decode(self.files.get(paths.APPLIED, "{}"), type=Applied),
             states=frozenset(self.uid_by_state),
+            kept_secrets=frozenset(self.kept_secrets),
             shut_states=frozenset(n for n, uid in self.uid_by_state.items() if uid == 0),
         )
 
     def seen_by_anybody(self) -> Observed:
-        return replace(self.seen_by_root(), refused_uids=None)
+        return replace(self.seen_by_root(), elements=None)
 
     def carry_out(self, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a step
         match step:
@@ -57,12 +84,16 @@ class Machine:
                 self.files[path] = text
                 self.has_stale_units |= path.startswith(paths.UNITS)
             case steps.RemoveFile(path):
+                assert path != paths.WEBHOOK or not self.webhook
+                assert path not in {paths.proxy(i) for i in self.squids}
                 self.files.pop(path, None)
                 self.links.pop(path, None)
             case steps.RemoveTree(path):
-                del self.uid_by_state[path.removeprefix(f"{paths.STATES}/")]
+                self._remove_tree(path)
             case steps.ShutTree(path):
                 self.uid_by_state[path.removeprefix(f"{paths.STATES}/")] = 0
+            case steps.ForgetSecrets(name):
+                self.kept_secrets.discard(name)
             case steps.MakeLink(path, target):
                 self.links[path] = target
             case steps.MakeAccount(account, uid):
@@ -72,9 +103,29 @@ class Machine:
             case steps.RemoveAccount(account):
                 assert account.removeprefix(ACCOUNT_PREFIX) not in self.running  # userdel(8): busy
                 del self.accounts[account]
-            case steps.LoadRules(uids):
-                assert self.files[paths.WRAPPED_SET] == units.wrapped_set(uids)
-                self.refused_uids = set(uids)
+            case steps.LoadRules(elements):
+                assert self.files[paths.ELEMENTS] == nft.text(elements)
+                self.elements = set(elements)
+            case steps.MakeAuthority(name):
+                self.made += 1
+                self.authorities[name] = self.made
+            case steps.LoadProxy(instance, text):
+                others = {p for i in self.squids if i != instance for p in self.ports_of(i)}
+                assert squid.ports(text).isdisjoint(others)  # bind(2): address already in use
+                self.files[paths.proxy(instance)] = text
+                self.squids[instance] = text, self.authorities_in(text)
+            case steps.LoadFront():
+                self.front = self.files[paths.FRONT]
+                decode_front(self.front.encode())
+            case steps.LoadWebhook():
+                self.webhook = self.files[paths.WEBHOOK]
+                decode_webhook(self.webhook.encode())
+            case steps.StopUnit(unit):
+                if unit == paths.WEBHOOK_UNIT:
+                    self.webhook = ""
+                if unit == paths.FRONT_UNIT:
+                    self.front = ""
+                self.squids = {i: s for i, s in self.squids.items() if paths.proxy_unit(i) != unit}
             case steps.ReloadUnits():
                 self.has_stale_units = False
             case steps.StopServer(name):
@@ -88,6 +139,25 @@ class Machine:
             case _:
                 assert_never(step)
 
+    def broken_off_in(self, step: steps.LoadProxy) -> "Machine":
+        """Return the machine when the file is written, and Squid has not read it."""
+        left = self.copy()
+        left.files[paths.proxy(step.instance)] = step.text
+        return left
+
+    def serving(self) -> set[str]:
+        others = {paths.FRONT_UNIT: self.front, paths.WEBHOOK_UNIT: self.webhook}
+        serving = {unit for unit, read in others.items() if read}
+        return {paths.proxy_unit(i) for i in self.squids} | serving
+
+    def ports_of(self, instance: str) -> frozenset[str]:
+        return squid.ports(self.squids[instance][0]) if instance in self.squids else frozenset()
+
+    def authorities_in(self, text: str) -> dict[str, int]:
+        """Return the authorities whose files a configuration or unit names; all must be there."""
+        names = re.findall(rf"{paths.CAS}/([^/]+)/", text)
+        return {name: self.authorities[name] for name in names}
+
     def let_agents_come(self) -> None:
         """Start every server that the gate would start."""
         for name in self.admissions().by_server:
@@ -97,23 +167,55 @@ class Machine:
     def admissions(self) -> specs.Admissions:
         return specs.decode_admissions(self.files.get(paths.ADMISSIONS, "{}"))
 
-    def current_files(self, name: str) -> tuple[str, str]:
-        return self.files[paths.spec(name)], self.files[paths.drop_in(name)]
+    def current_files(self, name: str) -> tuple[str, ...]:
+        """Return all that a server sees of root's files, as it is now."""
+        unit = self.files[paths.drop_in(name)]
+        bound = [path for path in self.files if f"={path}:" in unit]
+        assert (paths.RESOLV_CONFS in unit) == bool(
+            bound
+        )  # a unit whose path is missing does not start
+        seen = [paths.spec(name), paths.drop_in(name), *bound]
+        return *(self.files[path] for path in seen), str(self.authorities_in(unit))
 
     def _start(self, name: str) -> None:
         assert not self.has_stale_units
         self.running[name] = self.current_files(name)
-        if "StateDirectory=" in self.files[paths.drop_in(name)]:
+        unit = self.files[paths.drop_in(name)]
+        if "StateDirectory=" in unit:
             self.uid_by_state[name] = self.accounts[account_of(name)]
+        if "CacheDirectory=" in unit:
+            self.caches.add(name)
+        for units_of_way_out in re.findall("Wants=(.*)", unit):
+            assert set(units_of_way_out.split()) <= self.serving()
+            [address] = re.findall(r"IPAddressAllow=(127\.77\S+)", unit)
+            assert any(f"{address}:{squid.PORT}" in self.ports_of(i) for i in self.squids)
+
+    def _remove_tree(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        match folder:
+            case paths.STATES:
+                del self.uid_by_state[name]
+            case paths.CACHES:
+                self.caches.remove(name)
+            case paths.CAS:
+                assert not any(f"{path}/" in text for text in self.files.values())
+                del self.authorities[name]
+            case _:
+                raise AssertionError(path)
+
+
+@cache
+def parsed(text: str) -> Config:
+    return parse([SourceFile("config.toml", text.encode())])
 
 
 def wanted(text: str, have: Observed) -> Desired:
     known = {a.removeprefix(ACCOUNT_PREFIX): uid for a, uid in have.uid_by_account.items()}
     text_before = have.files.get(paths.REGISTRY)
     before = registry.decode(text_before) if text_before else registry.Registry()
-    config = parse([SourceFile("config.toml", text.encode())])
+    config = parsed(text)
     allocated = registry.allocate(config.servers, registry.adopt(before, known), frozenset())
-    return desired(config, allocated, IDS)
+    return desired(config, allocated, IDS, SOURCES)
 
 
 def plan(text: str, have: Observed) -> list[Step]:
@@ -125,10 +227,15 @@ def plan_with_purge(text: str, have: Observed) -> list[Step]:
 
 
 def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:
-    """Yield the machine before these steps and after each of them, agents coming."""
+    """Yield the machine before these steps, in and after each of them, agents coming.
+
+    It is one and the same that changes: who wants to keep a stage copies it.
+    """
+    machine = machine.copy()
     yield machine
     for step in todo:
-        machine = machine.copy()
+        if isinstance(step, steps.LoadProxy):
+            yield machine.broken_off_in(step)
         machine.carry_out(step)
         machine.let_agents_come()
         yield machine
@@ -136,7 +243,8 @@ def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:
 
 def after(machine: Machine, todo: list[Step]) -> Machine:
     """Return what becomes of the machine when these steps are carried out."""
-    return list(stages(machine, todo))[-1]
+    *_, end = stages(machine, todo)
+    return end
 
 
 def applied(*texts: str) -> Machine:

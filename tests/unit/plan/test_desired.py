@@ -2,11 +2,12 @@
 
 import pytest
 
-from mcpwrap.core.spec import Admission, Spec, decode_spec
+from mcpwrap.core.spec import Admission, SecretPart, Spec, decode_spec
+from mcpwrap.core.webhook import Webhook, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
-from mcpwrap.plan.diff import Observed
-from tests.unit.plan.configs import GIT, STATE
+from mcpwrap.plan.observed import Observed
+from tests.unit.plan.configs import GIT, SECRET, STATE
 from tests.unit.plan.machine import wanted
 
 FULL = """
@@ -14,13 +15,15 @@ FULL = """
 command = "/usr/bin/git-mcp"
 args = ["--é", ""]
 cwd = "/srv"
-env = { A = "1", B = "" }
+env = { A = "1", B = "", C = "x-${KEY}" }
 inherits = ["TZ"]
 [mcp_servers.git.mcpwrap]
 state = true
 allow_degraded = true
 agents = ["alice"]
-limits = { memory = "16M", tasks = 5, sessions = 2 }
+secret_files = ["KEY"]
+idle_exit = "90s"
+limits = { memory = "16M", tasks = 5, cpu = "150%", sessions = 2 }
 """
 
 
@@ -31,8 +34,13 @@ def test_a_wrapper_is_told_all_that_it_runs() -> None:
         command="/usr/bin/git-mcp",
         args=("--é", ""),
         cwd="/srv",
-        env={"A": "1", "B": ""},
+        egress_env={},
+        env={"A": ("1",), "B": (), "C": ("x-", SecretPart("KEY"))},
         inherits=("TZ",),
+        secrets=("KEY",),
+        secret_files=("KEY",),
+        idle_exit_s=90,
+        cpu_percent=150,
         state=True,
         allow_degraded=True,
         sessions=2,
@@ -85,6 +93,64 @@ def test_agents_that_cannot_be_admitted_are_refused(agents: str, fragment: str) 
     assert "nothing was changed" in caught.value.problem
 
 
+@pytest.mark.parametrize("agents", ["['alice', 'bob']", "['@mcpwrap']", "['alice', '@mcpwrap']"])
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        (STATE, "state"),
+        (SECRET, "secrets"),
+        (f"{SECRET}state = true\n", "state and secrets"),
+    ],
+)
+def test_what_is_private_is_shared_only_on_purpose(text: str, agents: str, private: str) -> None:
+    text = text.replace("['alice']", agents)
+    with pytest.raises(UsageError) as caught:
+        wanted(text, Observed())
+    assert caught.value.problem == (
+        f"more than one account would share this server's {private}; nothing was changed"
+    )
+    assert "`shared = true`" in caught.value.fix
+    assert wanted(f"{text}shared = true\n", Observed()).admissions.by_server.keys() == {"git"}
+
+
+def test_a_secret_of_one_account_is_shared_with_nobody() -> None:
+    assert wanted(SECRET, Observed()).admissions.by_server["git"].uids == (1000,)
+
+
+@pytest.mark.parametrize("relay", ["gate", "direct"])
+def test_the_gate_is_told_how_to_relay(relay: str) -> None:
+    want = wanted(f"{GIT}[mcp_servers.git.mcpwrap]\nrelay = '{relay}'\n", Observed())
+    assert want.admissions.by_server["git"].relay == relay
+
+
+@pytest.mark.parametrize(
+    ("more", "secrets", "secret_files"),
+    [
+        ("", ("A", "B"), ()),
+        ("secret_files = ['B', 'A']\n", ("A", "B"), ("A", "B")),
+        ("secret_files = ['B']\n", ("A", "B"), ("B",)),
+    ],
+)
+def test_a_wrapper_is_told_its_secrets_in_the_order_of_their_keys(
+    more: str, secrets: tuple[str, ...], secret_files: tuple[str, ...]
+) -> None:
+    text = SECRET.replace("${TOKEN}", "${B}${A}${B}") + more
+    spec = decode_spec(wanted(text, Observed()).server_files["git"][paths.spec("git")].encode())
+    assert (spec.secrets, spec.secret_files) == (secrets, secret_files)
+
+
 def test_a_server_that_was_to_be_refused_is_a_bug_here() -> None:
     with pytest.raises(TypeError, match=r"unsupported\.refuse"):
         wanted("[mcp_servers.git]\nurl = 'https://x.example/'\n", Observed())
+
+
+@pytest.mark.parametrize("same_uid", [False, True])
+def test_the_gate_is_told_whether_a_proof_is_needed(same_uid: bool) -> None:  # noqa: FBT001
+    text = f"[approvals]\nsame_uid = {str(same_uid).lower()}\n{GIT}"
+    assert wanted(text, Observed()).admissions.same_uid_approves is same_uid
+
+
+def test_the_webhook_is_told_where_to_post() -> None:
+    assert not wanted(GIT, Observed()).webhook
+    text = wanted(f"[approvals]\nwebhook = 'https://a.example/b?c'\n{GIT}", Observed()).webhook
+    assert decode(text.encode()) == Webhook(url="https://a.example/b?c")

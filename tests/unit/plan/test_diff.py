@@ -5,17 +5,37 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.plan import paths, steps
-from mcpwrap.plan.diff import Observed, diff
+from mcpwrap.plan.diff import diff
+from mcpwrap.plan.observed import Observed
 from tests.unit.plan.configs import (
+    APPROVALS,
+    CACHE,
     CHANGED,
+    DIRECT,
+    EGRESS,
     GIT,
     GIT_AND_TIME,
+    INTERCEPT,
+    LESS_EGRESS,
     NOTHING,
+    ONE_OPENED,
+    OTHER_OPENED,
+    PARENT,
+    SECRET,
     STATE,
     from_each,
     to_each,
 )
-from tests.unit.plan.machine import Machine, after, applied, plan, plan_with_purge, wanted
+from tests.unit.plan.machine import (
+    SQUIDS,
+    Machine,
+    after,
+    applied,
+    plan,
+    plan_with_purge,
+    stages,
+    wanted,
+)
 
 GIT_UID = 21_770
 
@@ -28,7 +48,7 @@ def test_a_new_machine_is_made_in_an_order_that_is_safe() -> None:
     assert described(plan(GIT, Observed())) == [
         "write /var/lib/mcpwrap/registry.json",
         "write /var/lib/mcpwrap/wrapped.nft",
-        f"load the packet rules; refused all network: {GIT_UID}",
+        "load the packet rules: 1 servers, 0 of them with an allowlist",
         "write /var/lib/mcpwrap/sysusers/git.conf",
         f"make the account mcpw-git with UID {GIT_UID}",
         "write /var/lib/mcpwrap/servers/git.json",
@@ -55,7 +75,7 @@ def test_a_server_is_removed_in_an_order_that_is_safe() -> None:
         "remove the account mcpw-git",
         "remove /var/lib/mcpwrap/sysusers/git.conf",
         "write /var/lib/mcpwrap/wrapped.nft",
-        "load the packet rules; refused all network: nobody but the gate",
+        "load the packet rules: 0 servers, 0 of them with an allowlist",
         "write /var/lib/mcpwrap/applied.json",
     ]
 
@@ -83,6 +103,235 @@ def test_a_purge_takes_no_state_of_a_server_that_is_there() -> None:
     assert plan_with_purge(STATE, applied(STATE).seen_by_root()) == []
 
 
+def with_secrets(machine: Machine, *names: str) -> Machine:
+    machine.kept_secrets |= {*names}
+    return machine
+
+
+def test_a_secret_is_kept_until_it_is_purged() -> None:
+    machine = with_secrets(applied(SECRET), "git")
+    gone = after(machine, plan(NOTHING, machine.seen_by_root()))
+    assert gone.kept_secrets == {"git"}
+    assert plan(NOTHING, gone.seen_by_root()) == []
+    todo = plan_with_purge(NOTHING, gone.seen_by_root())
+    assert described(todo) == [
+        "forget the secrets of git",
+        "write /var/lib/mcpwrap/registry.json",  # no other server called git gets its secrets
+    ]
+    assert plan_with_purge(NOTHING, after(gone, todo).seen_by_root()) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "kept", "forgotten"),
+    [
+        (SECRET, SECRET, {"git"}, []),
+        (SECRET, GIT, {"git"}, []),  # declares it no longer, and is there
+        (SECRET, SECRET, {"time"}, []),  # set before the server is configured
+        (NOTHING, NOTHING, {"time"}, []),
+        (SECRET, NOTHING, {"git", "time"}, ["git"]),
+        (GIT_AND_TIME, GIT, {"git", "time"}, ["time"]),
+        (GIT_AND_TIME, NOTHING, {"time", "git"}, ["git", "time"]),
+        (SECRET, NOTHING, set(), []),
+    ],
+)
+def test_a_purge_forgets_the_secrets_of_servers_that_are_gone_and_no_others(
+    before: str, text: str, kept: set[str], forgotten: list[str]
+) -> None:
+    machine = with_secrets(applied(before), *kept)
+    todo = plan_with_purge(text, machine.seen_by_root())
+    steps_of_it = [step for step in todo if isinstance(step, steps.ForgetSecrets)]
+    assert steps_of_it == [steps.ForgetSecrets(name) for name in forgotten]
+    done = after(machine, todo)
+    assert done.kept_secrets == kept - {*forgotten}
+    assert plan_with_purge(text, done.seen_by_root()) == []
+
+
+def test_a_purge_that_is_broken_off_forgets_the_secrets_the_next_time() -> None:
+    machine = with_secrets(applied(GIT_AND_TIME), "git", "time")
+    complete = after(machine, plan_with_purge(GIT, machine.seen_by_root()))
+    for left in stages(machine, plan_with_purge(GIT, machine.seen_by_root())):
+        assert after(left, plan_with_purge(GIT, left.seen_by_root())) == complete
+
+
+@pytest.mark.parametrize(
+    ("before", "text"), [(GIT, SECRET), (SECRET, GIT), (SECRET, SECRET.replace("TOKEN", "KEY"))]
+)
+def test_a_server_that_refers_to_another_secret_is_restarted(before: str, text: str) -> None:
+    assert steps.RestartServer("git") in plan(text, applied(before).seen_by_root())
+
+
+def way_out(todo: list[steps.Step]) -> list[str]:
+    """Return the steps about Squid, the front and what they need, and those of servers."""
+    others = steps.WriteFile | steps.ReloadUnits
+    return [step.describe() for step in todo if not isinstance(step, others)]
+
+
+RULES = "load the packet rules: 1 servers, 1 of them with an allowlist"
+NO_ALLOWLIST = "load the packet rules: 1 servers, 0 of them with an allowlist"
+LOAD_SPLICE = "load /var/lib/mcpwrap/squid/proxy-1.conf into Squid; connections stay"
+LOAD_INTERCEPT = "load /var/lib/mcpwrap/squid/intercept-1.conf into Squid; connections stay"
+LOAD_FRONT = "have the front serve the servers that know no proxy; connections stay"
+RESTART = "restart git if it runs; its sessions end"
+STOP_SPLICE = "stop mcpwrap-squid-proxy@1.service; its connections end"
+STOP_INTERCEPT = "stop mcpwrap-squid-intercept@1.service; its connections end"
+STOP_FRONT = "stop mcpwrap-front.service; its connections end"
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "expected"),
+    [
+        (GIT, EGRESS, [
+            RULES,
+            "make a certificate for Squid's ports, which nobody is shown",
+            LOAD_SPLICE,
+            LOAD_FRONT,
+            RESTART,
+        ]),
+        (EGRESS, LESS_EGRESS, [RULES, LOAD_SPLICE]),  # no session ends
+        (EGRESS, GIT, [
+            NO_ALLOWLIST,
+            STOP_SPLICE,
+            "remove /var/lib/mcpwrap/squid/proxy-1.conf",
+            STOP_FRONT,
+            "remove /var/lib/mcpwrap/front.json",
+            RESTART,
+            "remove /var/lib/mcpwrap/resolv/git.conf",  # after the unit that named it
+            "remove /var/lib/mcpwrap/ca/_none and all in it",
+        ]),
+        (EGRESS, INTERCEPT, [
+            "make a certificate authority that git alone trusts",
+            STOP_SPLICE,
+            "remove /var/lib/mcpwrap/squid/proxy-1.conf",
+            LOAD_INTERCEPT,
+            RESTART,
+            "remove /var/lib/mcpwrap/ca/_none and all in it",
+        ]),
+        (INTERCEPT, EGRESS, [  # the same port: one lets it go before the other takes it
+            "make a certificate for Squid's ports, which nobody is shown",
+            STOP_INTERCEPT,
+            "remove /var/lib/mcpwrap/squid/intercept-1.conf",
+            LOAD_SPLICE,
+            RESTART,
+            "remove /var/lib/mcpwrap/ca/git and all in it",
+        ]),
+        (EGRESS, ONE_OPENED, [
+            "load the packet rules: 2 servers, 2 of them with an allowlist",
+            "make the account mcpw-time with UID 34142",
+            "make a certificate authority that git alone trusts",
+            LOAD_SPLICE,
+            LOAD_INTERCEPT,
+            LOAD_FRONT,
+            "link /var/lib/mcpwrap/bin/mcp-wrapper-time to /usr/bin/mcpwrap-connect",
+            RESTART,
+            "listen for sessions of time",
+        ]),
+        (ONE_OPENED, OTHER_OPENED, [  # each takes from the other: one makes room
+            "make a certificate authority that time alone trusts",
+            STOP_INTERCEPT,
+            LOAD_SPLICE,
+            LOAD_INTERCEPT,
+            RESTART,
+            "restart time if it runs; its sessions end",
+            "remove /var/lib/mcpwrap/ca/git and all in it",
+        ]),
+        (EGRESS, CACHE, [
+            RULES,
+            LOAD_SPLICE,
+            STOP_FRONT,
+            "remove /var/lib/mcpwrap/front.json",
+            RESTART,
+            "remove /var/lib/mcpwrap/resolv/git.conf",
+        ]),
+        (EGRESS, PARENT, [RULES, LOAD_SPLICE]),
+        (GIT, DIRECT, [
+            f"{NO_ALLOWLIST}; DIRECT, not through Squid: {GIT_UID} . 10.0.0.5 . 5432",
+            RESTART,
+        ]),
+    ],
+)  # fmt: skip
+def test_what_a_server_reaches_changes_in_an_order_that_is_safe(
+    before: str, text: str, expected: list[str]
+) -> None:
+    assert way_out(plan(text, applied(before).seen_by_root())) == expected
+
+
+def test_a_cache_goes_before_the_account_whose_uid_somebody_may_get() -> None:
+    todo = plan(NOTHING, applied(CACHE).seen_by_root())
+    [cache] = [i for i, step in enumerate(todo) if isinstance(step, steps.RemoveTree)
+               and step.path == "/var/cache/mcpwrap/git"]  # fmt: skip
+    assert cache < todo.index(steps.RemoveAccount("mcpw-git"))
+
+
+def test_a_cache_stays_as_long_as_its_server() -> None:
+    assert applied(CACHE, GIT).caches == {"git"}
+
+
+@pytest.mark.parametrize("unit", [*map(paths.proxy_unit, SQUIDS), paths.FRONT_UNIT])
+@pytest.mark.parametrize("text", [EGRESS, ONE_OPENED])
+def test_a_way_out_that_was_stopped_is_opened_again(text: str, unit: str) -> None:
+    machine, complete = applied(text), applied(text)
+    machine.carry_out(steps.StopUnit(unit))
+    todo = plan(text, machine.seen_by_root())
+    assert after(machine, todo) == complete
+    assert not [step for step in todo if isinstance(step, steps.StopUnit | steps.RestartServer)]
+
+
+@pytest.mark.parametrize(
+    ("text", "lost", "expected"),
+    [
+        (EGRESS, paths.SPLICE_CA, [LOAD_SPLICE]),
+        (INTERCEPT, "git", [LOAD_INTERCEPT, RESTART]),  # it trusts the old one
+        (ONE_OPENED, "git", [LOAD_INTERCEPT, RESTART]),
+        (ONE_OPENED, paths.SPLICE_CA, [LOAD_SPLICE]),
+    ],
+)
+def test_a_lost_certificate_comes_back_and_all_take_the_new_one(
+    text: str, lost: str, expected: list[str]
+) -> None:
+    machine = applied(text)
+    del machine.authorities[lost]
+    todo = plan(text, machine.seen_by_root())
+    assert way_out(todo) == [steps.MakeAuthority(lost).describe(), *expected]
+    end = applied(text)
+    for left in stages(machine, todo):  # whenever it is broken off
+        end = after(left, plan(text, left.seen_by_root()))
+        assert plan(text, end.seen_by_root()) == []
+        assert end.running["git"] == end.current_files("git")
+        for read, authorities in end.squids.values():
+            assert authorities == end.authorities_in(read)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "expected"),
+    [
+        (GIT, APPROVALS, [
+            "write /var/lib/mcpwrap/gate.json",
+            "write /var/lib/mcpwrap/webhook.json",
+            "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+            "write /var/lib/mcpwrap/applied.json",
+        ]),
+        (APPROVALS, GIT, [
+            "write /var/lib/mcpwrap/gate.json",  # first: nobody approves their own any more
+            "write /var/lib/mcpwrap/applied.json",
+            "write /var/lib/mcpwrap/gate.json",
+            "stop mcpwrap-webhook.service; its connections end",
+            "remove /var/lib/mcpwrap/webhook.json",
+            "write /var/lib/mcpwrap/applied.json",
+        ]),
+        (APPROVALS, APPROVALS.replace("/a'", "/b'"), [
+            "write /var/lib/mcpwrap/applied.json",
+            "write /var/lib/mcpwrap/webhook.json",
+            "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+            "write /var/lib/mcpwrap/applied.json",
+        ]),
+    ],
+)  # fmt: skip
+def test_how_people_are_asked_changes_no_server(
+    before: str, text: str, expected: list[str]
+) -> None:
+    assert described(plan(text, applied(before).seen_by_root())) == expected
+
+
 @to_each
 def test_an_agent_may_enter_and_leave_between_two_runs(text: str) -> None:
     machine = applied(text)
@@ -107,18 +356,20 @@ def test_anybody_sees_the_steps_that_root_sees(before: str, text: str) -> None:
 
 def test_only_root_sees_that_the_kernel_lost_its_rules() -> None:
     machine = applied(GIT)
-    machine.refused_uids.clear()
+    machine.elements.clear()
     assert plan(GIT, machine.seen_by_anybody()) == []
     todo = plan(GIT, machine.seen_by_root())
-    assert todo[1:] == [steps.LoadRules((GIT_UID,))]
+    assert todo[1:] == [steps.LoadRules(frozenset({("wrapped", str(GIT_UID))}))]
 
 
-@pytest.mark.parametrize("path", [paths.WRAPPED_SET, paths.APPLIED, paths.REGISTRY])
+@pytest.mark.parametrize(
+    "path", [paths.ELEMENTS, paths.APPLIED, paths.REGISTRY, paths.FRONT, *map(paths.proxy, SQUIDS)]
+)
 @to_each
 def test_a_lost_file_comes_back(text: str, path: str) -> None:
     complete = applied(text)
     machine = applied(text)
-    del machine.files[path]
+    machine.files.pop(path, None)
     assert after(machine, plan(text, machine.seen_by_root())) == complete
 
 
@@ -155,13 +406,25 @@ def test_an_account_with_another_uid_is_refused_its_packets_as_long_as_it_is_the
     want = wanted(GIT, Observed())  # the registry says another
     loaded = [step for step in diff(want, have) if isinstance(step, steps.LoadRules)]
     assert loaded
-    assert all({25_000, GIT_UID} <= set(step.refused_uids) for step in loaded)
+    assert all(
+        {("wrapped", "25000"), ("wrapped", str(GIT_UID))} <= step.elements for step in loaded
+    )
 
 
 @pytest.mark.parametrize(
     "have",
     [
-        Observed(uid_by_account={"mcpw-old": 20_005}, refused_uids=frozenset({20_005})),
+        Observed(uid_by_account={"mcpw-old": 20_005}, elements=frozenset({("wrapped", "20005")})),
+        Observed(elements=frozenset({("own", "20005 . 127.77.0.5"), ("ports", "443")})),
+        Observed(files={paths.resolv_conf("old"): ""}),
+        Observed(caches=frozenset({"old"})),
+        Observed(authorities=frozenset({"old"})),
+        Observed(authorities=frozenset({paths.SPLICE_CA})),
+        Observed(serving=frozenset({paths.FRONT_UNIT, paths.proxy_unit("intercept-1")})),
+        Observed(serving=frozenset({paths.WEBHOOK_UNIT})),
+        Observed(
+            files={paths.FRONT: "", paths.proxy("proxy-1"): ""}
+        ),  # stopped, and starts at boot
         Observed(files={paths.spec("old"): ""}),
         Observed(files={paths.drop_in("old"): ""}),
         Observed(files={paths.sysusers("old"): ""}),
@@ -176,14 +439,24 @@ def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
         links=dict(have.links),
         accounts=dict(have.uid_by_account),
         listening=set(have.listening),
-        refused_uids=set(have.refused_uids or ()),
+        elements=set(have.elements or ()),
+        authorities=dict.fromkeys(have.authorities, 1),
+        caches=set(have.caches),
+        squids={i: ("", {}) for unit in have.serving if (i := paths.instance_of(unit))},
+        front="{}" if paths.FRONT_UNIT in have.serving else "",
+        webhook="{}" if paths.WEBHOOK_UNIT in have.serving else "",
     )
-    cleaned = after(machine, plan(NOTHING, have))
+    todo = plan(NOTHING, have)
+    cleaned = after(machine, todo)
     assert (cleaned.accounts, cleaned.links, cleaned.listening) == ({}, {}, set())
     assert not [path for path in cleaned.files if "old" in path]
-    assert cleaned.refused_uids == set()
+    assert (cleaned.elements, cleaned.authorities, cleaned.caches) == (set(), {}, set())
+    assert (cleaned.serving(), plan(NOTHING, cleaned.seen_by_root())) == (set(), [])
     if have.loaded_units | have.listening:
-        assert steps.StopServer("old") in plan(NOTHING, have)
+        assert steps.StopServer("old") in todo
+    if have.files.keys() & {paths.FRONT, paths.proxy("proxy-1")}:
+        stopped = [step.unit for step in todo if isinstance(step, steps.StopUnit)]
+        assert stopped == [paths.proxy_unit("proxy-1"), paths.FRONT_UNIT]
 
 
 @pytest.mark.parametrize("path", [paths.spec("")[:-5], paths.drop_in(""), paths.sysusers("")])

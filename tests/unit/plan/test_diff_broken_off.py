@@ -1,35 +1,82 @@
 """Root may be stopped after any step: what stands then is safe, and the next run goes on."""
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import product
 
 import pytest
 
-from mcpwrap.core.names import account_of
-from mcpwrap.plan import paths
+from mcpwrap.core.names import account_of, egress_address
+from mcpwrap.core.spec import encode
+from mcpwrap.plan import paths, steps
+from mcpwrap.plan.desired import Desired
 from tests.unit.plan.configs import (
-    CONFIGS,
+    CACHE,
+    CHANGED,
     FIRST_OF_TWO,
     NOTHING,
+    OTHER_OPENED,
     SECOND_OF_TWO,
     STATE,
     from_each,
     to_each,
 )
-from tests.unit.plan.machine import Machine, after, applied, plan, plan_with_purge, stages, wanted
+from tests.unit.plan.machine import (
+    SQUIDS,
+    Machine,
+    after,
+    applied,
+    plan,
+    plan_with_purge,
+    stages,
+    wanted,
+)
+
+MINDS = (NOTHING, CHANGED, SECOND_OF_TWO, CACHE, OTHER_OPENED)
+WAYS_OUT = {paths.proxy_unit(instance): paths.proxy(instance) for instance in SQUIDS}
+WAYS_OUT |= {paths.FRONT_UNIT: paths.FRONT, paths.WEBHOOK_UNIT: paths.WEBHOOK}
 
 
 @cache
 def broken_off(before: str, text: str) -> list[Machine]:
     """Return the machine as it is after each number of steps from `before` to `text`."""
     machine = applied(before)
-    return list(stages(machine, plan(text, machine.seen_by_root())))
+    return [left.copy() for left in stages(machine, plan(text, machine.seen_by_root()))]
+
+
+def allowed(elements: Iterable[tuple[str, str]]) -> set[tuple[int, str]]:
+    """Return which account reaches which address."""
+    pairs = [text.split(" . ") for name, text in elements if name in {"own", "direct4", "direct6"}]
+    return {(int(uid), address) for uid, address, *_ in pairs}
+
+
+def expect_ways_out(machine: Machine, want: Desired) -> None:
+    """Expect that Squid and the front serve what they should; their files alone do not say so."""
+    served = {instance: text for instance, text in want.proxies.items() if text}
+    assert machine.squids == {i: (text, machine.authorities_in(text)) for i, text in served.items()}
+    assert machine.front == want.front
+
+
+def expect_nothing_left(machine: Machine, want: Desired) -> None:
+    """Expect that nobody who should not has an address, a certificate, a cache or a resolver."""
+    assert machine.elements == want.elements
+    assert machine.authorities.keys() == want.authorities
+    assert machine.caches <= want.uid_by_name.keys()
+    wanted_files = {path for files in want.server_files.values() for path in files}
+    resolv_confs = {path for path in machine.files if path.startswith(paths.RESOLV_CONFS)}
+    assert resolv_confs <= wanted_files
+    for unit, file in WAYS_OUT.items():
+        assert (file in machine.files) == (unit in machine.serving())
 
 
 def expect_safe(machine: Machine) -> None:
-    assert set(machine.accounts.values()) <= machine.refused_uids
+    wrapped = {int(element) for name, element in machine.elements if name == "wrapped"}
+    assert set(machine.accounts.values()) <= wrapped
+    for uid, address in allowed(machine.elements):
+        assert uid in wrapped  # else the rule that lets it out is never asked
+        assert address == egress_address(uid) or not address.startswith("127.77.")
     for name in {*machine.admissions().by_server, *machine.running}:
-        assert machine.accounts[account_of(name)] in machine.refused_uids
+        assert machine.accounts[account_of(name)] in wrapped
         assert {paths.spec(name), paths.drop_in(name), paths.sysusers(name)} <= machine.files.keys()
         assert name in machine.listening
 
@@ -52,22 +99,62 @@ def test_whenever_root_stops_the_next_run_comes_to_the_same_end(before: str, tex
 @from_each
 @to_each
 def test_whenever_root_stops_the_operator_may_change_their_mind(before: str, text: str) -> None:
-    for machine, then in product(broken_off(before, text), CONFIGS.values()):
-        passed = list(stages(machine, plan(then, machine.seen_by_root())))
-        for stage in passed:
-            expect_safe(stage)
-        end = passed[-1]
-        names = wanted(then, end.seen_by_root()).uid_by_name.keys()
+    for machine, then in product(broken_off(before, text), {before, *MINDS}):
+        end = machine
+        for end in stages(machine, plan(then, machine.seen_by_root())):
+            expect_safe(end)
+        want = wanted(then, end.seen_by_root())
+        names = want.uid_by_name.keys()
         assert plan(then, end.seen_by_root()) == []
         assert end.listening == end.running.keys() == end.admissions().by_server.keys() == names
+        assert end.running == {name: end.current_files(name) for name in names}
+        expect_ways_out(end, want)
+        assert end.webhook == want.webhook
+        expect_nothing_left(end, want)
 
 
 @from_each
-def test_when_the_operator_changed_their_mind_no_server_runs_what_was_before(before: str) -> None:
-    for text, then in product(CONFIGS.values(), CONFIGS.values()):
-        for machine in broken_off(before, text):
-            end = after(machine, plan(then, machine.seen_by_root()))
-            assert end.running == {name: end.current_files(name) for name in end.running}
+@to_each
+def test_what_is_allowed_no_more_ends_before_anything_new_begins(before: str, text: str) -> None:
+    machine = applied(before)
+    want = wanted(text, machine.seen_by_root())
+    todo = plan(text, machine.seen_by_root())
+    opened = steps.MakeAccount | steps.LoadProxy | steps.LoadFront | steps.StartSocket
+    for step in todo:
+        if isinstance(step, opened | steps.RestartServer | steps.RemoveAccount):
+            assert allowed(machine.elements) <= allowed(want.elements)
+            assert want.elements <= machine.elements
+        machine.carry_out(step)
+
+
+@from_each
+@to_each
+def test_nobody_approves_their_own_unless_both_configurations_say_so(
+    before: str, text: str
+) -> None:
+    then, now = (wanted(t, applied(before).seen_by_root()).admissions for t in (before, text))
+    *stopped, complete = broken_off(before, text)
+    for machine in stopped[1:]:
+        may = machine.admissions().same_uid_approves
+        assert may <= (then.same_uid_approves or machine.files[paths.ADMISSIONS] == encode(now))
+    assert complete.admissions().same_uid_approves == now.same_uid_approves
+
+
+@from_each
+@to_each
+def test_no_server_starts_before_squid_serves_its_allowlist_and_no_other(
+    before: str, text: str
+) -> None:
+    machine = applied(before)
+    want = wanted(text, machine.seen_by_root())
+    todo = plan(text, machine.seen_by_root())
+    for index, step in enumerate(todo):
+        lets_in = isinstance(step, steps.WriteFile) and step.path == paths.ADMISSIONS and index > 3
+        if lets_in or isinstance(step, steps.StartSocket | steps.RestartServer):
+            expect_ways_out(machine, want)
+        machine.carry_out(step)
+    expect_ways_out(machine, want)
+    expect_nothing_left(machine, want)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,22 @@ from mcpwrap.plan import paths
         (paths.link("git"), "/var/lib/mcpwrap/bin/mcp-wrapper-git"),
         (paths.socket_unit("git"), "mcpwrap@git.socket"),
         (paths.service_unit("git"), "mcpwrap@git.service"),
+        (paths.sealed("git", "TOKEN"), "/var/lib/mcpwrap/sealed/git/TOKEN.sealed"),
+        (paths.capability("git"), "/run/mcpwrap/mint/git"),
+        (paths.bundle("git"), "/run/mcpwrap/bundle/git/bundle"),
+        (paths.proxy("proxy-1"), "/var/lib/mcpwrap/squid/proxy-1.conf"),
+        (paths.proxy_unit("proxy-1"), "mcpwrap-squid-proxy@1.service"),
+        (paths.access_log("proxy-1"), "/var/log/mcpwrap/proxy/access-1.jsonl"),
+        (paths.ca_certificate("git"), "/var/lib/mcpwrap/ca/git/ca.pem"),
+        (paths.ca_key("git"), "/var/lib/mcpwrap/ca/git/key.pem"),
+        (paths.ca_bundle("git"), "/var/lib/mcpwrap/ca/git/bundle.pem"),
+        (paths.resolv_conf("git"), "/var/lib/mcpwrap/resolv/git.conf"),
     ],
 )
 def test_where_it_is(path: str, expected: str) -> None:
     assert path == expected
+
+
+def test_what_runs_before_a_wrapper_has_its_name() -> None:
+    helpers = ("mcpwrap-check@git.service", "mcpwrap-mint@git.service")
+    assert paths.helper_units("git") == helpers

@@ -58,11 +58,11 @@ def test_who_was_first_keeps_the_uid() -> None:
 
 def test_a_retired_name_keeps_its_uid_until_it_is_purged() -> None:
     retired = allocate(["git-b"], allocate(["postgres-ci"], Registry(), []), [])
-    assert retired.by_name["postgres-ci"] == Allocation(uid=27514, is_retired=True)
-    assert retired.by_name["git-b"] == Allocation(uid=27515)
+    assert retired.by_name["postgres-ci"] == Allocation(uid=27514, is_retired=True, squid="")
+    assert retired.by_name["git-b"] == Allocation(uid=27515, squid="")
 
     back = allocate(["postgres-ci"], retired, [])
-    assert back.by_name["postgres-ci"] == Allocation(uid=27514)
+    assert back.by_name["postgres-ci"] == Allocation(uid=27514, squid="")
 
     purged = purge_retired(retired)
     assert uids(purged) == {"git-b": 27515}
@@ -124,6 +124,8 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
         ('{"format": 1, "by_name": {"a": {"uid": 20000, "gid": 1}}}', "not a registry"),
         ('{"format": 1, "by_name": {"a": {"uid": 0}}}', "not a registry"),
         ('{"format": 1, "by_name": {"a": {"uid": 40000}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "proxy-0"}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "squid": "../x-1"}}}', "not a registry"),
         (
             '{"format": 1, "by_name": {"a": {"uid": 20000}, "b": {"uid": 20000}}}',
             "two names have one UID",
@@ -148,3 +150,8 @@ def test_a_uid_that_went_to_somebody_else_is_given_up() -> None:
     assert uids(allocate(["git-b"], registry, [27514])) == {"git-b": 27515}
     retired = allocate([], registry, [27514])
     assert uids(retired) == {"git-b": 27514}  # it uses none, so there is nothing to give up
+
+
+def test_a_registry_of_before_there_were_several_squids_is_read() -> None:
+    text = '{"format": 1, "by_name": {"a": {"uid": 20000, "is_retired": false}}}'
+    assert decode(text).by_name == {"a": Allocation(uid=20_000, squid=None)}

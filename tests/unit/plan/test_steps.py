@@ -5,17 +5,55 @@ from typing import get_args
 import pytest
 
 from mcpwrap.plan import steps
+from mcpwrap.plan.paths import SPLICE_CA
 
+RULES = frozenset(
+    {
+        ("wrapped", "1"),
+        ("wrapped", "2"),
+        ("own", "1 . 127.77.0.1"),
+        ("direct6", "2 . fd00::5 . 2"),
+        ("direct4", "2 . 10.0.0.5 . 1"),
+        ("ports", "443"),
+        ("parents4", "10.0.0.1 . 3128"),
+    }
+)
+LOADED = "load the packet rules: 2 servers, 1 of them with an allowlist"
 DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.WriteFile("/a", "text"), "write /a"),  # not what is in it
     (steps.RemoveFile("/a"), "remove /a"),
     (steps.RemoveTree("/a"), "remove /a and all in it"),
     (steps.ShutTree("/a"), "keep /a for root alone"),
+    (steps.ForgetSecrets("git"), "forget the secrets of git"),
     (steps.MakeLink("/a", "/b"), "link /a to /b"),
     (steps.MakeAccount("mcpw-a", 20_001), "make the account mcpw-a with UID 20001"),
     (steps.RemoveAccount("mcpw-a"), "remove the account mcpw-a"),
-    (steps.LoadRules((1, 2)), "load the packet rules; refused all network: 1, 2"),
-    (steps.LoadRules(()), "load the packet rules; refused all network: nobody but the gate"),
+    (
+        steps.LoadRules(frozenset()),
+        "load the packet rules: 0 servers, 0 of them with an allowlist",
+    ),
+    (
+        steps.LoadRules(RULES),
+        f"{LOADED}; DIRECT, not through Squid: 2 . 10.0.0.5 . 1, 2 . fd00::5 . 2",
+    ),
+    (steps.MakeAuthority("a"), "make a certificate authority that a alone trusts"),
+    (
+        steps.MakeAuthority(SPLICE_CA),
+        "make a certificate for Squid's ports, which nobody is shown",
+    ),
+    (
+        steps.LoadProxy("proxy-1", "text"),
+        "load /var/lib/mcpwrap/squid/proxy-1.conf into Squid; connections stay",
+    ),
+    (
+        steps.LoadFront(),
+        "have the front serve the servers that know no proxy; connections stay",
+    ),
+    (
+        steps.LoadWebhook(),
+        "have the webhook post what waits for approval, signed with /etc/mcpwrap/webhook.key",
+    ),
+    (steps.StopUnit("a.service"), "stop a.service; its connections end"),
     (steps.ReloadUnits(), "make systemd read the unit files again"),
     (steps.StopServer("a"), "stop a; its sessions end"),
     (steps.RestartServer("a"), "restart a if it runs; its sessions end"),

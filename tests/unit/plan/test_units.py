@@ -1,8 +1,10 @@
 """The text of each server's own files."""
 
+from dataclasses import replace
+
 import pytest
 
-from mcpwrap.config.model import Limits, Local, Server
+from mcpwrap.config.model import Destination, Direct, Group, Limits, Local, SecretRef, Server
 from mcpwrap.plan import units
 
 HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
@@ -15,16 +17,71 @@ def test_an_account_gets_one_number_for_user_and_group_and_no_shell() -> None:
     )
 
 
-STATELESS = """\
-[Service]
+NO_NETWORK = """\
 # No allowlist, no network: not even a loopback interface is shared.
 PrivateNetwork=yes
+"""
+BOUNDS = """\
 # 2 sessions of this much, and the supervisor.
 MemoryMax=200
-TasksMax=18
-# Homes and temporary files of sessions; full, it is this wrapper's affair alone.
-TemporaryFileSystem=/run/mcpwrap/rt/git:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TasksMax=22
+# The same, counted by account, for machines where nothing counts tasks by control group.
+LimitNPROC=22
+# Home and temporary files of each session: full, it is that session's affair alone.
+TemporaryFileSystem=/run/mcpwrap/rt/git/0:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TemporaryFileSystem=/run/mcpwrap/rt/git/1:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TemporaryFileSystem=/run/mcpwrap/rt/git/2:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TemporaryFileSystem=/run/mcpwrap/rt/git/3:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TemporaryFileSystem=/run/mcpwrap/rt/git/4:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
+TemporaryFileSystem=/run/mcpwrap/rt/git/5:mode=0700,uid=27514,gid=27514,size=256M,nr_inodes=16k
 """
+STATELESS = f"[Service]\n{NO_NETWORK}{BOUNDS}"
+OWN = """\
+# Its own egress address; the packet rules say the same, to each port of it.
+IPAddressAllow=127.77.29.90
+"""
+RESOLVER = """\
+# The resolver that answers every name with that address.
+BindReadOnlyPaths=/var/lib/mcpwrap/resolv/git.conf:/etc/resolv.conf
+"""
+TRUSTED = "BindReadOnlyPaths=/var/lib/mcpwrap/ca/git/bundle.pem\n"
+BEYOND = """\
+# `direct`: beyond Squid, because root wrote so. Port 1, by the rules.
+IPAddressAllow=10.0.0.5
+# `direct`: beyond Squid, because root wrote so. Port 2, by the rules.
+IPAddressAllow=fd00::5
+"""
+KEPT = """\
+# What was downloaded, for the next session.
+CacheDirectory=mcpwrap/git
+"""
+CPU = "CPUQuota=300%\n"
+SECRETS = """\
+# Root seals them for this start alone; the key to them is a credential.
+ExecStartPre=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint start git
+LoadCredential=capability:/run/mcpwrap/mint/git
+BindReadOnlyPaths=/run/mcpwrap/bundle/git
+# `systemctl reload` hands over what they are now; the next session has it.
+ExecReload=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-mint reload git
+ExecReload=/usr/bin/kill -HUP $MAINPID
+[Unit]
+# systemd looks for file and folder before the first command, so they must be there.
+Requires=mcpwrap-mint@git.service
+After=mcpwrap-mint@git.service
+"""
+WAY_OUT = """\
+[Unit]
+# From another address than its own the packet rules let it connect to nothing.
+Requires=mcpwrap-address@ADDRESS.service
+After=mcpwrap-address@ADDRESS.service
+# Its way out, without which it starts all the same.
+Wants=UNITS
+After=UNITS
+"""
+WAY_OUT = WAY_OUT.replace("ADDRESS", "127.77.29.90")
+SPLICED = WAY_OUT.replace("UNITS", "mcpwrap-squid-proxy@1.service mcpwrap-front.service")
+OPENED = SPLICED.replace("proxy", "intercept")
+NO_FRONT = WAY_OUT.replace("UNITS", "mcpwrap-squid-proxy@1.service")
 LASTING = """\
 # A home that lasts.
 StateDirectory=mcpwrap/state/git
@@ -32,29 +89,58 @@ BindPaths=/var/lib/mcpwrap/state/git
 """
 
 
+RUNS = Local(command="/x")
+WITH_SECRET = Local(command="/x", env={"A": (SecretRef("KEY"),)})
+LIMITS = Limits(memory_bytes=100, tasks=5, sessions=2)
+WITH_CPU = Limits(memory_bytes=100, tasks=5, sessions=2, cpu_percent=150)
+
+
 @pytest.mark.parametrize(
     ("server", "text"),
     [
-        (Server(name="git", runs=Local(command="/x")), STATELESS),
+        (Server(name="git", runs=RUNS, limits=LIMITS), STATELESS),
+        (Server(name="git", runs=RUNS, limits=WITH_CPU), STATELESS + CPU),
+        (Server(name="git", runs=WITH_SECRET, limits=LIMITS), STATELESS + SECRETS),
+        (Server(name="git", runs=RUNS, limits=LIMITS, state=True), STATELESS + LASTING),
         (
-            Server(name="git", runs=Local(command="/x"), state=True),
-            STATELESS + LASTING,
+            Server(name="git", runs=WITH_SECRET, limits=LIMITS, state=True),
+            STATELESS + LASTING + SECRETS,  # [Unit] is last
         ),
     ],
 )
 def test_a_drop_in_has_what_is_true_of_one_wrapper(server: Server, text: str) -> None:
-    limits = Limits(memory_bytes=100, tasks=5, sessions=2)
-    limited = Server(name=server.name, runs=server.runs, state=server.state, limits=limits)
-    assert units.drop_in(limited, 27514) == HEAD + text
+    assert units.drop_in(server, 27514, "") == HEAD + text
+
+
+HOSTS = (Destination("api.example.com", 443, with_subdomains=False), Group("npm"))
+DIRECT = (Direct("10.0.0.5", 1), Direct("fd00::5", 2))
 
 
 @pytest.mark.parametrize(
-    ("uids", "text"),
+    ("server", "lines", "way_out"),
     [
-        ((), ""),  # nft takes no empty braces
-        ((20_001,), "add element inet mcpwrap wrapped { 20001 }\n"),
-        ((20_001, 20_003), "add element inet mcpwrap wrapped { 20001, 20003 }\n"),
+        (Server(name="git", runs=RUNS, egress=HOSTS), OWN + RESOLVER, SPLICED),
+        (Server(name="git", runs=RUNS, egress=HOSTS, transparent=False), OWN, NO_FRONT),
+        (
+            Server(name="git", runs=RUNS, egress=HOSTS, intercept=True),
+            OWN + RESOLVER + TRUSTED,
+            OPENED,
+        ),
+        (Server(name="git", runs=RUNS, direct=DIRECT), BEYOND, ""),  # it needs none of ours
+        (Server(name="git", runs=RUNS, cache=True), NO_NETWORK + KEPT, ""),
+        (
+            Server(name="git", runs=RUNS, egress=HOSTS, direct=DIRECT, cache=True),
+            BEYOND + OWN + RESOLVER + KEPT,
+            SPLICED,
+        ),
+        (
+            Server(name="git", runs=WITH_SECRET, egress=HOSTS),
+            OWN + RESOLVER,
+            SECRETS + SPLICED,  # two sections [Unit] are one (systemd.syntax(7))
+        ),
     ],
 )
-def test_the_wrapped_set_has_exact_uids(uids: tuple[int, ...], text: str) -> None:
-    assert units.wrapped_set(uids) == HEAD + text
+def test_a_drop_in_has_what_one_wrapper_reaches(server: Server, lines: str, way_out: str) -> None:
+    instance = "intercept-1" if server.intercept else "proxy-1" if server.egress else ""
+    text = units.drop_in(replace(server, limits=LIMITS), 27514, instance)
+    assert text == f"{HEAD}[Service]\n{lines}{BOUNDS}{way_out}"

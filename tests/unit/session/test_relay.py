@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import pytest
 
-from mcpwrap.core.lines import MAX_LINE_BYTES, LineTooLongError
 from mcpwrap.linux.descriptors import close_all
 from mcpwrap.session import relay
 
@@ -50,46 +49,12 @@ def test_all_is_passed_on_however_slow_the_reader(
         os.set_blocking(fd, blocking == "blocking")  # as their owner left them
     fed = pool.submit(write_and_close, feed_fd, MORE_THAN_A_PIPE_HOLDS)
     got = pool.submit(read_all, pipe[0])
-    relay.relay_lines(source_fd, pipe[1])
+    relay.relay_each(source_fd, lambda piece: relay.write(pipe[1], piece))
     assert os.get_blocking(pipe[1]) == (blocking == "blocking")
     os.close(pipe[1])
     assert got.result() == MORE_THAN_A_PIPE_HOLDS
     fed.result()
     os.close(source_fd)
-
-
-@pytest.mark.parametrize("stream", [b"", b"\n", b"a\nb\n", b"a\nrest", b"rest"])
-def test_what_comes_after_the_last_newline_is_passed_on_too(pipe: Pipe, stream: bytes) -> None:
-    source_fd, feed_fd = os.pipe()
-    write_and_close(feed_fd, stream)
-    relay.relay_lines(source_fd, pipe[1])
-    os.close(pipe[1])
-    assert read_all(pipe[0]) == stream
-    os.close(source_fd)
-
-
-def test_half_a_line_waits_for_its_end(pipe: Pipe, pool: ThreadPoolExecutor) -> None:
-    source_fd, feed_fd = os.pipe()
-    os.set_blocking(source_fd, False)
-    done = pool.submit(relay.relay_lines, source_fd, pipe[1])
-    os.write(feed_fd, b"one\nhal")
-    assert os.read(pipe[0], 99) == b"one\n"
-    os.write(feed_fd, b"f\n")
-    assert os.read(pipe[0], 99) == b"half\n"
-    os.close(feed_fd)
-    done.result()
-    os.close(source_fd)
-
-
-def test_a_line_without_an_end_breaks_the_relay(pipe: Pipe, pool: ThreadPoolExecutor) -> None:
-    source_fd, feed_fd = os.pipe()
-    fed = pool.submit(write_and_close, feed_fd, b"x" * (MAX_LINE_BYTES + 1))
-    with pytest.raises(LineTooLongError):
-        relay.relay_lines(source_fd, pipe[1])
-    os.close(source_fd)
-    fed.result()
-    os.close(pipe[1])
-    assert read_all(pipe[0]) == b""
 
 
 @pytest.mark.parametrize("blocking", ["blocking", "non-blocking"])
@@ -121,3 +86,15 @@ def test_each_piece_is_delivered_in_order(pipe: Pipe) -> None:
 
     relay.relay_each(pipe[0], deliver)
     assert pieces == [b"no newline", b"more"]
+
+
+def test_a_stream_that_leads_nowhere_has_ended() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as nowhere:
+        assert relay.read(nowhere.fileno()) == b""
+
+
+def test_a_descriptor_that_is_none_is_a_bug() -> None:
+    source_fd, feed_fd = os.pipe()
+    close_all([source_fd, feed_fd])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        relay.read(source_fd)

@@ -1,0 +1,127 @@
+"""A booted machine with the package, our programs and servers. RUNS AS ROOT on the host."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import gate_rules
+from tests.system.bed import installed, package, roots
+from tests.system.bed.machine import Machine
+from tests.system.bed.nspawn import Container, Profile, remove_abandoned
+
+SUITE = "bookworm"
+HERE = Path(__file__).parent
+INSIDE = "/opt/bench"
+PROGRAMS = ("echo", "relay", "load", "starts")
+ECHO = f"{INSIDE}/echo"
+AGENT, OTHER = "alice", "bench"  # whom agents are, and whom sudo and systemd-run change to
+SUDOERS = f"""\
+{AGENT} ALL=({OTHER}) NOPASSWD: {ECHO}
+{AGENT} ALL=(root) NOPASSWD: /usr/bin/systemd-run
+"""
+CONFIG_REFUSED = 2  # exit status of `mcpwrap apply`; nothing was changed
+SERVERS = ("warm", "cold", "gated", "idle", *gate_rules.SERVERS)
+SECRET_SERVER, DIRECT_SERVER = "sealed", "direct"
+
+
+class BenchRoot(roots.Layer):
+    """A layer of the bed whose recipe lies here."""
+
+    @property
+    def recipe(self) -> Path:
+        """The script `root.sh`."""
+        return HERE / "root.sh"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """What it installs from PyPI."""
+        return [HERE / "peers.pypi.txt"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A machine to measure on. The two facts say which servers this version can have."""
+
+    machine: Machine
+    has_secrets: bool
+    has_direct: bool
+
+
+@contextmanager
+def prepared() -> Iterator[Prepared]:
+    """Build what is not there yet, boot, install by apt, compile, configure; remove at the end."""
+    roots.need_root("make bench")
+    root = roots.ensure(BenchRoot(SUITE, "bench", roots.Layer(SUITE, "base")))
+    deb = package.build(SUITE)
+    installed.MACHINES.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(installed.MACHINES)
+    container = Container(root.lower_dirs(), installed.MACHINES, Profile.LIMITS)
+    try:
+        machine = Machine(SUITE, container)
+        shutil.copy2(deb, machine.path("/root/mcpwrap.deb"))
+        machine.as_root("apt-get install -y /root/mcpwrap.deb")
+        _compile(machine)
+        machine.add_person(AGENT, groups="mcpwrap")
+        machine.add_person(OTHER)
+        machine.write("/etc/sudoers.d/bench", SUDOERS, mode=0o440)
+        machine.configure("".join(map(_server, SERVERS)))
+        _add_policy_and_peers(machine)
+        machine.apply()
+        yield Prepared(machine, _add_secret_server(machine), _add_direct_server(machine))
+    finally:
+        container.remove()
+
+
+def _add_policy_and_peers(machine: Machine) -> None:
+    machine.write("/etc/mcpwrap/policy.yaml", gate_rules.policy())
+    machine.as_root("mcpwrap policy check && systemctl reload-or-restart mcpwrap-gate")
+    machine.write(f"{INSIDE}/firewall.yaml", gate_rules.FIREWALL)
+    for name, command in gate_rules.PEERS.items():
+        script = f"#!/bin/sh\n{command} -- {ECHO} 2>/dev/null\nexit 0\n"
+        machine.write(f"{INSIDE}/{name}", script, mode=0o755)
+
+
+def _compile(machine: Machine) -> None:
+    for source in HERE.glob("*.[ch]"):
+        machine.write(f"{INSIDE}/{source.name}", source.read_text())
+    for program in PROGRAMS:
+        options = f"-O2 -Wall -Wextra -pthread -o {program} {program}.c"
+        machine.as_root(f"cd {INSIDE} && gcc {options}")
+
+
+def _server(name: str, *, more: str = "", ours: str = "") -> str:
+    """Return the echo server under this name, with more settings of its own and of ours."""
+    return f"""
+[mcp_servers.{name}]
+command = "{ECHO}"
+{more}
+[mcp_servers.{name}.mcpwrap]
+agents = ["{AGENT}"]
+{ours}
+"""
+
+
+def _add_secret_server(machine: Machine) -> bool:
+    has_command = "mcpwrap secret --help >/dev/null 2>&1 && echo yes || echo no"
+    if machine.as_root(has_command).out.strip() == "no":
+        return False
+    config = _server(SECRET_SERVER, more='env = { TOKEN = "${TOKEN}" }')
+    machine.write(f"/etc/mcpwrap/conf.d/{SECRET_SERVER}.toml", config)
+    machine.as_root(f"mcpwrap secret set {SECRET_SERVER} TOKEN", stdin="not-a-real-token")
+    machine.apply()
+    return True
+
+
+def _add_direct_server(machine: Machine) -> bool:
+    """Add the server without a gate in between, unless this version refuses the setting."""
+    file = f"/etc/mcpwrap/conf.d/{DIRECT_SERVER}.toml"
+    machine.write(file, _server(DIRECT_SERVER, ours='relay = "direct"'))
+    status = int(machine.as_root("mcpwrap apply >/dev/null 2>/root/why; echo $?").out)
+    if status == CONFIG_REFUSED:
+        machine.as_root(f"rm {file}")
+        return False
+    if status:
+        raise RuntimeError(f"mcpwrap apply:\n{machine.read('/root/why')}")
+    return True

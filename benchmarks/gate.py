@@ -1,0 +1,102 @@
+"""Topic "gate": what judging costs by a policy, by the shape of a message, beside others' gates."""
+
+from benchmarks.bench_machine import ECHO, INSIDE, Prepared
+from benchmarks.comparison import Comparison, HeldAgainst
+from benchmarks.gate_rules import HOW_MANY, LIMITED, MANY_RULES, POLICED
+from benchmarks.rows import Of, Row, at_least, at_most
+
+SESSIONS = 2
+WAYS = {
+    "pipe": "bare pipe",
+    "relay": "C relay",
+    "gate": "gate, no rules",
+    "policed": "gate, a policy",
+    "limited": "gate, a policy with limits",
+    "many": f"gate, {HOW_MANY} patterns",
+    "agentguard": "agentguard-mcp 0.2.0",
+    "firewall": "mcp-firewall 0.1.0",
+}
+COMMANDS = {
+    "pipe": ECHO,
+    "relay": f"{INSIDE}/relay {ECHO}",
+    "gate": "mcpwrap-connect gated",
+    "policed": f"mcpwrap-connect {POLICED}",
+    "limited": f"mcpwrap-connect {LIMITED}",
+    "many": f"mcpwrap-connect {MANY_RULES}",
+    "agentguard": f"{INSIDE}/agentguard",
+    "firewall": f"{INSIDE}/firewall",
+}
+LIMITS: HeldAgainst = [("pipe", None), ("policed", None)]
+PEERS = frozenset({"agentguard", "firewall"})
+AGAINST_BOTH: HeldAgainst = [("pipe", None), ("relay", None)]
+SMALL = Comparison(
+    kinds="hot,sparse",
+    rounds=15,
+    sessions=SESSIONS,
+    slow=PEERS,
+    ways=WAYS,
+    metrics={
+        "hot_p50": ("Gate: 300 B tools/call, back to back, p50", "µs"),
+        "hot_p99": ("Gate: 300 B tools/call, back to back, p99", "µs"),
+        "sparse_p50": ("Gate: 300 B tools/call, 10 ms between calls, p50", "µs"),
+    },
+    targets={
+        ("hot_p50", "policed"): [
+            ("pipe", at_most(25, Of.ADDED)),
+            ("relay", at_most(1.8, Of.RATIO)),
+        ],
+        ("hot_p50", "limited"): LIMITS,
+        ("sparse_p50", "policed"): [("pipe", at_most(250, Of.ADDED)), ("relay", None)],
+        ("sparse_p50", "limited"): LIMITS,
+    },
+)
+SHAPES = Comparison(
+    kinds="text_20k,text_100k,keys_100k,text_1m",
+    rounds=10,
+    sessions=SESSIONS,
+    slow=PEERS,
+    ways=WAYS,
+    metrics={
+        "text_20k_p50": ("Gate: a text of 20 KB, short answer, p50", "µs"),
+        "text_100k_p50": ("Gate: a text of 100 KB, short answer, p50", "µs"),
+        "keys_100k_p50": ("Gate: 100 KB in 1000 objects of three keys, short answer, p50", "µs"),
+        "text_1m_p50": ("Gate: a text of 1 MB, short answer, p50", "µs"),
+    },
+    targets={
+        ("text_20k_p50", "policed"): AGAINST_BOTH,
+        ("text_20k_p50", "many"): [("pipe", at_most(1000, Of.ADDED)), ("relay", None)],
+        ("text_100k_p50", "policed"): [("pipe", at_most(200, Of.ADDED)), ("relay", None)],
+        ("keys_100k_p50", "policed"): [("pipe", at_most(200, Of.ADDED)), ("relay", None)],
+        ("text_1m_p50", "policed"): [("pipe", at_most(2500, Of.ADDED)), ("relay", None)],
+    },
+)
+MANY_CALLS = Comparison(
+    kinds="window,beside",
+    rounds=10,
+    sessions=SESSIONS,
+    slow=PEERS,
+    ways=WAYS,
+    metrics={
+        "window_p50": ("Gate: 300 B tools/call, 64 under way at a time", "calls/s"),
+        "beside_p50": ("Gate: 300 B beside a session that is flooded with 1 MB calls, p50", "µs"),
+        "beside_p99": ("Gate: 300 B beside a session that is flooded with 1 MB calls, p99", "µs"),
+    },
+    targets={
+        ("window_p50", "policed"): [
+            ("pipe", at_least(100_000, Of.MEASURED)),
+            ("relay", None),
+        ],
+        ("window_p50", "limited"): LIMITS,
+        ("beside_p99", "policed"): [("pipe", at_most(100, Of.ADDED)), ("relay", None)],
+    },
+)
+
+
+def measure(prepared: Prepared) -> list[Row]:
+    """Return a table for each way of sending. The session that is flooded is the gate's too."""
+    flooded = f"flood='mcpwrap-connect {POLICED}'"
+    return [
+        *SMALL.rows(prepared, COMMANDS),
+        *SHAPES.rows(prepared, COMMANDS),
+        *MANY_CALLS.rows(prepared, COMMANDS, also=flooded),
+    ]

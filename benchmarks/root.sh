@@ -1,0 +1,10 @@
+# On a base root: what the benchmarks need beside the package. Runs inside the root.
+set -eu
+ln -sf /run/resolv.conf /etc/resolv.conf
+apt-get update -q
+# A compiler for the programs here, and the two commands that servers are isolated with elsewhere.
+apt-get install -y -q --no-install-recommends gcc libc6-dev sudo bubblewrap
+# Other gates, on the same work: benchmarks/gate.py.
+python3 -m venv /opt/peers
+/opt/peers/bin/pip install -q -r "$INPUTS/peers.pypi.txt"
+rm -rf /root/.cache /etc/resolv.conf

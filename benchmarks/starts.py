@@ -1,0 +1,101 @@
+"""Topics "session start" and "sessions one after the other": what starting a server costs."""
+
+from statistics import median
+
+from benchmarks.bench_machine import AGENT, ECHO, INSIDE, OTHER, SECRET_SERVER, Prepared
+from benchmarks.rows import Of, Row, Target, at_most
+from tests.system.bed.machine import Machine
+
+START = "Session start, from spawning to the first answer (median)"
+IN_A_ROW = "Sessions one after the other, started, asked once and ended"
+ITSELF = "the server itself"
+ROUNDS, PAUSE_MS = 30, 40
+BLOCKS, SESSIONS, SPAWNS = 5, 40, 600  # spawning alone is so fast that it takes more to time it
+BWRAP = f"bwrap --ro-bind / / --dev /dev --tmpfs /tmp --unshare-pid --unshare-net {ECHO}"
+# A dozen of those that our own unit has.
+HARDENING = (
+    "NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes",
+    "PrivateDevices=yes", "PrivateNetwork=yes", "ProtectKernelTunables=yes",
+    "ProtectKernelModules=yes", "ProtectProc=invisible", "RestrictNamespaces=yes",
+    "CapabilityBoundingSet=", "SystemCallFilter=@system-service",
+)  # fmt: skip
+SYSTEMD_RUN = " ".join(
+    ["systemd-run --quiet --pipe --wait --collect", f"--uid={OTHER}"]
+    + [f"--property={line}" for line in HARDENING]
+    + [ECHO]
+)
+DIRECT, WARM = (AGENT, "", ECHO), (AGENT, "", "mcpwrap-connect warm")
+
+# What the table calls each way, its label, its target.
+STARTS: list[tuple[str, str, Target | None]] = [
+    (ITSELF, "direct", None),
+    ("mcpwrap-connect, wrapper runs", "warm", at_most(8, Of.ADDED)),
+    ("mcpwrap-connect, wrapper stopped before", "cold", at_most(80, Of.MEASURED)),
+    ("the same, with a secret to mint", "sealed", at_most(150, Of.MEASURED)),
+    ("sudo -u", "sudo", None),
+    ("bwrap", "bwrap", None),
+    (f"systemd-run, {len(HARDENING)} hardening properties", "systemd", None),
+]
+
+
+def measure(prepared: Prepared) -> list[Row]:
+    """Return the rows of both topics."""
+    return _starts(prepared) + _in_a_row(prepared.machine)
+
+
+def _run(
+    machine: Machine, rounds: int, pause_ms: int, **ways: tuple[str, str, str]
+) -> dict[str, float]:
+    """Run `starts` with account, command before and command of each way; return its values."""
+    words = [word for label, way in ways.items() for word in (label, *way)]
+    quoted = " ".join(f"'{word}'" for word in words)
+    done = machine.as_root(f"exec {INSIDE}/starts {rounds} {pause_ms} {quoted}")
+    return parse(done.out)
+
+
+def parse(out: str) -> dict[str, float]:
+    """Return the value for each `LABEL METRIC` of a program here."""
+    pairs = (line.rsplit(" ", 1) for line in out.splitlines())
+    return {key: float(value) for key, value in pairs}
+
+
+def _stop(name: str) -> str:
+    return f"systemctl --quiet stop mcpwrap@{name}.service"
+
+
+def _starts(prepared: Prepared) -> list[Row]:
+    ways = {
+        "direct": DIRECT,
+        "warm": WARM,
+        "cold": (AGENT, _stop("cold"), "mcpwrap-connect cold"),
+        "sudo": (AGENT, "", f"sudo -n -u {OTHER} {ECHO}"),
+        "bwrap": (AGENT, "", BWRAP),
+        "systemd": ("root", "", SYSTEMD_RUN),
+    }
+    if prepared.has_secrets:
+        ways["sealed"] = (AGENT, _stop(SECRET_SERVER), f"mcpwrap-connect {SECRET_SERVER}")
+    value = _run(prepared.machine, ROUNDS, PAUSE_MS, **ways)
+    itself = value["direct first_p50_ms"]
+    return [
+        Row(
+            topic=START, what=what, unit="ms", measured=value.get(f"{way} first_p50_ms"),
+            base_name=ITSELF, base=None if way == "direct" else itself, target=target,
+        )
+        for what, way, target in STARTS
+    ]  # fmt: skip
+
+
+def _in_a_row(machine: Machine) -> list[Row]:
+    """Take turns, so that noise hits both."""
+    direct, warm = [], []
+    for _ in range(BLOCKS):
+        direct.append(_run(machine, SPAWNS, 0, it=DIRECT)["it per_s"])
+        warm.append(_run(machine, SESSIONS, 0, it=WARM)["it per_s"])
+    rows = [(ITSELF, direct), ("mcpwrap-connect, wrapper runs", warm)]
+    return [
+        Row(
+            topic=IN_A_ROW, what=what, unit="sessions/s", measured=median(values),
+            base=None if values is direct else median(direct), base_name=ITSELF,
+        )
+        for what, values in rows
+    ]  # fmt: skip

@@ -1,0 +1,167 @@
+"""An internet for a machine, in a network namespace beside it. RUNS AS ROOT on the test host.
+
+Every address answers there, the private ones too, so that a packet that should not have left is
+seen. Nothing is made in the host's own namespace: each end of the cable is made where it belongs.
+"""
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from tests.system.bed import internet_map
+from tests.system.bed.machine import Machine
+from tests.system.bed.origins import record
+from tests.system.bed.origins.record import Connection, Packet, Post, Query, Request
+
+TOP = Path(__file__).resolve().parents[3]
+END_S = 10
+# Table `local` comes first, so what is not on the cable is this namespace's own, and it answers.
+INTERNET_LINKS = """
+link set lo up
+link set eth0 up
+address add {gateway} dev eth0
+address add {gateway_v6} dev eth0 nodad
+route add 192.0.2.0/24 dev eth0 table local
+route add 2001:db8:1::/64 dev eth0 table local
+route add fe80::/64 dev eth0 table local
+route replace local 0.0.0.0/0 dev lo
+route replace local ::/0 dev lo
+"""
+MACHINE_LINKS = """
+link set lo up
+link set eth0 up
+address add {machine} dev eth0
+address add {machine_v6} dev eth0 nodad
+route add default via {via}
+route add default via {via_v6}
+"""
+
+
+class Internet:
+    """The internet of one machine, from plugging it in to `remove`. Also a context manager.
+
+    The machine keeps /etc/resolv.conf and the test authority after that.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._process = subprocess.Popen(
+            ["unshare", "--net", sys.executable, "-m", "tests.system.bed.origins.main"],
+            cwd=TOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            self.ca_pem = msgspec.json.decode(self._read_line(), type=str)
+            self.plug()
+            machine.write("/etc/resolv.conf", f"nameserver {internet_map.RESOLVER}\n")
+            machine.write("/usr/local/share/ca-certificates/bed.crt", self.ca_pem)
+            machine.as_root("update-ca-certificates")
+        except BaseException:
+            self.remove()
+            raise
+
+    def __enter__(self) -> "Internet":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    # ------------------------------------------------------------------ what one does
+    @property
+    def pid(self) -> int:
+        """The process whose network namespace the internet is."""
+        return self._process.pid
+
+    def plug(self) -> None:
+        """Lay the cable: again after the machine was booted again, which ends the first one."""
+        with suppress(RuntimeError):  # the end of the machine may not have taken this end along yet
+            self.unplug()
+        machine = str(self._machine.leader)
+        ends = ["eth0", "netns", str(self.pid), "type", "veth", "peer", "eth0", "netns", machine]
+        subprocess.run(["ip", "link", "add", *ends], check=True)
+        (gateway, gateway_v6), (address, address_v6) = internet_map.GATEWAY, internet_map.MACHINE
+        _ip(self.pid, INTERNET_LINKS.format(gateway=gateway, gateway_v6=gateway_v6))
+        via, via_v6 = gateway.partition("/")[0], gateway_v6.partition("/")[0]
+        places = {"machine": address, "machine_v6": address_v6, "via": via, "via_v6": via_v6}
+        _ip(self._machine.leader, MACHINE_LINKS.format(**places))
+
+    def unplug(self) -> None:
+        """Take the cable away, both ends at once."""
+        _ip(self.pid, "link delete eth0")
+
+    def remove(self) -> None:
+        """Take the internet off the host; its namespace ends with its process."""
+        with suppress(RuntimeError):  # the machine may have gone, and it with it
+            self.unplug()
+        try:
+            self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def forget(self) -> None:
+        """Clear what was seen, as between two tests."""
+        self._ask(record.Forget())
+
+    def add_name(
+        self, name: str, *values: str, then: tuple[str, ...] = (), ttl_s: int = 60
+    ) -> None:
+        """Answer for a name (or `*.` and its parent): with addresses, or one other name.
+
+        `then` is what is answered from the second query of each type onwards.
+        """
+        self._ask(record.AddName(name, values, then, ttl_s))
+
+    def add_pointer(self, address: str, name: str) -> None:
+        """Answer for the reverse name of an address."""
+        self._ask(record.AddPointer(address, name))
+
+    # ------------------------------------------------------------------ what one sees
+    def connections(self) -> list[Connection]:
+        """Return every TCP connection that was accepted, oldest first."""
+        return self._ask(record.Report()).connections
+
+    def requests(self) -> list[Request]:
+        """Return every HTTP request, by connection."""
+        return [request for connection in self.connections() for request in connection.requests]
+
+    def posts(self) -> list[Post]:
+        """Return what was posted to hooks, by connection."""
+        return [post for connection in self.connections() for post in connection.posts]
+
+    def queries(self) -> list[Query]:
+        """Return every DNS query."""
+        return self._ask(record.Report()).queries
+
+    def packets(self) -> list[Packet]:
+        """Return what left the machine and began something, to wherever it went."""
+        return self._ask(record.Report()).packets
+
+    def _ask(self, command: record.Command) -> record.Seen:
+        assert self._process.stdin
+        self._process.stdin.write(msgspec.json.encode(command) + b"\n")
+        self._process.stdin.flush()
+        return msgspec.json.decode(self._read_line(), type=record.Seen)
+
+    def _read_line(self) -> bytes:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise EOFError("the internet ended; what it said is on standard error")
+        return line
+
+
+def _ip(pid: int, commands: str) -> None:
+    """Run ip(8) in the network namespace of a process."""
+    argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"]
+    done = subprocess.run(argv, input=commands, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(f"ip: {done.stderr}")

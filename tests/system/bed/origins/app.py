@@ -1,0 +1,119 @@
+"""What every host says over HTTP/1.1, whatever its name."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+
+from aiohttp import WSMsgType, web
+from aiohttp.typedefs import Handler
+
+from tests.system.bed import internet_map
+from tests.system.bed.origins.record import CONNECTION, Post, Request
+
+CHUNK = b"0123456789abcdef" * 4096
+REGISTRIES = (internet_map.NPM, internet_map.PYPI)
+
+
+def make_app(files: Mapping[str, bytes]) -> web.Application:
+    """Return the application; `files` are the registries', by host and path."""
+
+    async def registry(request: web.Request) -> web.Response:
+        content = files.get(request.host + request.path)
+        if content is None:
+            raise web.HTTPNotFound
+        kinds = {b"{": "application/json", b"<": "text/html"}
+        kind = kinds.get(content[:1], "application/octet-stream")
+        return web.Response(body=content, content_type=kind)
+
+    @web.middleware
+    async def write_down(request: web.Request, handler: Handler) -> web.StreamResponse:
+        version = f"{request.version.major}.{request.version.minor}"
+        note_request(request.method, request.raw_path, request.host, version)
+        return await (registry if request.host in REGISTRIES else handler)(request)
+
+    app = web.Application(middlewares=[write_down])
+    app.router.add_get("/small", small)
+    app.router.add_get("/bytes/{count}", send_bytes)
+    app.router.add_get("/sse", send_events)
+    app.router.add_get("/ws", echo_messages)
+    app.router.add_get("/redirect", redirect)
+    app.router.add_post("/hook", take_post)
+    app.router.add_route("*", "/echo", echo)
+    app.router.add_route("*", "/{path:.*}", anything)
+    return app
+
+
+def note_request(method: str, path: str, host: str, version: str) -> None:
+    """Write a request down with the connection that it came by."""
+    connection = CONNECTION.get()
+    place = (connection.address, connection.port, connection.sni)
+    connection.requests.append(Request(*place, method, path, host, version))
+
+
+async def small(request: web.Request) -> web.Response:
+    return web.json_response({"ok": True, "host": request.host, "path": request.raw_path})
+
+
+async def anything(request: web.Request) -> web.Response:
+    await request.read()
+    return web.json_response({"method": request.method, "path": request.raw_path})
+
+
+async def echo(request: web.Request) -> web.Response:
+    connection = CONNECTION.get()
+    body = {
+        "method": request.method,
+        "path": request.raw_path,
+        "host": request.host,
+        "headers": dict(request.headers),
+        "address": connection.address,
+        "port": connection.port,
+        "body_bytes": len(await request.read()),
+    }
+    return web.json_response(body)
+
+
+async def take_post(request: web.Request) -> web.Response:
+    body, signature = await request.text(), request.headers.get("Mcpwrap-Signature", "")
+    CONNECTION.get().posts.append(Post(request.host, signature, body))
+    return web.Response(status=204)
+
+
+async def redirect(request: web.Request) -> web.Response:
+    raise web.HTTPFound(request.query["to"])
+
+
+async def send_bytes(request: web.Request) -> web.StreamResponse:
+    left = int(request.match_info["count"])
+    response = web.StreamResponse()
+    response.content_length = left
+    await response.prepare(request)
+    while left:
+        piece = CHUNK[:left]
+        await response.write(piece)
+        left -= len(piece)
+    return response
+
+
+async def send_events(request: web.Request) -> web.StreamResponse:
+    """Send `n` events, `interval` seconds apart, each with the time at which it was sent."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    for number in range(int(request.query.get("n", "5"))):
+        if number:
+            await asyncio.sleep(float(request.query.get("interval", "0.1")))
+        event = json.dumps({"n": number, "at": time.time()})
+        await response.write(f"data: {event}\n\n".encode())
+    return response
+
+
+async def echo_messages(request: web.Request) -> web.WebSocketResponse:
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    async for message in socket:
+        if message.type == WSMsgType.TEXT:
+            await socket.send_str(message.data)
+        elif message.type == WSMsgType.BINARY:
+            await socket.send_bytes(message.data)
+    return socket

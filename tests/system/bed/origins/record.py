@@ -1,0 +1,104 @@
+"""What the origins have seen, and what they are told: the lines between them and `internet.py`."""
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request, of any method and to any host."""
+
+    address: str
+    port: int
+    sni: str | None
+    method: str
+    path: str  # with its query
+    host: str  # as in the Host header, or HTTP/2's :authority
+    version: str  # "1.0", "1.1" or "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What was posted to a hook of a team's."""
+
+    host: str
+    signature: str  # of the header Mcpwrap-Signature
+    body: str
+
+
+@dataclass(slots=True)
+class Connection:
+    """A TCP connection that was accepted, also if nothing came on it."""
+
+    address: str  # the one it was made to
+    port: int
+    source: str
+    sni: str | None = None  # the name in the hello of TLS
+    requests: list[Request] = field(default_factory=list)
+    posts: list[Post] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A DNS query: the name in lower case, without the last dot."""
+
+    name: str
+    type: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """The first packet of something, as it came from the machine."""
+
+    protocol: str  # "tcp", "udp", "icmp", or "ip-132" and its like
+    source: str
+    address: str
+    port: int
+
+
+@dataclass(slots=True)
+class Seen:
+    """All of it, oldest first."""
+
+    connections: list[Connection] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    packets: list[Packet] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget it."""
+        for entries in (self.connections, self.queries, self.packets):
+            entries.clear()
+
+
+class Report(msgspec.Struct, tag=True):
+    """Say what was seen."""
+
+
+class Forget(msgspec.Struct, tag=True):
+    """Clear what was seen."""
+
+
+class AddName(msgspec.Struct, tag=True):
+    """Answer for a name: with `values` the first time, with `then`, if there are any, later."""
+
+    name: str
+    values: Sequence[str]
+    then: Sequence[str] = ()
+    ttl_s: int = 60
+
+
+class AddPointer(msgspec.Struct, tag=True):
+    """Answer for the reverse name of an address."""
+
+    address: str
+    name: str
+
+
+Command = Report | Forget | AddName | AddPointer
+
+# The connection that the running code serves. asyncio hands it on to tasks and callbacks.
+CONNECTION: ContextVar[Connection] = ContextVar("connection")

@@ -1,0 +1,137 @@
+"""A machine with a kernel of its own, in QEMU. RUNS AS ROOT on the test host; needs no KVM.
+
+A container shows the host's cgroups, and on a host with cgroup v1 those have no v2 controllers.
+This has cgroup v2 with all of them. It takes half a minute, so it plays one story and is gone.
+"""
+
+import io
+import json
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.system.bed import installed, roots
+
+BOOT_S = 120  # 15 on a quiet host
+STORY_S = 90
+MEMORY_MIB = 1024
+DISK = "2G"  # sparse; what is in it is a third of that
+LEFT_BYTES = 64 * 1024 * 1024
+KERNEL_WORDS = (
+    # With -no-reboot, a kernel in trouble ends at once.
+    "console=ttyS0 quiet oops=panic panic=-1 "
+    "systemd.show_status=error systemd.unit=multi-user.target "
+    # Of use to a real processor alone.
+    "mitigations=off nokaslr"
+)
+
+
+@dataclass(frozen=True)
+class VmResult:
+    """What came of a story."""
+
+    status: int  # of the script; 124 if it took longer than STORY_S
+    output: str  # standard output and error, as they came
+    journal: list[dict[str, Any]]  # of this boot
+
+
+def run_in_vm(suite: str, script: str, files: Mapping[str, str] = {}) -> VmResult:
+    """Boot a Debian on which apt has installed the package, and run `script` there as root.
+
+    It is a shell's unless its first line names another interpreter. `files` are put there first,
+    by their absolute paths. All of the disk is thrown away, and there is no network device.
+
+    Raises:
+        RuntimeError: the machine did not come up or did not end, with the end of its console.
+    """
+    layer = roots.ensure(roots.vm_root(suite))
+    with tempfile.TemporaryDirectory(prefix="vm-", dir=roots.CACHE) as folder:
+        package, story, left, console = (
+            Path(folder, name) for name in ("package", "story", "left", "console")
+        )
+        _make_disk(installed.layer(suite), package)  # a second; the other one takes ten
+        _write_story(story, script, files)
+        with left.open("wb") as file:
+            file.truncate(LEFT_BYTES)
+        argv = _qemu(layer.path / "boot", [_root_disk(layer), package, story], left)
+        try:
+            _run_until_off(argv, console)
+            return _read_result(left)
+        except (subprocess.SubprocessError, tarfile.TarError, KeyError) as error:
+            tail = console.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"no result of a {suite} in QEMU ({error}):\n{tail}") from error
+
+
+def _root_disk(layer: roots.Layer) -> Path:
+    """Return the run root and the kernel as one disk, which stays as long as its layer."""
+    kept = Path(f"{layer.path}.ext4")
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(prefix="disk-", dir=roots.CACHE) as scratch:
+            upper, work, new = (Path(scratch, name) for name in ("upper", "work", "new"))
+            upper.mkdir()
+            work.mkdir()
+            with roots.mounted_overlay(layer.lower_dirs(), upper, work) as root:
+                _make_disk(root, new)
+            new.rename(kept)  # at once, for those who build it side by side
+    return kept
+
+
+def _make_disk(folder: Path, disk: Path) -> None:
+    """Write a file system with a copy of `folder`, with marks of overlayfs; nothing is mounted."""
+    argv = ["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(folder), str(disk), DISK]
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+
+
+def _write_story(disk: Path, script: str, files: Mapping[str, str]) -> None:
+    inside = {"/run/bed/limit": str(STORY_S), "/run/bed/story": script, **files}
+    with tarfile.open(disk, "w") as tar:
+        for path, text in inside.items():
+            member = tarfile.TarInfo(path.removeprefix("/"))
+            member.size = len(text.encode())
+            member.mtime = int(time.time())
+            member.mode = 0o755
+            tar.addfile(member, io.BytesIO(text.encode()))
+
+
+def _qemu(boot: Path, read_only: list[Path], left: Path) -> list[str]:
+    drives = [(path, "on") for path in read_only] + [(left, "off")]
+    argv = [
+        # With a test run that is killed, the machine goes too.
+        "setpriv", "--pdeathsig=KILL", "qemu-system-x86_64", "-machine", "q35",
+        # QEMU 7.2 leaves rubbish in the flags after cmpxchg16b. The allocator of Linux 6.12 uses
+        # it, and two boots of three ended in a double fault. Debian 13 has a newer QEMU.
+        "-cpu", "max,cx16=off",
+        # With a thread for each processor, one may run what the other has just patched: boots were
+        # seen to end with "Oops: int3". It would save a fifth of the time.
+        "-accel", "tcg,thread=single", "-smp", "2", "-m", str(MEMORY_MIB),
+        "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+        "-kernel", str(boot / "vmlinuz"), "-initrd", str(boot / "initrd"), "-append", KERNEL_WORDS,
+    ]  # fmt: skip
+    for path, is_read_only in drives:
+        argv += ["-drive", f"file={path},format=raw,if=virtio,readonly={is_read_only}"]
+    return argv
+
+
+def _run_until_off(argv: list[str], console: Path) -> None:
+    with console.open("wb") as log:
+        subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
+            timeout=BOOT_S + STORY_S,
+        )  # fmt: skip
+
+
+def _read_result(left: Path) -> VmResult:
+    with tarfile.open(left, "r:") as tar:
+        status, output, journal = (_text(tar, name) for name in ("status", "output", "journal"))
+    return VmResult(int(status), output, [json.loads(line) for line in journal.splitlines()])
+
+
+def _text(tar: tarfile.TarFile, name: str) -> str:
+    file = tar.extractfile(f"./{name}")
+    assert file is not None
+    return file.read().decode(errors="replace")

@@ -1,0 +1,43 @@
+"""Servers that go out in the ways there are: each is told a URL, and says what came of it."""
+
+# With `fetch`, and with a socket of its own that knows no proxy. On the official npm SDK.
+NODE_SERVER = """
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { z } from "zod";
+import tls from "node:tls";
+const server = new McpServer({ name: "goes-out", version: "1" });
+const said = (text) => ({ content: [{ type: "text", text: String(text) }] });
+server.registerTool("fetch", { inputSchema: { url: z.string() } }, async ({ url }) => {
+  try { const answer = await fetch(url); return said(`${answer.status} ${await answer.text()}`); }
+  catch (error) { return said(`refused: ${error.cause?.code ?? error.cause?.message ?? error}`); }
+});
+const connect = ({ host }, done) => {
+  const socket = tls.connect({ host, port: 443, servername: host }, () =>
+    socket.write(`GET /small HTTP/1.1\\r\\nHost: ${host}\\r\\nConnection: close\\r\\n\\r\\n`));
+  let text = "";
+  socket.on("data", (data) => { text += data; });
+  socket.on("end", () => done(said(`200 ${text}`)));
+  socket.on("error", (error) => done(said(`refused: ${error.code}`)));
+};
+server.registerTool("socket", { inputSchema: { host: z.string() } },
+  (asked) => new Promise((done) => connect(asked, done)));
+await server.connect(new StdioServerTransport());
+"""
+NODE_FILE = "/opt/mcp/npm/goes-out.mjs"  # beside node_modules, where it finds the SDK
+
+# In the probe: Python's own client, and Go's.
+PYTHON_GET = """
+import urllib.request, urllib.error
+opener = urllib.request.build_opener(*{handlers})
+try:
+    answer = opener.open({url!r}, timeout=15)
+    result = f"{{answer.status}} {{answer.read().decode()}}"
+except (urllib.error.URLError, OSError) as error:
+    result = f"refused: {{error}}"
+"""
+GO_GET = """
+import os, subprocess
+done = subprocess.run(["/opt/mcp/go/get", {url!r}], capture_output=True, text=True, env={env})
+result = f"200 {{done.stdout}}" if done.returncode == 0 else f"refused: {{done.stderr}}"
+"""

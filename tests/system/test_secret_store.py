@@ -1,0 +1,344 @@
+"""An operator sets, lists, imports, removes, re-seals and restores secrets; none is ever lost."""
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.system import killing, vault
+from tests.system.bed import search
+from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
+from tests.system.vault import FILE, KEY, OTHERS, TOKEN
+
+STORE = "/var/lib/mcpwrap/store.json"
+SETTINGS = "/var/lib/mcpwrap/secrets.json"
+NEW = f"new-{secrets.token_hex(16)}"
+
+
+@pytest.fixture(scope="module")
+def vault_machine(suite: str) -> Iterator[Machine]:
+    with vault.booted(suite) as machine:
+        yield machine
+
+
+@pytest.fixture
+def machine(vault_machine: Machine) -> Iterator[Machine]:
+    yield vault_machine
+    assert vault_machine.unannounced() == []
+
+
+def listed(machine: Machine) -> dict[tuple[str, str], dict[str, object]]:
+    """Return what anybody may see, by server and key."""
+    rows = json.loads(machine.as_user("alice", "mcpwrap secret list --json").out)
+    return {(row["name"], row["key"]): row for row in rows}
+
+
+def version(machine: Machine, name: str = "vault", key: str = "TOKEN") -> object:
+    return listed(machine)[name, key]["version"]
+
+
+def on_disk(machine: Machine) -> str:
+    """Return all that root keeps about secrets, as it is."""
+    return machine.as_root(
+        f"cd /; sha256sum {STORE} {SETTINGS} $(find /var/lib/mcpwrap/sealed -type f)"
+    ).out
+
+
+# --------------------------------------------------------------------------- set and list
+def test_anybody_may_see_which_secrets_there_are_and_nobody_their_values(machine: Machine) -> None:
+    rows = listed(machine)
+    assert rows.keys() == vault.VALUES.keys()
+    assert {(r["is_set"], r["is_declared"]) for r in rows.values()} == {(True, True)}
+    exposure = {key: row["exposure"] for key, row in rows.items()}
+    assert exposure["vault", "FILE"] == "L1 file"
+    assert exposure["vault", "TOKEN"] == "L2 variable"
+    text = machine.as_user("alice", "mcpwrap secret list").out
+    assert text.splitlines()[0].split() == [
+        "SERVER",
+        "KEY",
+        "SET",
+        "VERSION",
+        "CHANGED",
+        "EXPOSURE",
+    ]
+    for value in vault.VALUES.values():
+        assert not search.holds(f"{rows}{text}".encode(), value)
+    modes = machine.as_root(
+        f"stat -c '%a %U' {SETTINGS} {STORE} {vault.sealed('vault', 'TOKEN')}"
+    ).out
+    assert modes.splitlines() == ["644 root", "600 root", "600 root"]
+    refused = machine.as_user("alice", f"cat {STORE}; ls /var/lib/mcpwrap/sealed", status=2).err
+    assert refused.count("Permission denied") == 2
+
+
+def test_what_is_set_and_not_referred_to_is_said(machine: Machine) -> None:
+    vault.put(machine, "vault", "SPARE", NEW)
+    assert not listed(machine)["vault", "SPARE"]["is_declared"]
+    assert "yes, unused" in machine.as_user("alice", "mcpwrap secret list").out
+    assert "vault: SPARE is removed" in machine.as_root("mcpwrap secret remove vault SPARE").out
+    assert not listed(machine)["vault", "SPARE"]["is_set"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("", "cannot be used: empty"),
+        ("\n", "cannot be used: empty"),
+        ("with\0NUL", "cannot be used: a NUL"),
+        ("x" * (32 * 1024 + 1), "cannot be used: 32769 bytes"),
+        ("x" * 3_000_000, "over 1 MiB"),
+    ],
+    ids=["empty", "newline", "NUL", "too large", "far too large"],
+)
+@pytest.mark.parametrize("verb", ["set", "rotate"])
+def test_a_value_that_no_variable_can_hold_is_refused(
+    machine: Machine, verb: str, value: str, why: str
+) -> None:
+    before = on_disk(machine)
+    err = machine.as_root(f"mcpwrap secret {verb} vault TOKEN", stdin=value, status=2).err
+    assert why in err
+    assert "nothing was changed" in err
+    assert on_disk(machine) == before
+
+
+def test_the_largest_value_reaches_the_server(machine: Machine) -> None:
+    value = "x" * (32 * 1024)
+    vault.put(machine, "vault", "TOKEN", value)
+    assert vault.gives(machine, "vault", value)
+    vault.put(machine, "vault", "TOKEN", TOKEN + "\n")  # as `echo` gives it
+    assert vault.gives(machine, "vault", TOKEN)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["set vault TOKEN", "rotate vault TOKEN", "remove vault TOKEN", "rekey", "recovery-key"],
+)
+def test_others_than_root_change_and_learn_nothing(machine: Machine, command: str) -> None:
+    before = on_disk(machine)
+    done = machine.as_user("alice", f"mcpwrap secret {command}", stdin=NEW, status=2)
+    assert "needs root" in done.err
+    assert done.out == ""
+    direct = machine.as_user("alice", f"/usr/lib/mcpwrap/mcpwrap-root secret {command}", status=2)
+    assert "is for the command `mcpwrap`, as root" in direct.err
+    assert on_disk(machine) == before
+
+
+TYPED = """
+import json, os, pty, sys
+value = sys.stdin.read()
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv("/usr/bin/mcpwrap", ["mcpwrap", "secret", "set", "vault", "TOKEN"])
+shown, typed = b"", False
+while True:
+    try:
+        shown += os.read(terminal, 4096)
+    except OSError:  # EIO: the other end is closed
+        break
+    if b"not shown" in shown and shown.rstrip().endswith(b":") and not typed:
+        os.write(terminal, value.encode() + b"\\n")
+        typed = True
+print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()]))
+"""
+
+
+def test_what_is_typed_is_not_shown(machine: Machine) -> None:
+    machine.write("/opt/typed.py", TYPED)
+    status, shown = json.loads(machine.as_root("python3 /opt/typed.py", stdin=NEW).out)
+    assert (status, "TOKEN is set, version" in shown) == (0, True)
+    assert NEW not in shown
+    assert vault.gives(machine, "vault", NEW)
+    vault.put(machine, "vault", "TOKEN", TOKEN)
+
+
+def test_a_removed_secret_starts_no_server_until_it_is_set_again(machine: Machine) -> None:
+    before = version(machine)
+    old = machine.read(vault.sealed("vault", "TOKEN"))
+    machine.as_root("mcpwrap secret remove vault TOKEN")
+    vault.expect_refused(machine, "vault", "the secret TOKEN cannot be used: it is not set")
+    machine.write(vault.sealed("vault", "TOKEN"), old, mode=0o600)  # from a backup
+    vault.expect_refused(machine, "vault", "the secret TOKEN cannot be used: it is not set")
+    machine.as_root("mcpwrap secret remove vault TOKEN", status=2)
+    assert "vault does not start before `sudo mcpwrap secret set vault TOKEN`" in machine.apply()
+    assert vault.put(machine, "vault", "TOKEN", NEW) > int(str(before))
+    assert vault.gives(machine, "vault", NEW)
+    machine.write(vault.sealed("vault", "TOKEN"), old, mode=0o600)
+    vault.expect_refused(machine, "vault", "its file has version")
+    vault.put(machine, "vault", "TOKEN", TOKEN)
+
+
+# ------------------------------------------------------------------------------------ import
+def test_an_env_file_sets_a_secret_for_each_server_that_declares_it(machine: Machine) -> None:
+    before = {key: row["version"] for key, row in listed(machine).items()}
+    text = f"# of the old setup\nexport TOKEN='{NEW}'\nKEY={KEY}\nNOBODYS=\"some value\"\n"
+    machine.write("/root/mcp-secrets.env", text, mode=0o600)
+    done = machine.as_root("mcpwrap secret import /root/mcp-secrets.env")
+    assert done.err == "left out, no server declares them: NOBODYS\n"
+    raised = {key for key, row in listed(machine).items() if row["version"] != before.get(key)}
+    assert raised == {
+        ("vault", "TOKEN"),
+        ("other", "TOKEN"),
+        ("everything", "TOKEN"),
+        ("vault", "KEY"),
+    }
+    assert vault.gives(machine, "vault", NEW)
+    assert vault.gives(machine, "other", NEW)
+    vault.put(machine, "vault", "TOKEN", TOKEN)
+    vault.put(machine, "other", "TOKEN", OTHERS)
+    machine.as_root("rm /root/mcp-secrets.env")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"{NEW}", "line 2: no `=`"),
+        (f"KEY='{NEW}", "line 2, KEY: a quote that does not end on its line"),
+        ("KEY=", "line 2: nothing after the `=`"),
+        (f"TOKEN={NEW}", "line 2, TOKEN: also stands on line 1"),
+        (f"{NEW}=x", "line 2: no name of a secret before the `=`"),
+    ],
+    ids=["no =", "open quote", "empty", "twice", "no name"],
+)
+def test_one_bad_line_of_an_env_file_changes_nothing(machine: Machine, line: str, why: str) -> None:
+    before = on_disk(machine)
+    machine.write("/root/bad.env", f"TOKEN=a-good-value\n{line}\n", mode=0o600)
+    err = machine.as_root("mcpwrap secret import /root/bad.env", status=2).err
+    assert why in err
+    assert "nothing was changed" in err
+    assert NEW not in err
+    assert on_disk(machine) == before
+
+
+# ------------------------------------------------------------------------------------- apply
+def test_accounts_that_would_share_a_secret_are_refused(machine: Machine) -> None:
+    machine.add_person("bob")
+    two = vault.CONFIG.replace('agents = ["alice"]', 'agents = ["alice", "bob"]', 1)
+    for config in (two, vault.CONFIG.replace('agents = ["alice"]\n', "", 1)):  # the whole group
+        machine.configure(config)
+        err = machine.as_root("mcpwrap apply", status=2).err
+        assert "would share this server's secrets; nothing was changed" in err
+        machine.configure(config.replace("secret_files", "shared = true\nsecret_files", 1))
+        machine.apply()  # the twin
+    machine.configure(vault.CONFIG)
+    machine.apply()
+
+
+def test_only_a_purge_forgets_the_secrets_of_a_server_that_is_gone(machine: Machine) -> None:
+    without = vault.CONFIG.replace("[mcp_servers.other", "[mcp_servers.renamed")
+    folder = "/var/lib/mcpwrap/sealed/other"
+    machine.configure(without)
+    machine.apply()
+    assert "TOKEN.sealed" in machine.as_root(f"ls {folder}").out
+    machine.configure(vault.CONFIG)
+    machine.apply()
+    assert vault.gives(machine, "other", OTHERS)  # it came back, and so did its value
+    machine.configure(without)
+    assert "forget the secrets of other" in machine.as_root("mcpwrap apply --purge").out
+    machine.as_root(f"ls {folder}", status=2)
+    assert "other" not in json.loads(machine.read(SETTINGS))["by_server"]
+    machine.configure(vault.CONFIG)
+    machine.apply()
+    vault.expect_refused(machine, "other", "it is not set")
+    assert vault.put(machine, "other", "TOKEN", OTHERS) == 1
+    assert vault.gives(machine, "other", OTHERS)
+
+
+# ----------------------------------------------------------------------- rekey and restore
+def expect_all_values(machine: Machine) -> None:
+    """Start each server, which opens all of its secrets."""
+    vault.stop(machine, "vault", "other")
+    with machine.session("vault") as session, machine.session("other") as other:
+        assert vault.has(session, TOKEN)
+        assert vault.has(other, OTHERS)
+
+
+def test_a_new_store_key_seals_all_values_anew(machine: Machine) -> None:
+    old = {key: json.loads(machine.read(vault.sealed(*key))) for key in vault.VALUES}
+    old_key = machine.as_root("mcpwrap secret recovery-key").out
+    out = machine.as_root("mcpwrap secret rekey").out
+    assert "secrets are sealed with a new store key, wrapped by systemd-creds" in out
+    assert machine.as_root("mcpwrap secret recovery-key").out != old_key
+    for key, before in old.items():
+        after = json.loads(machine.read(vault.sealed(*key)))
+        assert after["version"] == before["version"]
+        assert after["sealed_with"] != before["sealed_with"]
+    assert len({json.loads(machine.read(vault.sealed(*key)))["sealed_with"] for key in old}) == 1
+    expect_all_values(machine)
+
+
+# What a command does is the release's affair; how files are written is ours.
+KILLED_AT = {"bookworm": {killing.FORK: 3, "rename": 7}, "trixie": {killing.FORK: 3}}
+
+
+@pytest.mark.timeout(300)
+def test_killed_anywhere_rekey_loses_nothing(machine: Machine) -> None:
+    """strace kills root's program at each command that it starts and each file that it writes."""
+    least = KILLED_AT[machine.suite]
+    found = killing.calls(machine, "secret rekey")
+    kills = [call for call in found if call.kind in least]
+    assert Counter(call.kind for call in kills) >= Counter(least)
+    for call in kills:
+        killing.kill_at(machine, call, "secret rekey")
+        expect_all_values(machine)
+        machine.as_root("mcpwrap secret rekey")  # which opens all values, or changes nothing
+    expect_all_values(machine)
+
+
+@ON_ONE_RELEASE
+@pytest.mark.timeout(300)
+def test_killed_anywhere_a_rekey_with_the_recovery_key_loses_nothing(machine: Machine) -> None:
+    command = "secret rekey --recovery-key"
+    recovery = machine.as_root("mcpwrap secret recovery-key").out
+    found = killing.calls(machine, command, stdin=recovery)
+    kills = [call for call in found if call.kind == "rename"]
+    assert len(kills) >= 7
+    for call in kills:
+        recovery = machine.as_root("mcpwrap secret recovery-key").out
+        killing.kill_at(machine, call, command, stdin=recovery)
+        machine.as_root(f"mcpwrap {command}", stdin=recovery)  # typed again
+        expect_all_values(machine)
+
+
+def test_a_wrong_recovery_key_changes_nothing(machine: Machine) -> None:
+    before = on_disk(machine)
+    for text in ("", "no key", "ab" * 31):
+        err = machine.as_root("mcpwrap secret rekey --recovery-key", stdin=text, status=2).err
+        assert "that is no recovery key; nothing was changed" in err
+        assert on_disk(machine) == before
+    machine.as_root("mcpwrap secret rekey --recovery-key; true", stdin="ab" * 32)
+    expect_all_values(machine)
+
+
+def test_a_backup_opens_on_another_machine_with_the_recovery_key(
+    machine: Machine, boot: Callable[..., Machine]
+) -> None:
+    recovery = machine.as_root("mcpwrap secret recovery-key").out
+    assert len(bytes.fromhex(recovery.strip())) == 32
+    tar = "tar -C /var/lib/mcpwrap -c sealed store.json secrets.json | base64 -w0"
+    backup = machine.as_root(tar).out
+    restored = vault.prepare(boot())
+    own_store = restored.read(STORE)
+    why = "this machine cannot open the store key"
+    restored.write(STORE, machine.read(STORE), mode=0o600)  # of another machine, and nothing else
+    vault.expect_refused(restored, "vault", why)
+    restored.write(STORE, own_store, mode=0o600)
+    expect_all_values(restored)
+
+    restored.as_root("base64 -d | tar -C /var/lib/mcpwrap -x --recursive-unlink", stdin=backup)
+    vault.expect_refused(restored, "vault", f"{why}.*rekey --recovery-key")
+    for command in ("rekey", "set vault TOKEN", "recovery-key"):
+        err = restored.as_root(f"mcpwrap secret {command}", stdin=NEW, status=1).err
+        assert why in err
+    before = on_disk(restored)
+    wrong = restored.as_root("mcpwrap secret rekey --recovery-key", stdin="ab" * 32, status=1).err
+    assert "nothing was changed" in wrong
+    assert on_disk(restored) == before
+    restored.as_root("mcpwrap secret rekey --recovery-key", stdin=recovery)
+    expect_all_values(restored)
+    assert FILE.splitlines()[0] not in restored.read(STORE)
+    restored.as_root("mcpwrap secret rekey")  # the store is this machine's now
+    expect_all_values(restored)
+    expect_all_values(machine)

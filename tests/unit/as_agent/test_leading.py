@@ -1,0 +1,53 @@
+"""Where paths lead, past links of whoever made them."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_agent.leading import followed
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """Make `app`, which the server may write, and a neighbour, which it may not."""
+    for folder in ("app/inner", "keys/inner", "agents"):
+        (tmp_path / folder).mkdir(parents=True)
+    for link, target in (
+        ("app/keys", "../keys"),
+        ("app/file", "../keys/config"),
+        ("agents/app", "../app"),
+        ("agents/tool", "../app/file"),
+        ("agents/keys", str(tmp_path / "keys")),
+        ("agents/chain", "keys/inner"),
+        ("agents/loop", "loop"),
+    ):
+        (tmp_path / link).symlink_to(target)
+    (tmp_path / "keys/config").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("keys/config", "keys/config"),
+        ("agents/keys/config", "keys/config"),  # the agent's own link
+        ("agents/chain/../config", "keys/config"),  # `..` of where it leads
+        ("app", "app"),
+        ("app/../keys", "keys"),
+        ("agents/app/../keys", "keys"),
+        ("nothing/there", "nothing/there"),
+        ("app/file", None),
+        ("app/keys/config", None),
+        ("app/inner", None),  # no link, yet
+        ("app/keys/../config", None),
+        ("agents/tool", None),  # over a link of the agent's to one of the server's
+        ("agents/app/file", None),
+        ("agents/loop", None),
+    ],
+)
+def test_nothing_is_followed_that_a_server_may_have_made(
+    top: Path, path: str, to: str | None
+) -> None:
+    assert followed(top / path, {top / "app"}) == (None if to is None else top / to)
+    if to is None and "loop" not in path:
+        assert followed(top / path, set()) == (top / path).resolve()

@@ -1,0 +1,34 @@
+"""What a server is called to whom nobody gave a name."""
+
+import pytest
+
+from mcpwrap.as_agent.naming import name_of
+from mcpwrap.core.names import is_server_name
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("npx -y @modelcontextprotocol/server-everything", "server-everything"),
+        ("npx -y @modelcontextprotocol/server-everything@2026.8.31 stdio", "server-everything"),
+        ("npx -y some-server@latest", "some-server"),
+        ("uvx mcp-server-time==1.0 --local-timezone UTC", "mcp-server-time"),
+        ("uv tool run mcp-server-git", "mcp-server-git"),
+        ("pnpm dlx a-server", "a-server"),
+        ("python3 -m mcp_server_fetch", "mcp_server_fetch"),
+        ("python3.11 /opt/probe.py", "probe"),
+        ("node /srv/dist/index.js /home/alice", "index"),  # as much as it says
+        ("env -i LANG=C /usr/bin/node server.mjs", "server"),
+        ("/opt/mcp/bin/mcp-server-time", "mcp-server-time"),
+        ("./Weather Server.py", "weather-server"),
+        ("npx", "npx"),
+        ("node --inspect", "node"),
+        ("a-server-with-a-name-that-goes-on-and-on", "a-server-with-a-name-that"),
+        ("/opt/7zip", "zip"),  # a name begins with a letter
+        ("./@@", "server"),
+    ],
+)
+def test_it_is_called_after_what_runs(command: str, name: str) -> None:
+    words = ["./Weather Server.py"] if "Weather" in command else command.split()
+    assert name_of(words) == name
+    assert is_server_name(name)

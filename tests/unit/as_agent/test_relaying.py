@@ -1,0 +1,135 @@
+"""A session from its start to its end, where nothing is closed: that needs no privilege."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from mcpwrap.core.lines import MAX_LINE_BYTES
+
+RELAY = """
+import os, sys
+from mcpwrap.as_agent import relaying
+from mcpwrap.as_agent.closing import Closing, Network
+from mcpwrap.as_agent.deciding import gate_for
+from mcpwrap.as_agent.launch import StageError
+from mcpwrap.core.rules import Policy
+from mcpwrap.session.spawn import Program
+from tests.unit.core.scripted import ScriptedAudit
+command, cwd, *args = sys.argv[1:]
+program = Program(command=command, args=args, cwd=cwd, env={"PATH": os.environ["PATH"]})
+closing = Closing(to_read=(), to_write=(), network=Network.NOTHING, layers=frozenset())
+try:
+    gate = gate_for("probe", Policy(), ScriptedAudit())
+    ended = relaying.run(program, closing, gate, lambda: None)
+except StageError as error:
+    print(error.stage.name, error.strerror, error.layer)
+    sys.exit(99)
+print("answered" if ended.has_answered else "silent", file=sys.stderr)
+sys.exit(ended.status)
+"""
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+ANSWER = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
+
+
+@contextmanager
+def relay(
+    code: str, command: str = sys.executable, cwd: str = "/"
+) -> Iterator[subprocess.Popen[bytes]]:
+    argv = [sys.executable, "-c", RELAY, command, cwd, "-c", code]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        yield process
+
+
+def run(
+    code: str, said: bytes = b"", *, command: str = sys.executable, cwd: str = "/"
+) -> tuple[int, bytes, bytes]:
+    with relay(code, command, cwd) as process:
+        out, err = process.communicate(said, timeout=30)
+        return process.returncode, out, err
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("", 0),
+        ("raise SystemExit(7)", 7),
+        ("import os; os.kill(os.getpid(), 15)", 143),
+        ("import os; os.kill(os.getpid(), 9)", 137),
+        ("import sys; sys.stdin.read(); sys.exit(5)", 5),  # the agent's end is the server's
+        ("import os; os.kill(os.getppid(), 9); import time; time.sleep(1000)", 137),
+    ],
+)
+def test_it_ends_as_the_server_did(code: str, status: int) -> None:
+    assert run(code)[0] == status
+
+
+def test_what_is_said_passes_judged() -> None:
+    assert run(ANSWER, PING) == (0, PONG, b"answered\n")
+    status, out, err = run("print('garbage')")
+    assert (status, out) == (0, b"")
+    assert b"malformed" in err
+    assert err.endswith(b"silent\n")
+
+
+def test_its_errors_obey_no_terminal() -> None:
+    assert run(r"import sys; sys.stderr.write('\x1b[2J')")[2] == rb"\x1b[2Jsilent" + b"\n"
+
+
+def test_a_line_without_an_end_ends_it() -> None:
+    code = f"import sys, time; sys.stdout.write('x' * {MAX_LINE_BYTES + 1}); time.sleep(1000)"
+    status, _, err = run(code)
+    assert status == 76
+    assert b"a line of over" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "stage"),
+    [("/proc/self/no/x", "/", b"PROGRAM"), (sys.executable, "/proc/self/no", b"FOLDER")],
+)
+def test_what_cannot_be_started_says_where_it_failed(command: str, cwd: str, stage: bytes) -> None:
+    said = stage + b" No such file or directory None\n"
+    assert run("", command=command, cwd=cwd)[:2] == (99, said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_the_servers(number: signal.Signals) -> None:
+    code = (
+        f"import signal, sys; signal.signal({number}, lambda *_: sys.exit(40));"
+        f"{ANSWER}; sys.stdout.flush(); signal.pause()"
+    )
+    with relay(code) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(PING)
+        process.stdin.flush()
+        assert process.stdout.readline() == PONG
+        process.send_signal(number)
+        assert process.wait(30) == 40
+
+
+def test_a_server_that_closes_its_output_is_heard_to() -> None:
+    with relay("import os, signal; os.close(1); signal.pause()") as process:
+        assert process.stdout
+        assert process.stdout.read() == b""
+        process.terminate()
+        assert process.wait(30) == 143
+
+
+def test_an_agent_that_has_left_is_followed_soon() -> None:
+    """Although the server heeds nothing; the reader of its errors is still there."""
+    with relay(f"{ANSWER}; sys.stdout.flush(); import time; time.sleep(1000)") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(PING)
+        process.stdin.flush()
+        os.read(process.stdout.fileno(), 1)
+        process.stdout.close()
+        assert process.wait(30) == 137

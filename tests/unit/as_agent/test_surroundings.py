@@ -1,0 +1,52 @@
+"""A server's environment: from nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_agent import surroundings
+from mcpwrap.errors import UsageError
+
+AGENTS = {"TOKEN": "x", "SECRET": "y", "TZ": "UTC", "HOME": "/home/alice", "LD_PRELOAD": "z"}
+
+
+def test_it_has_what_was_listed_and_little_else() -> None:
+    given = surroundings.inherited(["TOKEN", "NOT_SET"], AGENTS)
+    assert given == {"TOKEN": "x", "TZ": "UTC"}
+    env = surroundings.variables(
+        account="alice", home="/state", tmp="/tmp/t", path="/usr/bin", inherited=given
+    )
+    assert env == {
+        "PATH": "/usr/bin",
+        "HOME": "/state",
+        "USER": "alice",
+        "LOGNAME": "alice",
+        "TMPDIR": "/tmp/t",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "TOKEN": "x",
+        "npm_config_update_notifier": "false",
+    }
+    assert surroundings.offline(env).items() >= {
+        ("npm_config_offline", "true"),
+        ("UV_OFFLINE", "1"),
+    }
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "HTTPS_PROXY", "A B", ""])
+def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--inherit {name}: "):
+        surroundings.inherited([name], AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("agents", "program", "path"),
+    [
+        ("", None, "/usr/local/bin:/usr/bin:/bin"),
+        ("/home/a/.nvm/bin:/usr/bin", None, "/home/a/.nvm/bin:/usr/bin:/usr/local/bin:/bin"),
+        (".::bin:/usr/bin", None, "/usr/bin:/usr/local/bin:/bin"),  # never where it happens to be
+        ("/usr/bin", "/opt/node/bin/npx", "/usr/bin:/opt/node/bin:/usr/local/bin:/bin"),
+    ],
+)
+def test_where_programs_are_looked_for(agents: str, program: str | None, path: str) -> None:
+    assert surroundings.search_path(agents, Path(program) if program else None) == path

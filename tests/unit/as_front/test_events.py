@@ -1,0 +1,75 @@
+"""The file of events: bounded, and never a reason to stop serving."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_front import events
+from mcpwrap.as_front.events import Events
+from mcpwrap.core.front_event import decode
+
+
+def lines(path: Path) -> list[str]:
+    return [decode(line).detail for line in path.read_bytes().splitlines()]
+
+
+def test_the_file_can_be_read_by_its_group_and_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    for n in range(2):
+        Events(path).note("git", "not-tls", "", str(n))
+    assert lines(path) == ["0", "1"]
+    assert path.stat().st_mode & 0o7777 == 0o640
+
+
+def test_a_full_file_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MAX_FILE_BYTES", 300)
+    path = tmp_path / "events.jsonl"
+    writer = Events(path)
+    for n in range(8):
+        writer.note("git", "not-tls", "", str(n))
+    assert lines(tmp_path / "events.jsonl.old") + lines(path) == ["3", "4", "5", "6", "7"]
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "events.jsonl.old"]
+
+
+def test_where_nothing_can_be_written_the_journal_is_told_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writer = Events(tmp_path / "none" / "events.jsonl")
+    for _ in range(3):
+        writer.note("git", "not-tls")
+    assert capfd.readouterr().err.count("events are not written: ") == 1
+    (tmp_path / "none").mkdir()
+    writer.reopen()
+    writer.note("git", "not-tls", "", "now")
+    assert lines(tmp_path / "none" / "events.jsonl") == ["now"]
+
+
+def test_a_full_disk_is_told_once_too(capfd: pytest.CaptureFixture[str]) -> None:
+    writer = Events(Path("/dev/full"))
+    for _ in range(3):
+        writer.note("git", "not-tls")
+    assert capfd.readouterr().err == (
+        "events are not written: [Errno 28] No space left on device\n"
+    )
+
+
+def test_a_link_is_not_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "events.jsonl").symlink_to(tmp_path / "other")
+    Events(tmp_path / "events.jsonl").note("git", "not-tls")
+    assert "events are not written" in capfd.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_server_that_goes_leaves_its_count(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+
+    async def flood() -> None:
+        writer = Events(path)
+        for n in range(25):
+            writer.note("git", "not-tls", "", str(n))
+        writer.forget("git")
+        writer.forget("git")
+
+    asyncio.run(flood())
+    assert lines(path) == [*map(str, range(20)), "5 more"]

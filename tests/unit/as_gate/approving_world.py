@@ -1,0 +1,243 @@
+"""The monitor's part of approval, with real sockets: sessions at one end, people at the other."""
+
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
+
+import pytest
+
+from mcpwrap.as_gate import approval_channel, channel, people
+from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.asking import Asking
+from mcpwrap.as_gate.backoff import Backoff
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.people import People
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.writing import Writing
+from mcpwrap.core import approve_words
+from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits, Wanted
+from mcpwrap.core.approve_words import (
+    MAX_BYTES,
+    End,
+    FromPerson,
+    Pending,
+    Refused,
+    ToPerson,
+    encode_question,
+)
+from mcpwrap.core.audit import Answered
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.rules import Policy, Rule
+from mcpwrap.linux import descriptors, peer
+from mcpwrap.linux.bell import Bell
+from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.tally import Tally
+from mcpwrap.session.ledger import Entry
+from mcpwrap.session.recorder import Recorded, Recorder
+
+T = TypeVar("T")
+GROUP, WEB_UID, HOOK_UID = 50, 901, 902
+
+
+class InForce:
+    """A policy that lets the agent's own window answer, for each server but `plain`."""
+
+    def compiled(self, server: str) -> CompiledPolicy:
+        rule = Rule(
+            name="asks", action="allow_with_approval", tools=("*",), ask_in_client=server != "plain"
+        )
+        return compile_policy(Policy(rules=(rule,)), server)
+
+
+class Written(Writing):
+    """Keeps what people did, unless it is broken."""
+
+    def __init__(self) -> None:
+        self.events: list[Answered] = []
+        self.is_broken = False
+
+    def answered(self, answered: Answered) -> bool:
+        if not self.is_broken:
+            self.events.append(answered)
+        return not self.is_broken
+
+
+@dataclass
+class About:
+    """What a session's recorder has that is asked for."""
+
+    about: Recorded
+    policy: str = "12ab"
+
+
+class Session:
+    """One, as the process of its own has it."""
+
+    def __init__(self, world: "World", pid: int, uid: int, server: str) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        verdicts, self.told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.child = Child(pid, Peer(1, uid, frozenset()), ours, verdicts, Bell(), Tally(), "")
+        self.child.server, self.child.entry = server, Entry(f"12-{pid}", self.child.tally)
+        world.sockets += [ours, theirs, verdicts, self.told]
+        world.family.add(self.child)
+        world.poll.register(ours, select.POLLIN)
+        self._world = world
+        self.message = "Look."
+        recorder = About(Recorded(f"12-{pid}", server, uid))
+        self.to_monitor = ToMonitor(theirs, Bell(), Backoff())
+        self.asking = Asking(self.to_monitor, cast("Recorder", recorder))
+
+    def ask(
+        self, hold: int, tool: str = "drop", /, **arguments: Json
+    ) -> Approved | Waits | NotAsked:
+        wanted = Wanted(
+            method="tools/call",
+            target=tool,
+            definition="",
+            params={"name": tool, "arguments": arguments},
+            rule="writes",
+            message=self.message,
+            expires_s=300.0,
+        )
+        return self._world.while_serving(lambda: self.asking.ask(hold, wanted))
+
+    def hears(self) -> list[Told | None]:
+        """Return what came about its holds."""
+        heard = []
+        with suppress(BlockingIOError):
+            while packet := self.told.recv(approval_channel.MAX_BYTES, socket.MSG_DONTWAIT):
+                heard.append(approval_channel.decode_told(packet))
+        return heard
+
+
+class Somebody:
+    """One who is connected to the door."""
+
+    def __init__(self, world: "World", path: Path) -> None:
+        self._world = world
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(str(path))
+        world.sockets.append(self.socket)
+        world.serve()
+        self.fds: list[int] = []
+
+    def says(self, packet: FromPerson | bytes) -> list[ToPerson]:
+        """Say something; return all that is answered."""
+        self.socket.send(packet if isinstance(packet, bytes) else encode_question(packet))
+        self._world.serve()
+        return self.hears()
+
+    def asks(self, packet: FromPerson) -> str:
+        """Say something; return in a word what is answered."""
+        (answer,) = self.says(packet)
+        return f"{answer.code}: {answer.why}" if isinstance(answer, Refused) else str(answer)
+
+    def hears(self) -> list[ToPerson]:
+        heard = []
+        with suppress(BlockingIOError):
+            while True:
+                packet, fds = descriptors.receive(self.socket, MAX_BYTES, socket.MSG_DONTWAIT)
+                if not packet:
+                    break
+                heard.append(approve_words.decode(packet))
+                self.fds += fds
+        return heard
+
+    def listed(self) -> list[Pending]:
+        *pending, end = self.says(approve_words.List())
+        assert end == End()
+        return [one for one in pending if isinstance(one, Pending)]
+
+    def has_left(self) -> bool:
+        with suppress(BlockingIOError):
+            return self.socket.recv(MAX_BYTES, socket.MSG_DONTWAIT) == b""
+        return False
+
+
+class World:
+    """What the monitor's loop does with approvals, without the loop."""
+
+    poll: select.poll
+    sockets: list[socket.socket]
+    _next_peer: Peer
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(people, "_group", lambda: GROUP)
+        monkeypatch.setattr(
+            people, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
+        )
+        monkeypatch.setattr(peer, "of", lambda _: self._next_peer)
+        self._next_peer = Peer(7, 0, frozenset())
+        self._path = tmp_path / "approve.sock"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(self._path))
+        listener.listen()
+        self.sockets = [listener]
+        self.poll, self.family, self.audit = select.poll(), Family(), Written()
+        self.people = People(listener, self.poll)
+        self.approving = Approving(
+            self.people, self.family, cast(Policies, InForce()), self.audit, self.poll
+        )
+
+    def close(self) -> None:
+        for person in list(self.people._person_by_fd.values()):
+            self.people.let_go(person)
+        documents = self.approving.deciding.documents
+        documents.keep_only([])
+        descriptors.close_all([*documents._approved.values(), *documents._page_by_session.values()])
+        for each in self.sockets:
+            each.close()
+
+    def session(self, pid: int = 1, uid: int = 1000, server: str = "sqlite") -> Session:
+        return Session(self, pid, uid, server)
+
+    def somebody(self, uid: int, *gids: int) -> Somebody:
+        """Return who connects, as the kernel would name them."""
+        self._next_peer = Peer(7, uid, frozenset(gids))
+        return Somebody(self, self._path)
+
+    def approver(self) -> Somebody:
+        return self.somebody(1001, GROUP)
+
+    def serve(self) -> None:
+        """Do all there is to do, and wait for proofs that are being checked."""
+        proving = self.approving.deciding.proving
+        while ready := self.poll.poll(5000 if proving._jobs else 0):
+            for fd, _ in ready:
+                self._hear(fd)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    def while_serving(self, ask: Callable[[], T]) -> T:
+        """Return what a session's process gets, which waits for the monitor."""
+        got: list[T] = []
+        thread = threading.Thread(target=lambda: got.append(ask()))
+        thread.start()
+        while thread.is_alive():
+            for fd, _ in self.poll.poll(5):
+                self._hear(fd)
+        thread.join()
+        return got[0]
+
+    def _hear(self, fd: int) -> None:
+        deciding = self.approving.deciding
+        if self.people.listens_at(fd):
+            self.people.accept()
+        elif deciding.proving.has(fd):
+            deciding.proof_is_in(fd)
+        elif person := self.people.by_fd(fd):
+            self.approving.answering.hear(person)
+        elif child := self.family.by_channel(fd):
+            packet = approval_channel.decode(child.channel.recv(channel.MAX_BYTES))
+            assert packet
+            self.approving.hear(child, packet, time.monotonic())

@@ -1,0 +1,95 @@
+"""Packets about approvals between a session's process and the monitor, there and back."""
+
+import socket
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.as_gate import approval_channel, channel
+from mcpwrap.as_gate.approval_channel import (
+    Answer,
+    AnsweredInClient,
+    AskPerson,
+    FromChild,
+    PageWanted,
+    Withdrawn,
+    decode,
+    decode_answer,
+    decode_told,
+    encode,
+)
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.core.approvals import Told
+
+LAST = 2**32 - 1
+ASK = AskPerson(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        PageWanted(),
+        ASK,
+        AskPerson(LAST, 86_400.0, "", "", "", ""),
+        Withdrawn(1, comes_again=True),
+        Withdrawn(LAST, comes_again=False),
+        AnsweredInClient(1, approves=True),
+        AnsweredInClient(1, approves=False),
+    ],
+)
+def test_there_and_back(packet: FromChild) -> None:
+    assert decode(encode(packet)) == packet
+
+
+def test_long_texts_are_cut_and_none_is_two() -> None:
+    sent = encode(AskPerson(1, 1.0, "m" * 600, "t\0u", "😀" * 600, "x" * 600))
+    assert len(sent) < channel.MAX_BYTES
+    asked = decode(sent)
+    assert isinstance(asked, AskPerson)
+    assert asked == AskPerson(1, 1.0, "m" * 512, "t u", "😀" * 512, "x" * 512)
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [
+        b"Q", b"C", b"I", b"Q" + bytes(15), b"C" + bytes(15),
+        encode(ASK)[:17], encode(ASK) + b"\0", encode(ASK).replace(b"\0writes", b"writes"),
+        encode(AskPerson(1, 0.0, "", "", "", "")), encode(AskPerson(1, -1.0, "", "", "", "")),
+        encode(AskPerson(1, 86_401.0, "", "", "", "")),
+        encode(AskPerson(1, float("nan"), "", "", "", "")),
+    ],
+)  # fmt: skip
+def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
+    with pytest.raises(ChannelError):
+        decode(untrusted)
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
+    with suppress(ChannelError):
+        packet = decode(untrusted)
+        assert (packet is None) == (untrusted[:1] not in {b"D", b"Q", b"C", b"I"})
+
+
+def test_the_other_channel_has_its_own() -> None:
+    for packet in (channel.Named("sqlite"), channel.PartIsFull(), channel.Asked("x", bytes(16))):
+        assert decode(channel.encode(packet)) is None
+
+
+def test_answers_arrive_and_nobody_is_waited_for() -> None:
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child:
+        approval_channel.answer(monitor, Answer("Y", "a1", "bob (web)"))
+        assert decode_answer(child.recv(channel.MAX_BYTES)) == Answer("Y", "a1", "bob (web)")
+        for told in (None, Told(hold=1, what="denied", by="bob", reason="nö", stops=True)):
+            approval_channel.tell(monitor, told)
+            assert decode_told(child.recv(approval_channel.MAX_BYTES)) == told
+        with pytest.raises(BlockingIOError):
+            flood(monitor)
+
+
+def flood(monitor: socket.socket) -> None:
+    while True:
+        approval_channel.tell(monitor, None)

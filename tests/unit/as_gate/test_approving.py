@@ -1,0 +1,532 @@
+"""A session asks, people are shown what would run and answer, and the session hears of it."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_gate import people
+from mcpwrap.as_gate.approval_channel import AskPerson, PageWanted, Withdrawn
+from mcpwrap.as_gate.family import Child
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.core import approval, approve_words
+from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
+from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits
+from mcpwrap.core.approve_words import (
+    MAX_BYTES,
+    Channel,
+    Decide,
+    Done,
+    End,
+    List,
+    Login,
+    Paused,
+    Pending,
+    Proof,
+    Refused,
+    Show,
+    Shown,
+    Verdict,
+    Watch,
+    encode_question,
+)
+from mcpwrap.linux import memfd
+from tests.unit.as_gate.approving_world import GROUP, HOOK_UID, WEB_UID, Session, Somebody, World
+
+APPROVE, DENY = Verdict.APPROVE, Verdict.DENY
+
+
+def waiting(session: Session, hold: int = 1, **arguments: int) -> Waits:
+    answer = session.ask(hold, **arguments)
+    assert isinstance(answer, Waits)
+    return answer
+
+
+def decide(waits: Waits, verdict: Verdict = APPROVE, /, **more: object) -> Decide:
+    return Decide(id=waits.id, digest=waits.shown, verdict=verdict, **more)  # type: ignore[arg-type]
+
+
+def texts(somebody: Somebody) -> list[bytes]:
+    found = [memfd.read_all(fd) for fd in somebody.fds]
+    for fd in somebody.fds:
+        os.close(fd)
+    somebody.fds.clear()
+    return found
+
+
+def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    waits = waiting(session, table=7)
+    assert session.hears() == [None]  # there is a new hold to look after
+    (pending,) = bob.listed()
+    assert pending == Pending(
+        id=waits.id, digest=waits.shown, size=pending.size, agent_uid=1000, server="sqlite",
+        session="12-1", method="tools/call", target="drop", rule="writes", message="Look.",
+        asked_at=pending.asked_at, expires_at=pending.asked_at + 300, times=1, waiting=1, may="yes",
+    )  # fmt: skip
+    assert bob.says(Show(waits.id)) == [Shown(id=waits.id, digest=waits.shown)]
+    (document,) = texts(bob)
+    assert approval.digest(document) == waits.shown
+    assert len(document) == pending.size
+    assert approval.read(document) == Question(
+        agent_uid=1000, server="sqlite", method="tools/call", target="drop", definition="",
+        params={"name": "drop", "arguments": {"table": 7}}, policy="12ab",
+    )  # fmt: skip
+    assert bob.says(decide(waits)) == [Done(text=f"{waits.id} is approved")]
+    (told,) = session.hears()
+    assert told == Told(hold=1, what="approved", by="uid 1001 (command)")
+    (event,) = world.audit.events
+    assert (event.outcome, event.uid, event.pid, event.shown) == ("approved", 1001, 7, waits.shown)
+    assert (event.agent_uid, event.server, event.target) == (1000, "sqlite", "drop")
+    # A replayed one is none.
+    assert bob.asks(decide(waits)) == f"gone: nothing waits by the id {waits.id}"
+    assert session.hears() == []
+
+
+def test_the_last_approved_call_is_shown_to_those_of_the_same_agent(world: World) -> None:
+    """The other account's arguments are none of hers."""
+    session, other, bob = world.session(1), world.session(2, uid=1003), world.approver()
+    first = waiting(session, secret=1)
+    bob.says(Show(first.id))
+    assert len(texts(bob)) == 1
+    bob.says(decide(first))
+    again, others = waiting(session, 2, secret=2), waiting(other, secret=3)
+    bob.says(Show(again.id))
+    now, before = texts(bob)
+    assert b'"secret":2' in now
+    assert b'"secret":1' in before
+    carol = world.somebody(1003)
+    assert [one.id for one in carol.listed()] == [others.id]
+    carol.says(Show(others.id))
+    assert len(texts(carol)) == 1
+    assert carol.asks(Show(again.id)).startswith("gone: ")
+
+
+@pytest.mark.parametrize(
+    ("uid", "gids", "seen", "answer"),
+    [
+        (1001, (GROUP,), "yes", "Done"),
+        (0, (), "yes", "Done"),
+        (1000, (), "proof", "proof: the agent runs under this account"),
+        (1000, (GROUP,), "proof", "proof: the agent runs under this account"),
+        (1002, (), None, "gone: "),
+        (HOOK_UID, (), "no", "not-you: "),
+    ],
+)
+def test_who_may_answer(
+    world: World, uid: int, gids: tuple[int, ...], seen: str | None, answer: str
+) -> None:
+    session, person = world.session(), world.somebody(uid, *gids)
+    waits = waiting(session)
+    session.hears()
+    assert [one.may for one in person.listed()] == ([seen] if seen else [])
+    assert person.asks(decide(waits)).startswith(answer)
+    assert len(session.hears()) == (answer == "Done")
+    (event,) = world.audit.events
+    assert event.outcome == ("approved" if answer == "Done" else "refused")
+
+
+def test_root_may_write_that_ones_own_account_is_enough(world: World) -> None:
+    world.approving.deciding.same_uid = True
+    waits = waiting(world.session())
+    assert world.somebody(1000).asks(decide(waits)).startswith("Done")
+
+
+@pytest.mark.parametrize("channel", [Channel.CLIENT, Channel.WEB])
+def test_nobody_says_that_it_came_elsewhere(world: World, channel: Channel) -> None:
+    waits = waiting(world.session())
+    answer = world.approver().asks(decide(waits, channel=channel))
+    assert answer == f"wrong: it did not come by the channel {channel.value!r}"
+
+
+def test_nobody_answers_as_another(world: World) -> None:
+    session = world.session()
+    waits = waiting(session)
+    session.hears()
+    assert world.approver().asks(decide(waits, user="alice")).startswith("Done")
+    (told,) = session.hears()
+    assert told
+    assert told.by == "uid 1001 (command)"
+    assert world.audit.events[0].user == ""
+
+
+def test_a_denial_has_its_reason_and_may_stop_the_session(world: World) -> None:
+    session, away, bob = world.session(1), world.session(2), world.approver()
+    waits, others = waiting(session), waiting(away)
+    assert waits.id == others.id
+    away.asking.withdraw(1, comes_again=True)
+    world.serve()
+    reason = "no\x1b ☃".encode()
+    bob.says(decide(waits, Verdict.DENY_AND_STOP, reason=reason))
+    _, told = session.hears()
+    assert told == Told(
+        hold=1, what="denied", by="uid 1001 (command)", reason="no\x1b ☃", stops=True
+    )
+    _, told = away.hears()
+    assert told
+    assert told.stops
+    answer = away.ask(2)
+    assert answer == NotAsked("denied by uid 1001 (command): no\x1b ☃")
+
+
+def test_the_longest_reason_fits(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    waits = waiting(session)
+    bob.says(decide(waits, DENY, reason=b"\x01" * 9000))
+    told = session.hears()[1]
+    assert told
+    assert told.reason == "\x01" * 1024
+    waits = waiting(session, 2)
+    session.asking.withdraw(2, comes_again=True)
+    world.serve()
+    bob.says(decide(waits, DENY, reason=b"\x01" * 9000))
+    answer = session.ask(3)
+    assert isinstance(answer, NotAsked)
+    assert answer.why.endswith("\x01" * 1024)
+
+
+def test_what_cannot_be_written_down_is_not_approved_but_may_be_denied(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    waits = waiting(session)
+    world.audit.is_broken = True
+    assert bob.asks(decide(waits)).startswith("busy: the audit cannot be written")
+    assert session.hears() == [None]
+    assert bob.asks(decide(waits, DENY)).startswith("Done")
+    assert [told.what for told in session.hears() if told] == ["denied"]
+
+
+def test_an_answer_to_something_else_is_none(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    one, other = waiting(session, 1, a=1), waiting(session, 2, a=2)
+    wrong = Decide(id=one.id, digest=other.shown, verdict=APPROVE)
+    assert bob.asks(wrong) == "changed: what was shown is not what waits"
+    assert bob.asks(Decide(id="x\x1b", digest="", verdict=APPROVE)) == (
+        r"gone: nothing waits by the id x\x1b"
+    )
+    assert [event.outcome for event in world.audit.events] == ["refused", "refused"]
+
+
+def test_what_is_no_packet_is_said_to_be_none(world: World) -> None:
+    """And nobody is hung up on: what they have not read would count against the gate for ever."""
+    bob = world.approver()
+    assert bob.says(b"nonsense") == [
+        Refused(code="wrong", why="not a packet of ours: a packet of no known kind")
+    ]
+    assert bob.listed() == []
+
+
+def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
+    waits, bob = waiting(world.session()), world.approver()
+    bob.socket.send(encode_question(Show(waits.id)))
+    bob.socket.send(encode_question(Show(waits.id)))
+    world.serve()
+    assert approve_words.decode(bob.socket.recv(MAX_BYTES)) == Shown(
+        id=waits.id, digest=waits.shown
+    )
+    assert approve_words.decode(bob.socket.recv(MAX_BYTES)) == Refused(
+        code="busy", why="one document at a time"
+    )
+    assert isinstance(bob.says(Show(waits.id))[0], Shown)
+
+
+def test_only_so_many_attempts_are_written_down(world: World) -> None:
+    waits = waiting(world.session())
+    alice = world.somebody(1000)
+    for _ in range(30):
+        alice.says(decide(waits))
+    assert 10 <= len(world.audit.events) < 30
+
+
+def test_an_approval_is_used_up_by_who_comes_again(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    waits = waiting(session)
+    session.asking.withdraw(1, comes_again=True)
+    world.serve()
+    assert [one.waiting for one in bob.listed()] == [0]
+    bob.says(decide(waits))
+    assert session.hears() == [None]
+    assert session.ask(2) == Approved(waits.id, waits.shown, "uid 1001 (command)")
+    assert isinstance(session.ask(3), Waits)
+
+
+def test_what_is_cancelled_or_over_is_gone_with_its_document(world: World) -> None:
+    session, other, bob = world.session(1), world.session(2), world.approver()
+    documents = world.approving.deciding.documents
+    waiting(session)
+    waiting(other, a=1)
+    assert len(documents._fd_by_id) == 2
+    session.asking.withdraw(1, comes_again=False)
+    world.serve()
+    assert len(bob.listed()) == 1
+    documents.page(other.child.pid)
+    world.approving.is_over(other.child)
+    assert bob.listed() == []
+    assert not documents._fd_by_id
+    assert not documents._page_by_session
+
+
+def test_the_users_own_window(world: World) -> None:
+    one, other = world.session(1), world.session(2)
+    waits = waiting(one)
+    assert waiting(other).id == waits.id
+    other.asking.answer(1, approves=True)
+    world.serve()
+    by = "uid 1000 in the agent's own window"
+    assert other.hears()[1:] == [Told(hold=1, what="approved", by=by)]
+    assert [told.what for told in one.hears() if told] == []  # it is not that session's window
+    assert world.audit.events[0].channel == "client"
+    other.asking.answer(1, approves=True)  # somebody was faster
+    waiting(other, 2)
+    other.asking.answer(2, approves=False)
+    world.serve()
+    assert [told.what for told in other.hears() if told] == ["denied"]
+    assert [one.id for one in world.approver().listed()] == [waits.id]
+
+
+def test_where_no_rule_says_so_no_window_answers(world: World) -> None:
+    session = world.session(server="plain")
+    waiting(session)
+    session.asking.answer(1, approves=True)
+    with pytest.raises(ChannelError, match="no rule lets"):
+        world.serve()
+
+
+def test_time_and_another_policy(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    approving = world.approving
+    now_s = time.monotonic()
+    approving.catch_up(now_s)
+    assert approving.due_in_s(now_s) is None
+    waiting(session)
+    waiting(session, 2, a=1)
+    approving.catch_up(now_s + 1)
+    due_s = approving.due_in_s(now_s + 1)
+    assert due_s is not None
+    assert 290 < due_s < 300
+    session.asking.withdraw(2, comes_again=True)
+    world.serve()
+    approving.catch_up(now_s + 301)
+    assert [told.what for told in session.hears() if told] == ["expired"]
+    assert bob.listed() == []
+    waiting(session, 3)
+    approving.void()
+    assert [told.what for told in session.hears() if told] == ["void"]
+    assert bob.listed() == []
+
+
+def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> None:
+    session, bob, carol = world.session(), world.approver(), world.somebody(1002)
+    assert bob.says(Watch()) == carol.says(Watch()) == [End()]
+    now_s = time.monotonic()
+    waits = waiting(session)
+    assert bob.hears() == []
+    world.approving.catch_up(now_s)
+    pending, end = bob.hears()
+    assert isinstance(pending, Pending)
+    assert end == End()
+    assert carol.hears() == [End()]  # that something has changed, and nothing of it
+    session.asking.withdraw(1, comes_again=True)
+    world.serve()
+    world.approving.catch_up(now_s + 0.05)
+    assert bob.hears() == []
+    assert world.approving.due_in_s(now_s + 0.05) == pytest.approx(0.05)
+    world.approving.catch_up(now_s + 0.1)
+    assert len(bob.hears()) == 2
+    # That a question is gone which nobody waits for any more, too.
+    world.approving.catch_up(now_s + 400)
+    assert bob.hears() == [End()]
+    assert bob.asks(decide(waits)).startswith("gone: ")
+
+
+def test_who_is_paused_is_listed(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    for hold in range(1, 6):
+        bob.says(decide(waiting(session, hold), DENY))
+    answer = session.ask(6)
+    assert isinstance(answer, NotAsked)
+    assert answer.why.startswith("paused: 5 requests were denied")
+    paused, _ = bob.says(List())
+    assert isinstance(paused, Paused)
+    assert (paused.agent_uid, paused.server) == (1000, "sqlite")
+    assert paused.until == pytest.approx(time.time() + 600, abs=5)
+    assert world.somebody(1002).says(List()) == [End()]
+
+
+def test_what_nobody_can_read_is_not_asked(world: World) -> None:
+    answer = world.session().ask(1, sql="x" * MAX_DOCUMENT_BYTES)
+    assert answer == NotAsked(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+
+
+def test_a_gate_that_has_no_more_descriptors_ends_no_session(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(memfd, "unsealed", fail)
+    assert world.session().ask(1) == NotAsked("the gate has no memory to show it in")
+
+
+def test_what_no_session_of_ours_does(world: World) -> None:
+    session = world.session()
+    ask = AskPerson(1, 300.0, "tools/call", "drop", "writes", "")
+    with pytest.raises(ChannelError, match="no document"):
+        world.approving.hear(session.child, ask, 0.0)
+    fd = world.approving.deciding.documents.page(session.child.pid)
+    os.ftruncate(fd, MAX_DOCUMENT_BYTES + 1)
+    with pytest.raises(ChannelError, match="has 1048577 bytes"):
+        world.approving.hear(session.child, ask, 0.0)
+    session.child.entry = None
+    with pytest.raises(ChannelError, match="named its server"):
+        world.approving.hear(session.child, PageWanted(), 0.0)
+
+
+def test_who_withdraws_what_was_never_asked_changes_nothing(world: World) -> None:
+    session, bob = world.session(), world.approver()
+    waiting(session)
+    for hold in (0, 2, 4_000_000_000):
+        world.approving.hear(session.child, Withdrawn(hold, comes_again=False), 0.0)
+    assert len(bob.listed()) == 1
+
+
+def test_a_session_that_does_not_read_is_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, bob = world.session(), world.approver()
+    waits = waiting(session)
+    ended: list[Child] = []
+    monkeypatch.setattr(world.family, "disown", ended.append)
+    session.told.close()
+    assert bob.asks(decide(waits)).startswith("Done")
+    assert ended == [session.child]
+
+
+def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "MAX_OF_UID", 2)
+    monkeypatch.setattr(people, "MAX_OTHERS", 3)
+    monkeypatch.setattr(people, "MAX_PEOPLE", 5)
+    refused = [Refused(code="busy", why="too many connections")]
+    alice = [world.somebody(1000) for _ in range(3)]
+    assert [one.hears() for one in alice] == [[], [], refused]
+    assert alice[2].has_left()
+    assert world.somebody(1002).hears() == []
+    assert world.somebody(1003).hears() == refused  # they are three who are nobody
+    assert [world.approver().hears() for _ in range(2)] == [[], []]
+    assert world.somebody(0).hears() == refused
+    alice[0].socket.close()
+    world.serve()
+    assert world.somebody(WEB_UID).hears() == []
+
+
+def test_who_does_not_read_hears_nothing_more(world: World) -> None:
+    bob, waits = world.approver(), waiting(world.session())
+    bob.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    (person,) = world.people._person_by_fd.values()
+    for _ in range(2000):
+        world.people.send(person, End())
+    assert person.is_stuck
+    assert person.socket.fileno() >= 0  # it counts as connected until it leaves
+    assert world.approver().asks(decide(waits)).startswith("Done")
+    bob.socket.close()
+    world.serve()
+    assert person.socket.fileno() == -1
+    world.people.send(person, End())
+    assert world.people.receive(person) == b""
+
+
+def test_two_full_lists_fit_into_the_buffer(world: World) -> None:
+    for pid in range(1, 5):
+        session = world.session(pid, uid=1000 + pid, server="a-server-with-a-long-name")
+        session.message = "é" * 1000
+        for number in range(16):
+            waiting(session, number + 1, n=number)
+    bob = world.somebody(0)
+    bob.socket.send(b"list")
+    bob.socket.send(b"list")
+    world.serve()
+    assert len(bob.hears()) == 2 * 65
+
+
+def write_approvers(path: Path, uid: int, password: bytes) -> None:
+    from nacl.pwhash import argon2id
+
+    hash_ = argon2id.str(password, argon2id.OPSLIMIT_MIN, argon2id.MEMLIMIT_MIN).decode()
+    path.write_text(f'{{"by_user":{{"root":{{"uid":{uid},"hash":"{hash_}"}}}}}}')
+
+
+@pytest.fixture
+def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`root` has one, here: it is the account that every machine has."""
+    from mcpwrap.as_gate import proving
+
+    path = tmp_path / "approvers.json"
+    write_approvers(path, 0, b"right")
+    monkeypatch.setattr(proving, "APPROVERS", path)
+
+
+@pytest.mark.usefixtures("passwords")
+def test_the_page_answers_for_who_gives_a_password(world: World) -> None:
+    session, page = world.session(), world.somebody(WEB_UID)
+    waits = waiting(session)
+    session.hears()
+    assert [one.may for one in page.listed()] == ["proof"]
+    web = {"channel": Channel.WEB, "proof": Proof.PASSWORD, "user": "root"}
+    assert page.asks(decide(waits, channel=Channel.WEB)).startswith("proof: ")
+    assert page.asks(decide(waits, **web, password=b"wrong")) == "proof: wrong password"
+    assert page.asks(decide(waits, **{**web, "user": "nobody"}, password=b"right")) == (
+        "proof: wrong password"
+    )
+    assert session.hears() == []
+    assert page.asks(decide(waits, **web, password=b"right")).startswith("Done")
+    (told,) = session.hears()
+    assert told
+    assert (told.what, told.by) == ("approved", "root (web, password)")
+    assert world.audit.events[-1].user == "root"
+
+
+@pytest.mark.usefixtures("passwords")
+def test_a_password_is_checked_for_the_page_and_for_ones_own_account(world: World) -> None:
+    page, root, alice = world.somebody(WEB_UID), world.somebody(0), world.somebody(1000)
+    assert page.asks(Login("root", b"right")).startswith("Done(text='logged in', user='root'")
+    assert page.asks(Login("root", b"wrong")) == "proof: wrong password"
+    assert root.asks(Login("root", b"right")).startswith("Done")
+    assert alice.asks(Login("root", b"right")) == "not-you: that is another's account"
+    waits = waiting(world.session())
+    proof = {"proof": Proof.PASSWORD, "user": "root", "password": b"right"}
+    assert alice.asks(decide(waits, **proof)) == "not-you: that account may not answer it"
+
+
+@pytest.mark.usefixtures("passwords")
+def test_passwords_are_not_guessed(world: World) -> None:
+    page = world.somebody(WEB_UID)
+    assert {page.asks(Login("root", b"wrong")) for _ in range(5)} == {"proof: wrong password"}
+    assert page.asks(Login("root", b"right")).startswith("busy: 5 proofs were wrong: again in ")
+    # Of other names the page may ask still, and root of its own.
+    assert page.asks(Login("nobody", b"x")) == "proof: wrong password"
+    assert world.somebody(0).asks(Login("root", b"right")).startswith("Done")
+
+
+@pytest.mark.usefixtures("passwords")
+def test_one_question_at_a_time_while_a_proof_is_checked(world: World) -> None:
+    page = world.somebody(WEB_UID)
+    page.socket.send(b"login\nroot\nright")
+    page.socket.send(b"list")
+    world.serve()
+    first, second = page.hears()
+    assert first == Refused(code="busy", why="one question at a time")
+    assert second == Done(text="logged in", user="root")
+
+
+@pytest.mark.usefixtures("passwords")
+def test_what_is_gone_when_the_proof_is_in_is_not_approved(world: World) -> None:
+    session, page = world.session(), world.somebody(WEB_UID)
+    waits = waiting(session)
+    proof = {"channel": Channel.WEB, "proof": Proof.PASSWORD, "user": "root", "password": b"right"}
+    (person,) = world.people._person_by_fd.values()
+    world.approving.deciding.decide(person, decide(waits, **proof))
+    world.approving.void()
+    world.serve()
+    assert [type(one) for one in page.hears()] == [Refused]
+    assert [told.what for told in session.hears() if told] == ["void"]

@@ -1,0 +1,149 @@
+"""Packets between a session's process and the monitor, there and back."""
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.as_gate import channel
+from mcpwrap.as_gate.backoff import Backoff
+from mcpwrap.as_gate.channel import (
+    MAX_BYTES,
+    Asked,
+    FromChild,
+    Named,
+    Opening,
+    PartIsFull,
+    StartedWell,
+    StartFailed,
+    Told,
+)
+from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.to_monitor import News, ToMonitor
+from mcpwrap.core.judgement import Held
+from mcpwrap.linux import memfd
+from mcpwrap.linux.bell import Bell
+
+DIGEST = bytes(range(16))
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        Named("sqlite"),
+        StartedWell(),
+        PartIsFull(),
+        StartFailed("cannot start /usr/bin/x: kein Zugriff für Dich"),
+        Asked("read_query", DIGEST),
+        Asked("", DIGEST),
+        Told("Ääh", failed=True),
+        Told("x", failed=False),
+    ],
+)
+def test_there_and_back(packet: FromChild) -> None:
+    assert channel.decode(channel.encode(packet)) == packet
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [StartFailed("é" * MAX_BYTES), Asked("😀" * MAX_BYTES, DIGEST), Told("x" * 9999, failed=True)],
+)
+def test_long_texts_are_cut(packet: FromChild) -> None:
+    assert len(channel.encode(packet)) <= MAX_BYTES
+    channel.decode(channel.encode(packet))
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff", b"A" + DIGEST + b"\xff"],
+)
+def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
+    with pytest.raises(ChannelError):
+        channel.decode(untrusted)
+
+
+def test_an_answer_and_a_policy_that_overtakes_it() -> None:
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child:
+        bell = Bell()
+        to_monitor = ToMonitor(child, bell, Backoff())
+        assert to_monitor.news() == News()
+        for text in (b"old", b"new"):
+            fd = memfd.sealed("policy", text)
+            channel.hand_out(monitor, "12ab", fd)
+            bell.ring()
+            os.close(fd)
+        channel.answer(monitor, Held("3 calls in 2 s", 1.25))
+        channel.answer(monitor, None)
+        assert to_monitor.ask("x", DIGEST) == Held("3 calls in 2 s", 1.25)
+        assert to_monitor.ask("x", DIGEST) is None
+        assert (to_monitor.news(), to_monitor.news()) == (News("12ab", b"new"), News())
+        assert channel.decode(monitor.recv(MAX_BYTES)) == Asked("x", DIGEST)
+
+
+def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child:
+        bell = Bell()
+        to_monitor = ToMonitor(child, bell, Backoff())
+        for text in (b"first", b"second", b"third"):
+            fd = memfd.sealed("policy", text)
+            channel.hand_out(monitor, "12ab", fd)
+            bell.ring()
+            os.close(fd)
+            if text != b"second":  # of two that were handed out, the newest counts
+                assert (to_monitor.news(), to_monitor.news()) == (News("12ab", text), News())
+
+
+def flood(child: socket.socket) -> None:
+    while True:
+        channel.answer(child, None)
+
+
+def test_a_monitor_never_waits_for_a_child_that_does_not_read() -> None:
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child, pytest.raises(BlockingIOError):
+        flood(monitor)
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
+    with suppress(ChannelError):
+        assert channel.encode(channel.decode(untrusted))[:1] == untrusted[:1]
+
+
+def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None:
+    """Whatever policy overtakes the answer."""
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child, (tmp_path / "1").open("wb") as one, (tmp_path / "2").open("wb") as two:
+        to_monitor = ToMonitor(child, Bell(), Backoff())
+        policy_fd = memfd.sealed("policy", b"new")
+        channel.hand_out(monitor, "12ab", policy_fd)
+        channel.open_audit(monitor, Opening("3-1", one.fileno()))
+        opening = to_monitor.name("sqlite")
+        assert opening is not None
+        assert opening.session == "3-1"
+        os.write(opening.fd, b"a")
+        channel.next_part(monitor, two.fileno())
+        part = to_monitor.next_part()
+        assert part is not None
+        os.write(part, b"b")
+        for fd in (policy_fd, opening.fd, part):
+            os.close(fd)
+        assert [(tmp_path / name).read_bytes() for name in "12"] == [b"a", b"b"]
+        said = [channel.decode(monitor.recv(MAX_BYTES)) for _ in range(2)]
+        assert said == [Named("sqlite"), PartIsFull()]
+
+
+def test_an_audit_that_cannot_be_written_is_refused() -> None:
+    monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with monitor, child:
+        to_monitor = ToMonitor(child, Bell(), Backoff())
+        channel.refuse_audit(monitor)
+        channel.refuse_audit(monitor)
+        assert to_monitor.name("sqlite") is None
+        assert to_monitor.next_part() is None

@@ -1,0 +1,30 @@
+"""What a new child keeps of the others: nothing."""
+
+import socket
+
+import pytest
+
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.linux.bell import Bell
+from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.tally import Tally
+
+
+def child(pid: int) -> Child:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    theirs.close()
+    return Child(pid, Peer(1, 1000, frozenset()), ours, ours.dup(), Bell(), Tally(), "")
+
+
+def test_a_child_lets_go_of_all_that_are_not_reaped() -> None:
+    family, children = Family(), [child(1), child(2)]
+    for each in children:
+        family.add(each)
+    family.hang_up(children[0])  # it is not reaped yet: it has ended its side a moment ago
+    assert list(family) == children[1:]
+    assert list(family.living()) == children
+    family.let_go()
+    assert children[1].channel.fileno() == -1
+    for each in children:
+        with pytest.raises(ValueError, match="released"):
+            each.tally.counts()

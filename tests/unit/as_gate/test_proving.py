@@ -1,0 +1,190 @@
+"""A proof is checked in a process of its own, and wrong ones are few."""
+
+import os
+import pwd
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from nacl.pwhash import argon2id
+
+from mcpwrap.as_gate import proving
+from mcpwrap.as_gate.proving import (
+    FAILURES_WITHIN_S,
+    MAX_AT_ONCE,
+    MAX_FAILURES,
+    MAX_OF_UID,
+    Proven,
+    Proving,
+    account_of,
+    by_password,
+)
+from mcpwrap.core.approver_rights import Who
+from mcpwrap.core.approvers import Approver, Approvers, encode
+
+ME = account_of(os.getuid())
+RIGHT = b"correct \x00 horse \xff"
+HASH = argon2id.str(RIGHT, argon2id.OPSLIMIT_MIN, argon2id.MEMLIMIT_MIN).decode()
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(proving, "APPROVERS", tmp_path / "approvers.json")
+    known = {
+        ME: Approver(uid=os.getuid(), hash=HASH),
+        "nobody": Approver(uid=os.getuid(), hash=HASH),  # once it was ours, now it is another's
+        "no-such": Approver(uid=7, hash=HASH),
+        "broken": Approver(uid=7, hash="$argon2id$"),
+    }
+    (tmp_path / "approvers.json").write_text(encode(Approvers(by_user=known)))
+    return tmp_path / "approvers.json"
+
+
+def open_fds() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
+@pytest.fixture
+def checks() -> Iterator[Proving]:
+    made = Proving()
+    yield made
+    made.end_all()
+    for fd, job in made._jobs.items():
+        os.close(fd)
+        os.waitpid(job.pid, 0)
+
+
+def test_who_has_the_password() -> None:
+    account = pwd.getpwuid(os.getuid())
+    proven = by_password(ME, RIGHT)
+    groups = frozenset(os.getgrouplist(ME, account.pw_gid))
+    assert proven.who == Who(os.getuid(), groups)
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "why"),
+    [
+        (ME, RIGHT + b"x", "wrong password"),
+        (ME, b"", "wrong password"),
+        ("", RIGHT, "wrong password"),
+        ("broken", RIGHT, "wrong password"),
+        ("unknown", RIGHT, "wrong password"),
+        ("no-such", RIGHT, "the account is gone"),
+        ("nobody", RIGHT, "the password was another account's of that name"),
+    ],
+)
+def test_who_has_not(user: str, password: bytes, why: str) -> None:
+    assert by_password(user, password) == Proven(why=why)
+
+
+def test_without_the_file_nobody_has_one(path: Path) -> None:
+    path.unlink()
+    assert by_password(ME, RIGHT) == Proven(why="wrong password")
+
+
+def ended(checks: Proving, check: Callable[[], Proven], key: tuple[int, str] = (1, "x")) -> Proven:
+    """Return what a check came to."""
+    came: list[Proven] = []
+    fd = checks.start(key, check, came.append)
+    assert checks.has(fd)
+    pid = checks._jobs[fd].pid
+    assert select.select([fd], [], [], 30)[0]
+    checks.finish(fd, time.monotonic())
+    os.waitpid(pid, 0)
+    assert not checks.has(fd)
+    return came[0]
+
+
+def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Proving) -> None:
+    inherited = os.memfd_create("of the monitor")
+
+    def check() -> Proven:
+        return Proven(uid=5, gids=(os.getpid(),), why=" ".join(sorted(open_fds(), key=int)))
+
+    proven = ended(checks, check)
+    os.close(inherited)
+    assert proven.uid == 5
+    assert proven.gids != (os.getpid(),)
+    assert proven.why == "0 1 2 3 4"  # 4 is where that was read from
+
+
+def test_a_check_that_fails_proves_nothing_and_leaves_its_traceback(
+    checks: Proving, capfd: pytest.CaptureFixture[str], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", sys.__stderr__)  # that of the tests is closed there
+    path.write_text("{")
+    proven = ended(checks, lambda: by_password(ME, RIGHT))
+    assert proven == Proven(why="it could not be checked: see the journal of mcpwrap-gate")
+    assert "DecodeError" in capfd.readouterr().err
+
+
+def test_nor_does_one_that_is_killed(checks: Proving) -> None:
+    def check() -> Proven:
+        os.kill(os.getpid(), 9)
+        return Proven(uid=0)
+
+    assert ended(checks, check).uid == -1
+
+
+def test_wrong_ones_are_few(checks: Proving) -> None:
+    now_s = time.monotonic()
+    for _ in range(MAX_FAILURES):
+        assert checks.why_not(1, "x", now_s) == ""
+        ended(checks, lambda: Proven(why="wrong password"))
+    assert checks.why_not(1, "x", time.monotonic()).startswith("5 proofs were wrong: again in ")
+    assert checks.why_not(1, "y", now_s) == checks.why_not(2, "x", now_s) == ""
+    assert checks.why_not(1, "x", time.monotonic() + FAILURES_WITHIN_S) == ""
+
+
+def test_a_right_one_makes_up_for_the_wrong_ones(checks: Proving) -> None:
+    for each in [Proven()] * (MAX_FAILURES - 1) + [Proven(uid=1)] + [Proven()]:
+        ended(checks, lambda each=each: each)  # type: ignore[misc]
+    assert checks.why_not(1, "x", time.monotonic()) == ""
+
+
+def test_no_number_of_failures_makes_one_forgotten(
+    checks: Proving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proving, "_MAX_KNOWN", 2)
+    for user in ("x", "y"):
+        ended(checks, Proven, (1, user))
+    now_s = time.monotonic()
+    assert checks.why_not(1, "z", now_s) == "too many proofs were wrong"
+    assert checks.why_not(1, "z", now_s + FAILURES_WITHIN_S) == ""
+
+
+def asleep() -> Proven:
+    time.sleep(60)
+    return Proven()
+
+
+def test_nobody_keeps_the_others_waiting(checks: Proving) -> None:
+    for _ in range(MAX_OF_UID):
+        assert checks.why_not(1, "x", 0.0) == ""
+        checks.start((1, "x"), asleep, print)
+    assert checks.why_not(1, "y", 0.0) == "other proofs are being checked"
+    for uid in range(2, 2 + MAX_AT_ONCE - MAX_OF_UID):
+        assert checks.why_not(uid, "", 0.0) == ""
+        checks.start((uid, ""), asleep, print)
+    assert checks.why_not(99, "", 0.0) == "other proofs are being checked"
+
+
+def test_where_no_process_can_be_made_nothing_is_left_open(
+    checks: Proving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fail)
+    before = open_fds()
+    with pytest.raises(OSError, match="temporarily"):
+        checks.start((1, "x"), Proven, print)
+    assert open_fds() == before
+
+
+def test_an_account_may_have_no_name() -> None:
+    assert account_of(2**31 - 7) == ""
+    assert account_of(0) == "root"

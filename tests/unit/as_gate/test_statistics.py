@@ -1,0 +1,131 @@
+"""What the monitor sees of its children's counts, and whom it is told."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_gate.family import Child
+from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.statistics import Statistics
+from mcpwrap.core.hello import ProtocolError
+from mcpwrap.core.stats import Stats
+from mcpwrap.linux import accounts, gate_socket
+from mcpwrap.linux.bell import Bell
+from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.tally import Tally
+
+ROOT = Peer(1, 0, frozenset({0}))
+GIDS = {"adm": 4, "mcpwrap": 990}
+
+
+def child(server: str, *decisions: str) -> Child:
+    tally = Tally()
+    for decision in decisions:
+        tally.count(decision, 10)
+    with socket.socket(socket.AF_UNIX) as channel:
+        return Child(1, ROOT, channel, channel, Bell(), tally, "", server)
+
+
+def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stats:
+    """Return what root is told, by a process of the gate's."""
+    path = str(folder / "gate.sock")
+    monkeypatch.setattr(gate_socket, "_GATE", path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(path)
+        listening.listen()
+
+        def answer() -> None:
+            with listening.accept()[0] as asker:
+                asker.recv(99)
+                statistics.tell(ROOT, asker)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            return gate_socket.counted()
+        finally:
+            thread.join()
+
+
+def summed(stats: Stats) -> list[tuple[str, int, int]]:
+    return [(each.server, each.sessions, each.counts.total()) for each in stats.servers]
+
+
+def test_sessions_that_are_over_are_counted_with_those_that_are_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics = Statistics()
+    over, nobody = child("git", "allowed", "blocked"), child("")
+    for each in (over, nobody):
+        statistics.keep(each)
+        each.tally.close()
+    statistics.look([child("git", "allowed"), child("time"), child("")], now_s=100.0)
+    stats = told(statistics, tmp_path, monkeypatch)
+    assert summed(stats) == [("git", 1, 3), ("time", 1, 0)]
+
+
+def test_a_session_that_ends_between_two_looks_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics, each = Statistics(), child("git", "allowed")
+    statistics.look([each], now_s=100.0)
+    statistics.keep(each)
+    (tmp_path / "1").mkdir()
+    assert summed(told(statistics, tmp_path / "1", monkeypatch)) == [("git", 1, 1)]
+    statistics.look([], now_s=101.0)
+    assert summed(told(statistics, tmp_path, monkeypatch)) == [("git", 0, 1)]
+
+
+def test_it_looks_once_a_second_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics, each = Statistics(), child("git")
+    seen = []
+    for n, now_s in enumerate((100.0, 100.9, 101.0, 101.5)):
+        each.tally.count("allowed", 10)
+        statistics.look([each], now_s)
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        seen.append(summed(told(statistics, folder, monkeypatch))[0][2])
+    assert seen == [1, 1, 3, 3]
+
+
+def test_more_servers_than_fit_into_a_packet_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics = Statistics()
+    for n in range(2000):
+        each = child(f"s{n}", "allowed")
+        statistics.keep(each)
+        each.tally.close()
+    statistics.look([], now_s=100.0)
+    assert len(told(statistics, tmp_path, monkeypatch).servers) == 2000
+
+
+class Cut(Statistics):
+    """A gate whose process ends in the middle."""
+
+    def tell(self, who: Peer, asker: socket.socket) -> None:
+        asker.send(b'P{"since":1.0,"servers":[')
+
+
+def test_a_part_of_an_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProtocolError, match="did not say all"):
+        told(Cut(), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("gids", [{4}, {990}, {1000, 990}])
+def test_members_are_told(gids: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "gid_of", GIDS.get)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        Statistics().tell(Peer(1, 1000, frozenset(gids)), ours)
+        assert theirs.recv(99).startswith(b'P{"since":')
+
+
+@pytest.mark.parametrize("gid_by_name", [GIDS, {}])  # or there are no such groups
+def test_others_are_not(gid_by_name: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "gid_of", gid_by_name.get)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, pytest.raises(RefusalError, match="only root and members"):
+        Statistics().tell(Peer(1, 1000, frozenset({1000, 0})), ours)

@@ -1,0 +1,199 @@
+"""Removing from the audit, while whoever has the gate's account puts what they like in the way."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import audit
+from mcpwrap.core.audit import Keys
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+from mcpwrap.plan import paths
+
+OLD = 1_700_000_000
+KEYS = Keys(root_key=bytes(32), epochs=3)
+FIRST = ["00000001/1-1.jsonl", "00000001/1-2.jsonl", "00000001/master.jsonl"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an audit of three runs, beside which is what must stay."""
+    folder = tmp_path / "audit"
+    monkeypatch.setattr(paths, "AUDIT", str(folder))
+    monkeypatch.setattr(paths, "AUDIT_KEYS", str(tmp_path / "keys.json"))
+    monkeypatch.setattr(paths, "AUDIT_LOCK", str(tmp_path / "lock"))
+    files.replace(paths.AUDIT_KEYS, audit.encode(KEYS), mode=0o600)
+    for top in ("audit/00000001", "audit/00000002", "audit/00000003", "outside"):
+        (tmp_path / top).mkdir(parents=True)
+        for name in ("1-1.jsonl", "1-2.jsonl", "master.jsonl"):
+            (tmp_path / top / name).write_text(top)
+    return folder
+
+
+@pytest.fixture
+def outside(folder: Path) -> Path:
+    return folder.parent / "outside"
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+
+
+def test_files_go_and_that_they_may_be_missing_is_noted(folder: Path) -> None:
+    audit.remove(OLD, FIRST[:1])
+    assert left(folder)[0] == "00000001/1-2.jsonl"
+    assert len(left(folder)) == 8
+    assert (audit.keys().removed_before, audit.keys().first_epoch) == (OLD, 1)
+    audit.remove(OLD - 5, FIRST[:1])  # missing already; and what was noted is not taken back
+    assert audit.keys().removed_before == OLD
+
+
+def test_a_run_goes_with_its_folder(folder: Path) -> None:
+    audit.remove(OLD, FIRST)
+    assert not (folder / "00000001").exists()
+    assert (audit.keys().first_epoch, len(left(folder))) == (2, 6)
+
+
+def test_what_is_not_ours_keeps_its_folder_and_the_rest_goes(folder: Path) -> None:
+    (folder / "00000001/other").write_text("")
+    audit.remove(OLD, FIRST)
+    assert left(folder)[0] == "00000001/other"
+    (folder / "00000001/other").unlink()
+    (folder / "00000001/1-1.jsonl").write_text("")  # as a removal that was broken off leaves it
+    audit.remove(OLD, FIRST[:1])
+    assert not (folder / "00000001").exists()
+
+
+def test_what_was_noted_holds_before_the_first_file_goes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def leave(*_: str) -> bool:
+        seen.append(audit.keys())
+        return True
+
+    monkeypatch.setattr(audit, "_is_gone", leave)
+    audit.remove(OLD, FIRST)
+    assert [keys.first_epoch for keys in seen] == [2, 2, 2]
+    assert len(left(folder)) == 9
+
+
+@pytest.mark.parametrize(
+    ("before", "names", "said"),
+    [
+        (OLD, ["00000001/../../outside/1-1.jsonl"], "no file of the audit"),
+        (OLD, ["../outside/1-1.jsonl"], "no file of the audit"),
+        (OLD, ["/etc/passwd"], "no file of the audit"),
+        (OLD, ["00000001/1-1.jsonl\n"], "no file of the audit"),
+        (OLD, ["00000001/x.jsonl"], "no file of the audit"),
+        (OLD, ["00000001/1-1.jsonl/"], "no file of the audit"),
+        (OLD, ["00000001/\u0661-1.jsonl"], "no file of the audit"),  # a digit, and not ours
+        (OLD, [*FIRST, "x"], "no file of the audit"),
+        (OLD, [*FIRST, "00000002/master.jsonl", "00000003/master.jsonl"], "is not over"),
+        (OLD, ["99999999/master.jsonl"], "is not over"),
+        (OLD, ["00000002/master.jsonl"], "an older epoch would stay"),
+        (int(time.time()) + 3600, FIRST, "is not past"),
+    ],
+)
+def test_what_cannot_be_changes_nothing(
+    folder: Path, before: int, names: list[str], said: str
+) -> None:
+    with pytest.raises(McpwrapError, match=said):
+        audit.remove(before, names)
+    assert audit.keys() == KEYS
+    assert len(left(folder)) == 9
+
+
+def test_without_an_audit_nothing_is_noted(folder: Path) -> None:
+    Path(paths.AUDIT_KEYS).unlink()
+    with pytest.raises(McpwrapError, match="is not over"):
+        audit.remove(OLD, FIRST)
+    assert not Path(paths.AUDIT_KEYS).exists()
+    assert len(left(folder)) == 9
+
+
+class TestInTheWay:
+    """Nothing outside of the audit goes, and what is in the way of one file keeps no other."""
+
+    def remove(self, *stays: str) -> None:
+        names = ["00000002/1-1.jsonl", *FIRST[:2]]
+        with pytest.raises(McpwrapError, match=f"{stays[0]} cannot be removed; {3 - len(stays)} "):
+            audit.remove(OLD, [*FIRST[:2], *names[:1]])
+        for name in {*names} - {*stays}:
+            assert not os.path.lexists(Path(paths.AUDIT, name))
+
+    def test_an_epoch_that_is_a_link(self, folder: Path, outside: Path) -> None:
+        (folder / "00000001").rename(folder / "away")
+        (folder / "00000001").symlink_to(outside)
+        self.remove(*FIRST[:2])
+        assert len(list(outside.iterdir())) == 3
+        assert len(list((folder / "away").iterdir())) == 3
+
+    def test_an_epoch_that_is_a_link_goes_as_a_whole(self, folder: Path, outside: Path) -> None:
+        """Which rmdir(2) does not follow, even if there is nothing in it."""
+        (folder / "00000001").rename(folder / "away")
+        for path in outside.iterdir():
+            path.unlink()
+        (folder / "00000001").symlink_to(outside)
+        with pytest.raises(McpwrapError, match="0 of 3 files were"):
+            audit.remove(OLD, FIRST)
+        assert outside.is_dir()
+        assert (folder / "00000001").is_symlink()
+
+    def test_an_epoch_that_is_a_file(self, folder: Path) -> None:
+        (folder / "00000001").rename(folder / "away")
+        (folder / "00000001").write_text("")
+        self.remove(*FIRST[:2])
+
+    def test_an_epoch_that_is_a_pipe_is_not_waited_for(self, folder: Path) -> None:
+        (folder / "00000001").rename(folder / "away")
+        os.mkfifo(folder / "00000001")
+        self.remove(*FIRST[:2])
+
+    @pytest.mark.parametrize("target", ["1-1.jsonl", ".", "missing"])
+    def test_a_file_that_is_a_link(self, folder: Path, outside: Path, target: str) -> None:
+        path = folder / FIRST[0]
+        path.unlink()
+        path.symlink_to(outside / target)
+        audit.remove(OLD, FIRST[:1])
+        assert not path.is_symlink()
+        assert len(list(outside.iterdir())) == 3
+
+    def test_a_file_that_has_another_name(self, folder: Path, outside: Path) -> None:
+        path = folder / FIRST[0]
+        path.unlink()
+        path.hardlink_to(outside / "1-1.jsonl")
+        audit.remove(OLD, FIRST[:1])
+        assert not path.exists()
+        assert (outside / "1-1.jsonl").read_text() == "outside"
+
+    @pytest.mark.parametrize("within", [[], ["1-1.jsonl"]])
+    def test_a_file_that_is_a_folder(self, folder: Path, within: list[str]) -> None:
+        path = folder / FIRST[0]
+        path.unlink()
+        path.mkdir()
+        for name in within:
+            (path / name).write_text("")
+        self.remove(FIRST[0])
+        assert [entry.name for entry in path.iterdir()] == within
+
+    def test_an_epoch_that_becomes_a_link_meanwhile(
+        self, folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between opening it and removing from it: what was opened counts."""
+        unlink = os.unlink
+
+        def later(name: str, *, dir_fd: int) -> None:
+            if not (folder / "away").exists():
+                (folder / "00000001").rename(folder / "away")
+                (folder / "00000001").symlink_to(outside)
+            unlink(name, dir_fd=dir_fd)
+
+        monkeypatch.setattr(os, "unlink", later)
+        with pytest.raises(McpwrapError, match="1 of 2 files were"):
+            audit.remove(OLD, FIRST[:2])
+        assert len(list(outside.iterdir())) == 3
+        assert len(list((folder / "away").iterdir())) == 2

@@ -1,0 +1,116 @@
+"""Setting passwords to approve with: of persons alone, in a file that nobody else reads."""
+
+import os
+import pwd
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+
+import nacl.exceptions
+import nacl.pwhash
+import pytest
+
+from mcpwrap.as_root import passwd
+from mcpwrap.core import approvers
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import accounts, tty
+from mcpwrap.plan import paths
+
+UIDS = {
+    "alice": 1000, "bob": 60000, "root": 0, "mcpwrap-gate": 999, "nobody": 65534,
+    "mcpw-a": 20000, "mcpw-z": 39999,
+}  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "APPROVERS", str(tmp_path / "approvers.json"))
+    monkeypatch.setattr(paths, "APPROVERS_LOCK", str(tmp_path / "lock"))
+    monkeypatch.setattr(accounts, "gid_of", lambda _: os.getgid())
+    monkeypatch.setattr(pwd, "getpwnam", lambda user: SimpleNamespace(pw_uid=UIDS[user]))
+    return tmp_path / "approvers.json"
+
+
+def test_what_is_kept_is_a_hash_that_only_the_password_fits(file: Path) -> None:
+    passwd.set_one("alice", b"correct horse")
+    passwd.set_one("bob", b"battery staple")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert b"horse" not in file.read_bytes()
+    known = approvers.decode(file.read_bytes()).by_user
+    assert {name: one.uid for name, one in known.items()} == {"alice": 1000, "bob": 60000}
+    assert known["alice"].hash.startswith("$argon2id$v=19$m=65536,t=2,p=1$")
+    nacl.pwhash.verify(known["alice"].hash.encode(), b"correct horse")
+    with pytest.raises(nacl.exceptions.InvalidkeyError):
+        nacl.pwhash.verify(known["alice"].hash.encode(), b"battery staple")
+
+
+def test_a_password_is_removed_also_of_an_account_that_is_gone(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passwd.set_one("alice", b"correct horse")
+    passwd.set_one("bob", b"battery staple")
+    monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
+    passwd.remove("alice")
+    assert list(approvers.decode(file.read_bytes()).by_user) == ["bob"]
+    with pytest.raises(UsageError, match=r"alice has no password; nothing was changed\n.*bob has"):
+        passwd.remove("alice")
+
+
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [
+        ("carol", "no such account"),
+        ("root", "no person's"),
+        ("mcpwrap-gate", "no person's"),
+        ("nobody", "no person's"),
+        ("mcpw-a", "account of a server"),
+        ("mcpw-z", "account of a server"),
+    ],
+)
+def test_only_persons_approve(file: Path, user: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        passwd.set_one(user, b"correct horse")
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [
+        (b"", "under 8"),
+        ("ü".encode() * 7, "under 8"),  # characters, not bytes
+        (b"x" * 1025, "over 1024 bytes"),
+        (b"correct\nhorse", "more than one line"),
+        (b"correct horse\r", "more than one line"),
+        (b"correct\xffhorse", "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_sent_or_is_short_is_no_password(
+    file: Path, password: bytes, why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        passwd.set_one("alice", password)
+    assert not file.exists()
+
+
+def test_it_is_typed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ["correct horse", "correct horse", "correct horse", "correct mule", "short"]
+    monkeypatch.setattr(tty, "read_hidden", lambda _: typed.pop(0))
+    assert passwd.typed() == b"correct horse"
+    with pytest.raises(UsageError, match="two different"):
+        passwd.typed()
+    with pytest.raises(UsageError, match="under 8"):
+        passwd.typed()  # and is not asked for again
+
+
+def test_a_file_that_cannot_be_understood_is_left_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("{}x")
+    with pytest.raises(McpwrapError, match="cannot be understood"):
+        passwd.set_one("alice", b"correct horse")
+    assert file.read_text() == "{}x"
+    file.unlink()
+    monkeypatch.setattr(accounts, "gid_of", lambda _: None)
+    with pytest.raises(McpwrapError, match="no group mcpwrap-gate"):
+        passwd.set_one("alice", b"correct horse")
+    assert not file.exists()

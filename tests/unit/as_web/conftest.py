@@ -1,0 +1,54 @@
+"""A page with a scripted gate behind it, and people with different rights in front of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_web.connections import Limits
+from mcpwrap.as_web.state import Surroundings
+from mcpwrap.as_web.viewer import Viewer
+from tests.unit.as_web.browser import Browser, running
+from tests.unit.as_web.scripted_gate import AGENT_UID, ScriptedGate, scripted_gate
+
+VIEWERS = {
+    "carol": Viewer("carol", 1001, sees_all=True),
+    "alice": Viewer("alice", AGENT_UID, sees_all=False),  # whose agent it is
+}
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[ScriptedGate]:
+    with scripted_gate(tmp_path) as gate:
+        yield gate
+
+
+@pytest.fixture
+def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
+    """Return a browser that has been nowhere yet."""
+    limits = Limits(connections=8, head_s=0.3)
+    around = Surroundings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
+    with running(around) as port:
+        assert gate.is_watched.wait(10)
+        yield Browser(port)
+
+
+@pytest.fixture
+def logged_in(browser: Browser) -> Browser:
+    """Return one whose person is an approver."""
+    assert browser.log_in().status == 303
+    return browser

@@ -1,0 +1,167 @@
+"""A gate on a socket of its own, which says what the test has written down for it."""
+
+import hashlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mcpwrap.core import approval
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import (
+    MAX_BYTES,
+    Decide,
+    Done,
+    End,
+    List,
+    Login,
+    Paused,
+    Pending,
+    Refused,
+    Show,
+    Shown,
+    ToPerson,
+    Watch,
+    decode_question,
+    encode,
+)
+from mcpwrap.core.judgement import Json
+from mcpwrap.linux import descriptors, memfd
+
+AGENT_UID = 4242
+OTHERS_UID = 4343
+PASSWORD = b"correct horse"
+
+
+def question(arguments: dict[str, Json], *, agent_uid: int = AGENT_UID) -> Question:
+    return Question(
+        agent_uid=agent_uid,
+        server="sqlite",
+        method="tools/call",
+        target="write_query",
+        definition="d" * 64,
+        params={"name": "write_query", "arguments": arguments},
+        policy="p" * 64,
+    )
+
+
+class ScriptedGate:
+    """`waiting` is what waits, by id; `decided` and `logins` are what came."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "approve.sock")
+        self.waiting: dict[str, Question] = {}
+        self.before: Question | None = None
+        self.paused: tuple[Paused, ...] = ()
+        self.refusal: Refused | None = None  # of the next logins and answers
+        self.decided: list[Decide] = []
+        self.logins: list[Login] = []
+        self.is_watched = threading.Event()
+        self._watchers: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def wait(self, id_: str, asked: Question, *, message: str = "deletes rows") -> None:
+        """Have a call wait, and say so to those who watch."""
+        self.waiting[id_] = asked
+        self._message = message
+        self.tell()
+
+    def tell(self) -> None:
+        for watcher in self._watchers:
+            self._list(watcher)
+
+    def digest_of(self, id_: str) -> str:
+        return approval.digest(approval.document(self.waiting[id_]))
+
+    def close(self) -> None:
+        """Hang up on everybody; nobody else gets in."""
+        for connection in (self._listener, *self._watchers):
+            with suppress(OSError):  # it is gone
+                connection.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._serve, args=[connection], daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(ConnectionError):  # who asks may leave at any time
+            while packet := connection.recv(MAX_BYTES):
+                match decode_question(packet):
+                    case List():
+                        self._list(connection)
+                    case Watch():
+                        self._watchers.append(connection)
+                        self._list(connection)
+                        self.is_watched.set()
+                    case Show(id_):
+                        self._show(connection, id_)
+                    case Login() as login:
+                        self.logins.append(login)
+                        connection.send(encode(self._verdict_on(login.password)))
+                    case Decide() as decide:
+                        connection.send(encode(self._decide(decide)))
+
+    def _verdict_on(self, password: bytes) -> ToPerson:
+        wrong = Refused(code="proof", why="that is not the password")
+        return self.refusal or (Done(text="logged in") if password == PASSWORD else wrong)
+
+    def _decide(self, decide: Decide) -> ToPerson:
+        verdict = self._verdict_on(decide.password)
+        if isinstance(verdict, Done):
+            if decide.digest != self.digest_of(decide.id):
+                return Refused(code="changed", why="it is another call by now")
+            self.decided.append(decide)
+            del self.waiting[decide.id]
+            return Done(text="approved", user=decide.user)
+        return verdict
+
+    def _list(self, connection: socket.socket) -> None:
+        for id_, asked in self.waiting.items():
+            connection.send(encode(self._pending(id_, asked)))
+        for paused in self.paused:
+            connection.send(encode(paused))
+        connection.send(encode(End()))
+
+    def _pending(self, id_: str, asked: Question) -> Pending:
+        shown = approval.document(asked)
+        return Pending(
+            id=id_, digest=hashlib.sha256(shown).hexdigest(), size=len(shown),
+            agent_uid=asked.agent_uid, server=asked.server, session="s-1", method=asked.method,
+            target=asked.target, rule="ask-before-delete", message=self._message,
+            asked_at=1.79e9, expires_at=1.79e9 + 300, times=1, waiting=1, may="proof",
+        )  # fmt: skip
+
+    def _show(self, connection: socket.socket, id_: str) -> None:
+        if id_ not in self.waiting:
+            connection.send(encode(Refused(code="gone", why="no such call waits")))
+            return
+        documents = [approval.document(q) for q in (self.waiting[id_], self.before) if q]
+        fds = [memfd.sealed("document", document) for document in documents]
+        packet = encode(Shown(id=id_, digest=approval.digest(documents[0])))
+        descriptors.send(connection, packet, fds)
+        for fd in fds:
+            os.close(fd)
+
+
+@contextmanager
+def scripted_gate(folder: Path) -> Iterator[ScriptedGate]:
+    gate = ScriptedGate(folder)
+    try:
+        yield gate
+    finally:
+        gate.close()

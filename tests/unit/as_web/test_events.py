@@ -1,0 +1,58 @@
+"""A page that is open learns of what changes, and of nothing that its person may not see."""
+
+from http.client import HTTPResponse
+
+from mcpwrap.as_web.sessions import MAX_IDLE_S
+from tests.unit.as_web.browser import Browser
+from tests.unit.as_web.conftest import Clock
+from tests.unit.as_web.scripted_gate import OTHERS_UID, ScriptedGate, question
+
+
+def _next(stream: HTTPResponse) -> str:
+    lines = [stream.readline().decode().strip() for _ in range(3)]
+    assert lines[1:] == ["data:", ""]
+    return lines[0]
+
+
+def test_a_change_is_told_at_once(logged_in: Browser, gate: ScriptedGate) -> None:
+    with logged_in.open("GET", "/events") as connection:
+        stream = connection.getresponse()
+        assert stream.getheader("Content-Type") == "text/event-stream"
+        assert _next(stream) == "event: changed"  # what came between page and stream
+        while "A1" not in logged_in.get("/list").text:
+            gate.wait("A1", question({}))
+        assert _next(stream) == "event: changed"
+
+
+def test_what_somebody_may_not_see_they_are_not_told(
+    browser: Browser, gate: ScriptedGate, clock: Clock
+) -> None:
+    approver = Browser(browser.port)
+    approver.log_in("carol")
+    browser.log_in("alice")
+    with browser.open("GET", "/events") as to_alice, approver.open("GET", "/events") as to_carol:
+        hers, carols = to_alice.getresponse(), to_carol.getresponse()
+        assert _next(hers) == _next(carols) == "event: changed"
+        gate.wait("B2", question({}, agent_uid=OTHERS_UID))
+        assert _next(carols) == "event: changed"
+        gate.wait("A1", question({}))
+        assert _next(carols) == _next(hers) == "event: changed"
+        clock.now_s += MAX_IDLE_S
+        gate.wait("A2", question({}))
+        assert _next(hers) == "event: over"  # of B2 there was no word
+
+
+def test_an_open_page_does_not_keep_its_session(
+    logged_in: Browser, gate: ScriptedGate, clock: Clock
+) -> None:
+    with logged_in.open("GET", "/events") as connection:
+        stream = connection.getresponse()
+        assert _next(stream) == "event: changed"
+        clock.now_s += MAX_IDLE_S
+        gate.wait("A1", question({}))
+        assert _next(stream) == "event: over"
+    assert logged_in.get("/events").status == 401
+
+
+def test_without_a_session_nobody_is_told(browser: Browser) -> None:
+    assert browser.get("/events").status == 401

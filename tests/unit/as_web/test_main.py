@@ -1,0 +1,33 @@
+"""The process ends by itself when nobody needs it."""
+
+import asyncio
+import os
+import pwd
+import socket
+from pathlib import Path
+
+from mcpwrap.as_web import viewer
+from mcpwrap.as_web.main import serve
+from mcpwrap.as_web.state import Surroundings
+from tests.unit.as_web.browser import Browser, Silent, running
+
+
+def test_who_is_needed_by_nobody_ends(tmp_path: Path) -> None:
+    around = Surroundings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asyncio.run(serve(listener, around, asyncio.Event(), Silent()))  # returns
+
+
+def test_without_a_gate_the_page_is_there_and_says_so(tmp_path: Path) -> None:
+    with running(Surroundings(gate=str(tmp_path / "none.sock"))) as port:
+        refused = Browser(port).log_in()
+        assert refused.status == 503
+        assert "systemctl status mcpwrap-gate" in refused.said
+
+
+def test_root_sees_all_and_an_account_that_is_none_is_nobody() -> None:
+    assert viewer.of("root") == viewer.Viewer("root", 0, sees_all=True)
+    assert viewer.of("no-such-account") is None
+    assert viewer.of("daemon") == viewer.Viewer("daemon", 1, sees_all=False)
+    assert viewer.name_of(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name
+    assert viewer.name_of(3_999_999_999) == "3999999999"

@@ -1,0 +1,289 @@
+"""What a person sees, and does, when all is well; and what the pages do with what is not."""
+
+import pytest
+
+from mcpwrap.as_web.rendering import MAX_COMPARED_LINES
+from mcpwrap.as_web.sessions import MAX_AGE_S, MAX_IDLE_S
+from mcpwrap.core.approve_words import Channel, Paused, Proof, Refused, Scope, Verdict
+from tests.unit.as_web.browser import Browser
+from tests.unit.as_web.conftest import Clock
+from tests.unit.as_web.scripted_gate import AGENT_UID, OTHERS_UID, PASSWORD, ScriptedGate, question
+
+DELETE = question({"query": "DELETE FROM users WHERE id = 7"})
+HOSTILE = "</pre><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J\u200b"
+
+
+def _answer(browser: Browser, gate: ScriptedGate, id_: str = "A1", **fields: str) -> dict[str, str]:
+    """Return the form of one call, filled in."""
+    shown = browser.get(f"/approval/{id_}")
+    assert shown.status == 200
+    assert shown.fields["digest"] == gate.digest_of(id_)
+    filled = {"verdict": "approve", "scope": "once", "times": "1", "reason": ""}
+    return shown.fields | filled | {"password": PASSWORD.decode()} | fields
+
+
+def test_who_is_not_logged_in_comes_to_the_login_and_then_where_they_wanted(
+    browser: Browser, gate: ScriptedGate
+) -> None:
+    gate.wait("A1", DELETE)
+    sent = browser.get("/approval/A1")
+    assert (sent.status, sent.headers["location"]) == (303, "/login?call=A1")
+    login = browser.get("/login?call=A1")
+    assert "DELETE" not in login.text
+    to = browser.post("/login", login.fields | {"user": "carol", "password": "correct horse"})
+    assert (to.status, to.headers["location"]) == (303, "/approval/A1")
+    assert "DELETE FROM users WHERE id = 7" in browser.get("/approval/A1").said
+
+
+def test_a_login_leads_to_no_page_but_ours(browser: Browser) -> None:
+    login = browser.get("/login?call=//evil.example/")
+    assert login.fields["call"] == ""
+    fields = login.fields | {"call": "/evil.example", "user": "carol", "password": "correct horse"}
+    assert browser.post("/login", fields).headers["location"] == "/"
+
+
+def test_the_session_cookie_is_for_this_page_alone(browser: Browser) -> None:
+    cookie = browser.log_in().headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert "Domain" not in cookie
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [
+        (Refused(code="proof", why="that is not the password"), 403),
+        (Refused(code="busy", why="too many attempts: wait 30 s"), 429),
+    ],
+)
+def test_a_login_that_the_gate_refuses_says_what_it_said(
+    browser: Browser, gate: ScriptedGate, refusal: Refused, status: int
+) -> None:
+    gate.refusal = refusal
+    refused = browser.log_in()
+    assert refused.status == status
+    assert refusal.why in refused.said
+    assert browser.get("/").status == 303
+    gate.refusal = None
+    assert browser.log_in().headers["location"] == "/"
+
+
+def test_an_account_that_this_machine_does_not_have_sees_nothing(browser: Browser) -> None:
+    assert browser.log_in("nobody-here").status == 403
+    assert browser.get("/").status == 303
+
+
+def test_a_call_is_read_and_approved(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.wait("A1", DELETE, message="deletes rows")
+    listed = logged_in.get("/")
+    assert 'href="/approval/A1"' in listed.text
+    assert "write_query on sqlite" in listed.said
+    shown = logged_in.get("/approval/A1").said
+    for part in ("DELETE FROM users WHERE id = 7", "deletes rows", "ask-before-delete", "sqlite"):
+        assert part in shown
+    assert f"SHA-256 {gate.digest_of('A1')}" in shown
+    fields = _answer(logged_in, gate, scope="minutes", times="5", reason="fine, ok")
+    done = logged_in.post("/approval/A1", fields)
+    assert (done.status, done.headers["location"]) == (303, "/")
+    (decided,) = gate.decided
+    assert decided.verdict == Verdict.APPROVE
+    assert (decided.scope, decided.times) == (Scope.MINUTES, 5)
+    assert (decided.channel, decided.proof, decided.user) == (Channel.WEB, Proof.PASSWORD, "carol")
+    assert (decided.digest, decided.reason) == (fields["digest"], b"fine, ok")
+    after = logged_in.get("/").said
+    assert "write_query: approved" in after
+    assert "Nothing waits" in after
+
+
+@pytest.mark.parametrize("verdict", ["deny", "deny-and-stop"])
+def test_a_call_is_denied(logged_in: Browser, gate: ScriptedGate, verdict: str) -> None:
+    gate.wait("A1", DELETE)
+    fields = _answer(logged_in, gate, verdict=verdict, times="7", reason="not today")
+    logged_in.post("/approval/A1", fields)
+    (decided,) = gate.decided
+    assert (decided.verdict, decided.reason, decided.times) == (verdict, b"not today", 1)
+
+
+def test_an_answer_without_the_password_is_none_although_the_session_is_valid(
+    logged_in: Browser, gate: ScriptedGate
+) -> None:
+    gate.wait("A1", DELETE)
+    for password in ("", "wrong"):
+        assert logged_in.post(
+            "/approval/A1", _answer(logged_in, gate, password=password)
+        ).status in {400, 403}
+    assert gate.decided == []
+    assert logged_in.post("/approval/A1", _answer(logged_in, gate)).status == 303
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"verdict": ""}, 400, "choose what you answer"),
+        ({"verdict": "maybe"}, 400, "choose what you answer"),
+        ({"scope": "forever"}, 400, "choose for how long"),
+        ({"scope": "session", "times": "0"}, 400, "a number from 1 to 100"),
+        ({"scope": "session", "times": "101"}, 400, "a number from 1 to 100"),
+        ({"scope": "session", "times": "-1"}, 400, "a number from 1 to 100"),
+        (
+            {"scope": "session", "times": "\u0661"},
+            400,
+            "a number from 1 to 100",
+        ),  # a digit, not ours
+        ({"digest": ""}, 400, "does not say what was shown"),
+        ({"digest": "0" * 64}, 409, "another call by now"),  # the gate's own words
+        ({"password": "a\nb"}, 400, "no password is like that"),  # would be two fields to the gate
+        ({"reason": "x" * 2000}, 400, "over 1024 bytes"),
+        ({"token": ""}, 403, "from before"),
+        ({"token": "x"}, 403, "from before"),
+    ],
+)
+def test_a_form_that_is_not_right_decides_nothing(
+    logged_in: Browser, gate: ScriptedGate, fields: dict[str, str], status: int, said: str
+) -> None:
+    gate.wait("A1", DELETE)
+    right = _answer(logged_in, gate)
+    refused = logged_in.post("/approval/A1", right | fields)
+    assert refused.status == status
+    assert said in refused.said
+    assert "correct horse" not in refused.text
+    assert gate.decided == []
+    assert logged_in.post("/approval/A1", right).status == 303  # the twin
+
+
+def test_a_field_that_comes_twice_is_no_answer(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.wait("A1", DELETE)
+    fields = _answer(logged_in, gate)
+    body = "&".join(f"{name}={value}" for name, value in fields.items()).replace(" ", "+")
+    twice = logged_in.ask("POST", "/approval/A1", {}, f"{body}&verdict=deny".encode())
+    assert twice.status == 400
+    assert gate.decided == []
+    assert logged_in.ask("POST", "/approval/A1", {}, body.encode()).status == 303
+
+
+def test_the_token_of_another_session_is_none(browser: Browser, gate: ScriptedGate) -> None:
+    gate.wait("A1", DELETE)
+    other = Browser(browser.port)
+    other.log_in("alice")
+    browser.log_in()
+    fields = _answer(browser, gate)
+    fields["token"] = other.get("/approval/A1").fields["token"]
+    assert browser.post("/approval/A1", fields).status == 403
+    assert gate.decided == []
+
+
+def test_a_login_form_of_another_browser_is_none(browser: Browser, gate: ScriptedGate) -> None:
+    theirs = Browser(browser.port).get("/login").fields
+    mine = browser.get("/login").fields
+    who = {"user": "carol", "password": "correct horse"}
+    assert browser.post("/login", theirs | who).status == 403
+    assert gate.logins == []
+    assert browser.post("/login", mine | who).status == 303
+
+
+def test_what_an_agent_wrote_is_text(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.before = question({"query": "SELECT 1"})
+    gate.wait("A1", question({"query": HOSTILE, HOSTILE: 1}), message=HOSTILE)
+    for path in ("/", "/list", "/approval/A1"):
+        text = logged_in.get(path).text
+        assert "<script>alert" not in text
+        assert "<img" not in text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        for hidden in "\u202e\x1b\u200b":
+            assert hidden not in text
+        assert "\\u202e" in text
+
+
+def test_what_differs_from_the_last_approved_is_shown(
+    logged_in: Browser, gate: ScriptedGate
+) -> None:
+    gate.wait("A1", DELETE)
+    assert "None of this tool was approved yet" in logged_in.get("/approval/A1").said
+    gate.before = question({"query": "DELETE FROM users WHERE id = 6"})
+    text = logged_in.get("/approval/A1").text
+    assert '<span class="minus">-   &#34;query&#34;: &#34;DELETE FROM users WHERE id = 6' in text
+    assert '<span class="plus">+   &#34;query&#34;: &#34;DELETE FROM users WHERE id = 7' in text
+    gate.before = DELETE
+    assert "The arguments are the same" in logged_in.get("/approval/A1").said
+    gate.before = question({"rows": list(range(MAX_COMPARED_LINES))})
+    assert "too long to be compared" in logged_in.get("/approval/A1").said
+
+
+def test_who_is_no_approver_sees_their_own_agents_and_no_others(
+    browser: Browser, gate: ScriptedGate
+) -> None:
+    gate.wait("A1", DELETE)
+    gate.wait("B2", question({"query": "secret of others"}, agent_uid=OTHERS_UID))
+    gate.paused = tuple(
+        Paused(agent_uid=uid, server="sqlite", why=f"denials of {uid}", until=1.79e9)
+        for uid in (AGENT_UID, OTHERS_UID)
+    )
+    browser.log_in("alice")
+    own, piece = browser.get("/"), browser.get("/list")
+    for page in (own, piece):
+        assert "A1" in page.text
+        assert f"denials of {AGENT_UID}" in page.said
+        assert "B2" not in page.text
+        assert f"denials of {OTHERS_UID}" not in page.said
+    assert browser.get("/approval/A1").status == 200
+    unseen = browser.get("/approval/B2")
+    assert unseen.status == 404
+    assert unseen.text == browser.get("/approval/C3").text  # no such call at all
+    fields = _answer(browser, gate)
+    assert browser.post("/approval/B2", fields | {"digest": gate.digest_of("B2")}).status == 404
+    assert gate.decided == []
+    browser.log_in("carol")
+    assert "B2" in browser.get("/").text
+    assert "secret of others" in browser.get("/approval/B2").said
+
+
+def test_what_has_gone_is_not_there(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.wait("A1", DELETE)
+    fields = _answer(logged_in, gate)
+    gate.refusal = Refused(code="late", why="it has expired")
+    late = logged_in.post("/approval/A1", fields)
+    assert (late.status, "it has expired" in late.said) == (410, True)
+    gate.waiting.clear()
+    assert logged_in.post("/approval/A1", fields).status == 404
+
+
+def test_a_session_ends(logged_in: Browser, gate: ScriptedGate, clock: Clock) -> None:
+    gate.wait("A1", DELETE)
+    fields = _answer(logged_in, gate)
+    for _ in range(int(MAX_AGE_S / MAX_IDLE_S)):
+        assert logged_in.get("/").status == 200
+        clock.now_s += MAX_IDLE_S - 1
+    assert logged_in.get("/").status == 200  # used again and again
+    clock.now_s += MAX_AGE_S - int(MAX_AGE_S / MAX_IDLE_S) * (MAX_IDLE_S - 1)
+    assert logged_in.get("/").status == 303  # however often it was used
+    assert logged_in.post("/approval/A1", fields).status == 401
+    assert gate.decided == []
+    logged_in.log_in()
+    for _ in range(3):  # what the page asks for by itself does not show that anybody is there
+        assert logged_in.get("/list").status == 200
+        clock.now_s += MAX_IDLE_S / 3
+    assert logged_in.get("/list").status == 401
+
+
+def test_after_logging_out_the_cookie_opens_nothing(logged_in: Browser) -> None:
+    stolen = dict(logged_in.cookies)
+    token = logged_in.get("/").fields["token"]
+    assert logged_in.post("/logout", {"token": "x"}).status == 403
+    assert logged_in.get("/").status == 200
+    assert logged_in.post("/logout", {"token": token}).headers["location"] == "/login"
+    assert Browser(logged_in.port, stolen).get("/").status == 303
+
+
+def test_a_new_login_ends_the_session_before_it(logged_in: Browser) -> None:
+    planted = dict(logged_in.cookies)
+    logged_in.log_in()
+    assert logged_in.cookies["mcpwrap"] != planted["mcpwrap"]
+    assert Browser(logged_in.port, planted).get("/").status == 303
+    assert logged_in.get("/").status == 200
+
+
+def test_a_gate_that_is_not_there_is_said(logged_in: Browser, gate: ScriptedGate) -> None:
+    gate.close()
+    down = logged_in.get("/")
+    assert down.status == 503
+    assert "systemctl status mcpwrap-gate" in down.said

@@ -1,0 +1,94 @@
+"""A gate of the test's own, over a real socket: says what waits, and shows it."""
+
+import socket
+import threading
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core import approval, approve_words
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import End, Pending, Refused, Show, Shown, Watch
+from mcpwrap.linux import descriptors, memfd
+
+PENDING = Pending(
+    id="k3b7", digest="", size=0, agent_uid=0, server="sqlite", session="1-1", method="tools/call",
+    target="write_query", rule="ask-first", message="Changes the table.", asked_at=1e9,
+    expires_at=4e9, times=1, waiting=1, may="no",
+)  # fmt: skip
+QUESTION = Question(
+    agent_uid=0, server="sqlite", method="tools/call", target="write_query", definition="",
+    params={"name": "write_query", "arguments": {"query": "DELETE FROM t -- hunter2"}}, policy="",
+)  # fmt: skip
+
+
+def pending(id_: str, question: Question = QUESTION) -> Pending:
+    """Return what waits, for that question."""
+    shown = approval.document(question)
+    return msgspec.structs.replace(
+        PENDING, id=id_, digest=approval.digest(shown), size=len(shown), target=question.target
+    )
+
+
+class Gate:
+    """Answers `watch` and `show`. `tell` says what waits from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.questions: dict[str, Question] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        self._lock = threading.Lock()
+        self._pending: list[Pending] = []
+        self._watching: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def tell(self, *pending: Pending) -> None:
+        """Let this wait, and nothing else."""
+        with self._lock:
+            self._pending = list(pending)
+            for connection in self._watching:
+                self._list(connection)
+
+    def hang_up(self) -> None:
+        """Lose all who watch, as when it is restarted."""
+        with self._lock:
+            for connection in self._watching:
+                connection.close()
+            self._watching.clear()
+
+    def close(self) -> None:
+        """Be gone."""
+        self._listener.close()
+        self.hang_up()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._answer(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        with self._lock:
+            match approve_words.decode_question(connection.recv(65_536)):
+                case Watch():
+                    self._watching.append(connection)
+                    self._list(connection)
+                case Show(id_) if question := self.questions.get(id_):
+                    shown = approval.document(question)
+                    fd = memfd.sealed("document", shown)
+                    answer = Shown(id=id_, digest=approval.digest(shown))
+                    descriptors.send(connection, approve_words.encode(answer), [fd])
+                    descriptors.close_all([fd])
+                    connection.close()
+                case _:
+                    connection.send(approve_words.encode(Refused(code="gone", why="it is gone")))
+                    connection.close()
+
+    def _list(self, connection: socket.socket) -> None:
+        packets: list[Pending | End] = [*self._pending, End()]
+        for packet in packets:
+            connection.send(approve_words.encode(packet))

@@ -1,0 +1,34 @@
+"""The journal hears of a failure, and is not filled by it."""
+
+import pytest
+
+from mcpwrap.as_webhook.complaints import EVERY_S, Complaints
+
+
+def test_the_first_is_said_and_then_one_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    now_s = 0.0
+    complaints = Complaints(lambda: now_s)
+    for now_s in (0.0, 1.0, EVERY_S - 1, EVERY_S):
+        complaints.note(f"it failed at {now_s}")
+    assert capsys.readouterr().err.splitlines() == [
+        "it failed at 0.0",
+        f"it failed at {EVERY_S}; 2 more before it",
+    ]
+
+
+def test_it_is_said_once_that_it_works_again(capsys: pytest.CaptureFixture[str]) -> None:
+    complaints = Complaints()
+    complaints.mended("it works")  # it always did
+    complaints.note("it failed")
+    complaints.mended("it works")
+    complaints.mended("it works")
+    assert capsys.readouterr().err.splitlines() == ["it failed", "it works"]
+
+
+def test_what_a_receiver_says_is_one_line_that_does_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Complaints().note("it says \x1b[2J\n<3>root: all is well" + "x" * 1000)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(r"it says \x1b[2J <3>root")
+    assert len(line) <= 300

@@ -1,0 +1,120 @@
+"""What is posted is signed, tried for a while, and goes nowhere else."""
+
+import asyncio
+import socket
+import ssl
+import time
+
+import pytest
+import trustme
+from aiohttp import web
+
+from mcpwrap.as_webhook import posting
+from mcpwrap.as_webhook.complaints import Complaints
+from mcpwrap.as_webhook.posting import Poster, Text
+from mcpwrap.core.webhook_post import signature
+from tests.unit.as_webhook.receiver import receiver
+
+KEY = b"k" * 32
+IN_A_MINUTE_S = 60.0
+
+
+def text(*, until_s: float | None = None, wanted: int = 100) -> Text:
+    """Return a text that is wanted for so many attempts."""
+    left = iter([True] * wanted)
+    until_s = time.time() + IN_A_MINUTE_S if until_s is None else until_s
+    return Text(b'{"a":1}', until_s, lambda: next(left, False))
+
+
+async def post(url: str, what: Text) -> None:
+    async with posting.session() as http:
+        await Poster(url, KEY, http, Complaints()).post(what, pause_s=0.001)
+
+
+async def attempts(*statuses: int, what: Text | None = None) -> int:
+    async with receiver(*statuses) as there:
+        await post(there.url, what or text())
+        return there.came.qsize()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ([204], 1),
+        ([200], 1),
+        ([503, 200], 2),
+        ([500, 429, 408, 204], 4),
+        ([400], 1),  # it will not be better the next time
+        ([401, 204], 1),
+        ([302], 1),  # to a place that root did not name
+        ([307], 1),
+    ],
+)
+def test_what_may_pass_is_tried_again_and_nothing_else(statuses: list[int], expected: int) -> None:
+    assert asyncio.run(attempts(*statuses)) == expected
+
+
+def test_what_was_answered_is_posted_no_more() -> None:
+    assert asyncio.run(attempts(503, 503, 503, what=text(wanted=2))) == 2
+
+
+def test_what_has_expired_is_not_tried_again() -> None:
+    assert asyncio.run(attempts(503, 503, what=text(until_s=time.time()))) == 1
+
+
+def test_each_attempt_is_signed_anew() -> None:
+    async def story() -> None:
+        async with receiver(503) as there:
+            await post(there.url, text())
+            for _ in range(2):
+                headers, body = await there.came.get()
+                at = headers["Mcpwrap-Signature"].removeprefix("t=").partition(",")[0]
+                assert abs(int(at) - time.time()) < IN_A_MINUTE_S
+                assert headers["Mcpwrap-Signature"] == signature(KEY, int(at), body)
+                assert headers["Content-Type"] == "application/json"
+                assert "Cookie" not in headers
+
+    asyncio.run(story())
+
+
+def test_what_nobody_listens_to_fails_and_says_so_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    asyncio.run(post(f"http://127.0.0.1:{port}", text(wanted=5)))
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("the webhook did not take a POST: ClientConnector")
+
+
+def test_it_is_said_when_posts_arrive_again(capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(attempts(503, 204))
+    assert capsys.readouterr().err.splitlines() == [
+        "the webhook did not take a POST: it answers 503; it is tried again",
+        "the webhook takes what is posted again",
+    ]
+
+
+def test_a_certificate_that_the_machine_does_not_trust_is_no_receiver(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    came = []
+
+    async def take(request: web.Request) -> web.Response:
+        came.append(request)
+        return web.Response()
+
+    async def story() -> None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        app = web.Application()
+        app.router.add_post("/", take)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+        await post(f"https://127.0.0.1:{runner.addresses[0][1]}/", text(wanted=1))
+        await runner.cleanup()
+
+    asyncio.run(story())
+    assert not came
+    assert "CertificateError" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""A gate that has what a test gives it, and writes down what it is told; by its own socket."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from mcpwrap.core import approval, approve_words
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import (
+    Decide,
+    Done,
+    End,
+    FromPerson,
+    List,
+    Paused,
+    Pending,
+    Refused,
+    Show,
+    Shown,
+    ToPerson,
+    Watch,
+)
+from mcpwrap.core.judgement import Json
+from mcpwrap.linux import approve_door, descriptors, memfd
+
+NOW = 1_700_000_000.0
+May = Literal["yes", "proof", "no"]
+
+
+def question(**arguments: Json) -> Question:
+    return Question(
+        agent_uid=0,
+        server="sqlite",
+        method="tools/call",
+        target="write_query",
+        definition="d1",
+        params={"name": "write_query", "arguments": arguments},
+        policy="p1",
+    )
+
+
+class ScriptedGate:
+    """Listens at `path`. `decided` is what it was told; `answer` what it says to that."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.decided: list[Decide] = []
+        self.answer: Done | Refused = Done(text="approved")
+        self.paused: list[Paused] = []
+        self.hidden: set[str] = set()  # listed, and gone when it is asked for
+        self.watched = threading.Event()
+        self._pending: dict[str, tuple[Pending, bytes, bytes | None]] = {}
+        self._watchers: list[socket.socket] = []
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._listen()
+
+    def _listen(self) -> None:
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(self.path))
+        self._listener.listen()
+        threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
+
+    def put(
+        self,
+        id_: str,
+        asked: Question,
+        *,
+        before: Question | None = None,
+        may: May = "yes",
+        rule: str = "no-delete",
+        message: str = "Think.",
+    ) -> Pending:
+        """Have a question wait; who watches is told."""
+        shown = approval.document(asked)
+        pending = Pending(
+            id=id_,
+            digest=approval.digest(shown),
+            size=len(shown),
+            agent_uid=asked.agent_uid,
+            server=asked.server,
+            session="1-2",
+            method=asked.method,
+            target=asked.target,
+            rule=rule,
+            message=message,
+            asked_at=NOW,
+            expires_at=NOW + 300,
+            times=1,
+            waiting=1,
+            may=may,
+        )
+        with self._lock:
+            last = approval.document(before) if before else None
+            self._pending[id_] = (pending, shown, last)
+        self.tell()
+        return pending
+
+    def take(self, id_: str) -> None:
+        """Let a question be gone."""
+        with self._lock:
+            del self._pending[id_]
+        self.tell()
+
+    def tell(self) -> None:
+        """Send the list to who watches."""
+        with self._lock:
+            for connection in self._watchers:
+                self._list(connection)
+
+    def hang_up(self) -> None:
+        """End, as a gate that is stopped."""
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+        with self._lock:
+            for connection in self._open:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._watchers.clear()
+
+    def come_back(self) -> None:
+        """Listen again, with nothing that waits."""
+        self._pending.clear()
+        self.paused.clear()
+        self.watched.clear()
+        self._listen()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                self._open.append(connection)
+                threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            while packet := connection.recv(approve_words.MAX_BYTES):
+                with self._lock:
+                    self._reply(connection, approve_words.decode_question(packet))
+
+    def _reply(self, connection: socket.socket, asked: FromPerson) -> None:
+        match asked:
+            case List():
+                self._list(connection)
+            case Watch():
+                self._watchers.append(connection)
+                self._list(connection)
+                self.watched.set()
+            case Show(id_) if id_ in self._pending.keys() - self.hidden:
+                self._show(connection, id_)
+            case Decide():
+                self.decided.append(asked)
+                _send(connection, self.answer)
+            case _:
+                _send(connection, Refused(code="gone", why="no such request waits"))
+
+    def _list(self, connection: socket.socket) -> None:
+        waiting: list[ToPerson] = [pending for pending, _, _ in self._pending.values()]
+        for one in [*waiting, *self.paused, End()]:
+            _send(connection, one)
+
+    def _show(self, connection: socket.socket, id_: str) -> None:
+        pending, shown, before = self._pending[id_]
+        fds = [memfd.sealed("test", text) for text in (shown, before) if text is not None]
+        packet = approve_words.encode(Shown(id=id_, digest=pending.digest))
+        descriptors.send(connection, packet, fds)
+        descriptors.close_all(fds)
+
+
+def _send(connection: socket.socket, packet: ToPerson) -> None:
+    with suppress(OSError):
+        connection.send(approve_words.encode(packet))
+
+
+@contextmanager
+def scripted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedGate]:
+    """Have the commands find a gate of the test's own."""
+    gate = ScriptedGate(folder / "approve.sock")
+    monkeypatch.setattr(approve_door, "PATH", str(gate.path))
+    try:
+        yield gate
+    finally:
+        gate.hang_up()

@@ -1,0 +1,228 @@
+"""The terminal view, driven by keys; the gate is the test's own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Input, Static
+
+from mcpwrap.cli.approvals_pane import QuestionPane
+from mcpwrap.cli.approvals_text import ON
+from mcpwrap.cli.approvals_view import ApprovalsView
+from mcpwrap.core.approval import digest, document
+from mcpwrap.core.approve_words import (
+    Channel,
+    Decide,
+    Done,
+    Paused,
+    Proof,
+    Refused,
+    Scope,
+    Verdict,
+)
+from tests.unit.cli.scripted_gate import ScriptedGate, question
+
+DELETE = question(query="DELETE FROM t")
+DROP = question(query="DROP TABLE t")
+
+
+class Driver:
+    """Types, and sees what is on the screen."""
+
+    def __init__(self, app: ApprovalsView, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.press = pilot.press
+        self._pilot = pilot
+
+    @property
+    def pane(self) -> QuestionPane:
+        return self.app.screen_stack[0].query_one(QuestionPane)
+
+    @property
+    def page(self) -> str:
+        return "\n".join(strip.text.rstrip() for strip in self.pane.lines)
+
+    @property
+    def rows(self) -> list[str]:
+        table: DataTable[object] = self.app.screen_stack[0].query_one("#list", DataTable)
+        return [str(table.get_row_at(n)[0]) for n in range(table.row_count)]
+
+    @property
+    def state(self) -> str:
+        return str(self.app.screen_stack[0].query_one("#state", Static).render())
+
+    @property
+    def said(self) -> list[str]:
+        return [one.message for one in self.app._notifications]
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait for what the view does with what the gate says."""
+        async with asyncio.timeout(10):
+            while not holds():
+                await self._pilot.pause(0.01)
+
+    async def answerable(self, text: str) -> None:
+        await self.until(lambda: text in self.page and self.pane.answerable)
+
+
+def drive(story: Callable[[Driver], Awaitable[None]], pause_s: float = 0.01) -> None:
+    async def play() -> None:
+        app = ApprovalsView(pause_s)
+        async with app.run_test(size=(100, 40), notifications=True) as pilot:
+            driver = Driver(app, pilot)
+            await driver.until(lambda: app.query("#list") and app.query(QuestionPane))
+            await story(driver)
+
+    asyncio.run(play())
+
+
+def test_a_question_appears_without_a_key_and_is_approved_by_one(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        await view.until(gate.watched.is_set)
+        assert "Nothing waits for approval." in view.page
+        gate.put("7f3a", DELETE)
+        await view.answerable('"query": "DELETE FROM t"')
+        assert (view.rows, view.state) == (["7f3a"], "1 wait for approval")
+        await view.press("a")
+        await view.until(lambda: gate.decided)
+        await view.until(lambda: view.said == ["approved"])
+        gate.take("7f3a")
+        await view.until(lambda: "Nothing waits" in view.page)
+        await view.press("a")  # to nothing
+
+    drive(story)
+    shown = digest(document(DELETE))
+    wanted = Decide(id="7f3a", digest=shown, verdict=Verdict.APPROVE, channel=Channel.TERMINAL)
+    assert gate.decided == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict", "scope", "times", "reason"),
+    [
+        (["m"], Verdict.APPROVE, Scope.MINUTES, 10, b""),
+        (["s"], Verdict.APPROVE, Scope.SESSION, 10, b""),
+        (["d", *"no", "enter"], Verdict.DENY, Scope.ONCE, 1, b"no"),
+        (["x", "enter"], Verdict.DENY_AND_STOP, Scope.ONCE, 1, b""),
+    ],
+)
+def test_each_key_has_its_answer(
+    gate: ScriptedGate, keys: list[str], verdict: str, scope: str, times: int, reason: bytes
+) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        await view.answerable("DELETE")
+        await view.press(keys[0])
+        if len(keys) > 1:
+            await view.until(lambda: view.app.screen.query(Input))
+        await view.press(*keys[1:])
+        await view.until(lambda: gate.decided)
+
+    drive(story)
+    (one,) = gate.decided
+    assert (one.verdict, one.scope, one.times, one.reason) == (verdict, scope, times, reason)
+
+
+def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) -> None:
+    gate.answer = Refused(code="proof", why="wrong password")
+
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE, may="proof")
+        await view.answerable("DELETE")
+        for typed in ("secret 12", ""):
+            await view.press("a")
+            await view.until(lambda: view.app.screen.query(Input))
+            assert view.app.screen.query_one(Input).password
+            await view.press(*("space" if char == " " else char for char in typed), "enter")
+            await view.until(lambda: len(view.said) == len(gate.decided) > 0)
+        await view.press("a")
+        await view.until(lambda: view.app.screen.query(Input))
+        await view.press("escape")
+        await view.until(lambda: not view.app.screen.query(Input))
+        assert view.said[0].startswith("wrong password\n")
+
+    drive(story)
+    assert [(one.proof, one.password) for one in gate.decided] == [
+        (Proof.PASSWORD, b"secret 12"),
+        (Proof.POLKIT, b""),
+    ]
+
+
+def test_a_key_answers_what_is_shown_and_not_what_takes_its_place(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        await view.until(lambda: '"DELETE FROM t"' in view.page)
+        gate.put("81b0", DROP)
+        gate.take("7f3a")
+        await view.until(lambda: '"DROP TABLE t"' in view.page)
+        await view.press("a")  # meant for the other
+
+    drive(story, pause_s=600.0)
+    assert gate.decided == []
+
+
+def test_the_list_grows_and_what_is_read_stays(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        gate.put("81b0", DROP)
+        await view.answerable("DELETE")
+        await view.press("down")
+        await view.answerable("DROP")
+        gate.put("9000", DELETE)
+        await view.until(lambda: view.rows == ["7f3a", "81b0", "9000"])
+        gate.take("7f3a")
+        await view.until(lambda: view.rows == ["81b0", "9000"])
+        assert view.pane.answerable
+        assert view.pane.answerable.pending.id == "81b0"
+        await view.press("enter")
+        await view.until(lambda: view.app.focused is view.pane)
+        await view.press("escape")
+        await view.until(lambda: view.app.focused is not view.pane)
+        await view.press("p", "a")
+        await view.until(lambda: gate.decided)
+
+    drive(story)
+    assert gate.decided[0].id == "81b0"
+
+
+def test_nothing_that_an_agent_wrote_acts_on_the_screen(gate: ScriptedGate) -> None:
+    evil = question(query="[red]\x1b[2J\u202e" + "x" * 200, **{"[b": 1})
+    gate.paused.append(Paused(agent_uid=0, server="[i]s", why="[b]w\x1b", until=0))
+    gate.answer = Done(text="[link=x]approved")
+
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", evil, rule="[red]rule", message="[/]")
+        await view.answerable(r'"[red]\u001b[2J\u202exxx')
+        assert f"\n{ON}xxx" in view.page
+        assert r", [b]w\x1b" in view.state
+        assert "on [i]s until" in view.state
+        await view.press("a")
+        await view.until(lambda: view.said == ["[link=x]approved"])
+
+    drive(story)
+
+
+def test_a_gate_that_is_restarted_is_found_again(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        await view.answerable("DELETE")
+        gate.hang_up()
+        await view.until(lambda: "trying again" in view.state)
+        assert view.rows == []
+        assert view.pane.answerable is None
+        gate.come_back()
+        gate.put("81b0", DROP)
+        await view.answerable("DROP")
+
+    drive(story)
+
+
+def test_one_that_is_gone_before_it_was_read_is_said(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.hidden.add("7f3a")
+        gate.put("7f3a", DELETE)
+        await view.until(lambda: "no such request waits" in view.page)
+        await view.press("a", "q")
+
+    drive(story)
+    assert gate.decided == []

@@ -1,0 +1,114 @@
+"""`mcpwrap policy`, as somebody types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mcpwrap.cli.policy import command
+from mcpwrap.errors import McpwrapError
+
+POLICY = """
+version: 1
+limits: {calls: 5/s, cool_down: 1min}
+rules:
+  - {name: no-x, tool: t, when: [{arg: x, equals: 1}], action: block, message: Not x.}
+  - {name: ask, tool: u, action: allow_with_approval}
+  - {name: gone, tool: h, action: hide}
+  - {name: noted, tool: "*", action: log}
+"""
+CASES = "- {name: one, server: s, tool: t, arguments: {x: 1}, expect: %s}\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "bad.yaml").write_text("version: 1\nrulse: []\ndefault: no\n")
+    (tmp_path / "good.cases.yaml").write_text(CASES % "block")
+    (tmp_path / "wrong.cases.yaml").write_text(CASES % "block" + CASES % "allow")
+    return tmp_path
+
+
+def run(*arguments: object, stdin: str | bytes | None = None, colour: bool = False) -> Result:
+    return CliRunner().invoke(
+        command, list(map(str, arguments)), input=stdin, color=colour, standalone_mode=False
+    )
+
+
+def test_check_counts_what_is_there(files: Path) -> None:
+    found = run("check", files / "policy.yaml")
+    assert found.output == "nothing wrong; 4 rules, 0 on results, 1 limits; default: allow\n"
+    assert found.return_value == 0
+    assert json.JSONDecoder().decode(run("check", files / "policy.yaml", "--json").output) == {
+        "flaws": []
+    }
+
+
+def test_check_tells_every_flaw(files: Path) -> None:
+    found = run("check", files / "bad.yaml")
+    assert isinstance(found.exception, McpwrapError)
+    assert found.exception.exit_code == 2
+    assert f"{files}/bad.yaml:2:1: a policy has no 'rulse'" in str(found.exception)
+    found = run("check", files / "bad.yaml", "--json")
+    assert found.return_value == 2
+    flaws = json.JSONDecoder().decode(found.output)["flaws"]
+    assert [(flaw["mark"]["line"], flaw["mark"]["column"]) for flaw in flaws] == [(2, 1), (3, 10)]
+
+
+def test_a_file_that_is_not_there_is_told(files: Path) -> None:
+    found = run("check", files / "none.yaml")
+    assert "cannot be read: No such file" in str(found.exception)
+
+
+def test_test_compares(files: Path) -> None:
+    found = run("test", files / "policy.yaml", files / "good.cases.yaml")
+    assert (found.return_value, found.output) == (0, "ok       one\n1 cases, 0 of them differ\n")
+    found = run("test", files / "policy.yaml", files / "wrong.cases.yaml")
+    assert found.return_value == 1
+    assert "DIFFERS  one: expected allow, got block by the rule no-x\n" in found.output
+    found = run("test", files / "policy.yaml", files / "wrong.cases.yaml", "--json")
+    assert found.return_value == 1
+    assert [row["difference"][:8] for row in json.JSONDecoder().decode(found.output)] == [
+        "",
+        "expected",
+    ]
+
+
+def test_colour_is_for_terminals(files: Path) -> None:
+    arguments = ("test", files / "policy.yaml", files / "good.cases.yaml")
+    assert "\x1b" not in run(*arguments).output
+    assert "\x1b[32m" in run(*arguments, colour=True).output
+
+
+def test_explain_says_why(files: Path) -> None:
+    policy = ("--policy", files / "policy.yaml")
+    assert run("explain", "s", "t", '{"x": 1}', *policy).output.splitlines() == [
+        "no-x (block): applies",
+        "  holds: x equals 1",
+        "    found: 1",
+        "decision: block, by the rule no-x",
+        "message: Not x.",
+        "limits: 5 calls in 1 s, cool down 60 s",
+    ]
+    assert "decision: needs approval" in run("explain", "s", "u", "-", *policy, stdin="{}").output
+    assert "the tool is not listed" in run("explain", "s", "h", "{}", *policy).output
+    assert "notes: noted" in run("explain", "s", "x", "{}", *policy).output
+    found = run("explain", "s", "resources/read", "{}", *policy).output
+    assert (
+        found
+        == "no rule is for this\ndecision: allow, by the default\nlimits: the policy has none\n"
+    )
+    found = run("explain", "s", "t", '{"x": 2}', "--json", *policy).output
+    assert json.JSONDecoder().decode(found)["judgement"]["notes"] == ["noted"]
+
+
+@pytest.mark.parametrize("text", [b"[", b"[]", b"", b"5", b"[" * 100_000, b'{"\xff": 1}'])
+def test_arguments_are_an_object(files: Path, text: bytes) -> None:
+    found = run("explain", "s", "t", "-", "--policy", files / "policy.yaml", stdin=text)
+    assert "not a JSON object" in str(found.exception)
+
+
+def test_all_have_help_with_an_example() -> None:
+    for verb in ((), ("check",), ("test",), ("explain",)):
+        assert "Example:  mcpwrap policy" in run(*verb, "--help").output

@@ -1,0 +1,171 @@
+"""A policy that is right, and what it says."""
+
+import pytest
+
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy import parse_policy
+from mcpwrap.core.judgement import Times
+from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.rules import (
+    Condition,
+    Equals,
+    Inside,
+    Inverted,
+    Length,
+    LimitsEntry,
+    Matches,
+    NotSo,
+    OfArgument,
+    OneOf,
+    Policy,
+    Range,
+    ResultRule,
+    Rule,
+    Sql,
+)
+
+FULL = """
+version: 1
+default: block
+observe: ["git*"]
+limits: {calls: 120/min, identical_calls: 5, failures: 10, cool_down: 30s}
+rules:
+  - name: no-unbounded-select
+    server: "sqlite*"
+    tool: read_query
+    when:
+      - {arg: query, sql: unbounded_select}
+    action: block
+    message: Add a LIMIT.
+    observe: true
+  - {name: b, tool: [a, "b*"], server: [x, z], action: hide}
+  - {name: c, method: resources/read, action: allow}
+  - {name: d, method: ["*", "x/*"], action: log}
+results:
+  - {name: cap, server: "*", tool: "*", max_bytes: 1M}
+  - {name: no-control, control_characters: remove}
+  - {name: no-tokens, redact_keys: [password, "*_token"], redact: 'AKIA[0-9A-Z]{16}'}
+  - {name: e, method: prompts/get, max_bytes: 64K, control_characters: block}
+"""
+
+
+def parsed(*texts: str) -> Policy:
+    return parse_policy([SourceFile(f"{n}.yaml", text.encode()) for n, text in enumerate(texts)])
+
+
+def test_everything_that_can_be_said() -> None:
+    assert parsed(FULL) == Policy(
+        default="block",
+        observe=("git*",),
+        limits=(
+            LimitsEntry(
+                calls=120, calls_window_s=60, identical_calls=5, failures=10, cool_down_s=30
+            ),
+        ),
+        rules=(
+            Rule(
+                name="no-unbounded-select",
+                action="block",
+                servers=("sqlite*",),
+                tools=("read_query",),
+                when=(OfArgument("query", Sql("unbounded_select")),),
+                message="Add a LIMIT.",
+                observe=True,
+            ),
+            Rule(name="b", action="hide", servers=("x", "z"), tools=("a", "b*")),
+            Rule(name="c", action="allow", methods=("resources/read",)),
+            Rule(name="d", action="log", methods=("*", "x/*")),
+        ),
+        results=(
+            ResultRule(name="cap", tools=("*",), max_bytes=1024**2),
+            ResultRule(name="no-control", methods=("*",), control_characters="remove"),
+            ResultRule(
+                name="no-tokens",
+                methods=("*",),
+                redact_keys=("password", "*_token"),
+                redact=("AKIA[0-9A-Z]{16}",),
+            ),
+            ResultRule(
+                name="e",
+                methods=("prompts/get",),
+                max_bytes=64 * 1024,
+                control_characters="block",
+            ),
+        ),
+    )
+
+
+def test_without_a_file_everything_is_allowed() -> None:
+    assert parsed() == parsed("version: 1") == Policy()
+
+
+CONDITIONS: list[tuple[str, Condition]] = [
+    ("{arg: 'a.b[0]', equals: 1}", OfArgument("a.b[0]", Equals("1"))),
+    ("{arg: a, equals: null}", OfArgument("a", Equals("null"))),
+    ('{arg: a, equals: "no"}', OfArgument("a", Equals('"no"'))),
+    ("{arg: a, equals: {b: [1, true]}}", OfArgument("a", Equals('{"b":[1,true]}'))),
+    ("{arg: a, one_of: [x, 1.5]}", OfArgument("a", OneOf(('"x"', "1.5")))),
+    ("{arg: a, matches: '(?i)drop'}", OfArgument("a", Matches("(?i)drop"))),
+    ("{arg: a, length: {min: 1, max: 5}}", OfArgument("a", Length(1, 5))),
+    ("{arg: a, length: {max: 5}}", OfArgument("a", Length(None, 5))),
+    ("{arg: a, range: {min: -1.5}}", OfArgument("a", Range(-1.5, None))),
+    ("{arg: a, inside: /home/a}", OfArgument("a", Inside("/home/a"))),
+    ("{arg: a, sql: drop, dialect: mysql}", OfArgument("a", Sql("drop", "mysql"))),
+    ("{arg: a, not: {equals: 1}}", OfArgument("a", NotSo(Equals("1")))),
+    ("{arg: a, not: {sql: drop, dialect: tsql}}", OfArgument("a", NotSo(Sql("drop", "tsql")))),
+    ("{arg: 'a[*]', not: {inside: /a}}", OfArgument("a[*]", NotSo(Inside("/a")))),
+    ("{not: {arg: a, equals: 1}}", Inverted(OfArgument("a", Equals("1")))),
+    ("{not: {arg: a, not: {equals: 1}}}", Inverted(OfArgument("a", NotSo(Equals("1"))))),
+    ("{arg: a, equals: true, default: false}", OfArgument("a", Equals("true"), "false")),
+]
+
+
+def test_each_condition() -> None:
+    when = "\n".join(f"      - {text}" for text, _ in CONDITIONS)
+    rule = f"version: 1\nrules:\n  - name: a\n    tool: t\n    action: block\n    when:\n{when}"
+    assert parsed(rule).rules[0].when == tuple(condition for _, condition in CONDITIONS)
+
+
+def test_an_allow_rule_may_ask_that_no_element_is_otherwise() -> None:
+    rule = "{name: a, tool: t, action: allow, when: [{not: {arg: 'p[*]', not: {inside: /a}}}]}"
+    [condition] = parsed(f"version: 1\nrules: [{rule}]").rules[0].when
+    assert condition == Inverted(OfArgument("p[*]", NotSo(Inside("/a"))))
+
+
+def test_limits_may_differ_by_server_and_tool() -> None:
+    text = "version: 1\nlimits:\n  - {server: a, tool: [b, c], calls: 5/s}\n  - {failures: 3}"
+    assert parsed(text).limits == (
+        LimitsEntry(servers=("a",), tools=("b", "c"), calls=5, calls_window_s=1),
+        LimitsEntry(failures=3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("{expires: 5m, wait: 45s}", Times()),
+        ("{expires: 10s, wait: 5s}", Times(10, 5)),
+        ("{expires: 24h, wait: 1h}", Times(86_400, 3600)),
+        ("{expires: 1min}", Times(60, 45)),
+        ("{wait: 30s}", Times(300, 30)),
+        ("{}", Times()),
+    ],
+)
+def test_how_long_an_approval_waits(text: str, times: Times) -> None:
+    policy = parsed(f"version: 1\napproval: {text}", "version: 1")
+    assert policy.approval == times
+    assert compile_policy(policy, "s").times == times
+
+
+def test_a_rule_may_have_the_agents_own_window_asked() -> None:
+    rule = "{name: a, tool: t, action: allow_with_approval, ask_in_client: true}"
+    assert parsed(f"version: 1\nrules: [{rule}]").rules == (
+        Rule(name="a", action="allow_with_approval", tools=("t",), ask_in_client=True),
+    )
+
+
+def test_files_are_one_after_another() -> None:
+    rule = "version: 1\nrules: [{{name: {}, tool: '*', action: log}}]"
+    policy = parsed(rule.format("b"), "version: 1\ndefault: block", rule.format("a"))
+    assert [found.name for found in policy.rules] == ["b", "a"]
+    assert policy.default == "block"

@@ -1,0 +1,80 @@
+"""Cases are read like a policy: all that is wrong with them is told with its place."""
+
+import pytest
+
+from mcpwrap.config.flaws import PolicyError
+from mcpwrap.config.parse import SourceFile
+from mcpwrap.config.policy_cases import parse_cases
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy_case import Case, Result
+
+RIGHT = """
+- {name: one, server: s, tool: t, arguments: {a: 1}, expect: block, rule: r}
+- {server: s, tool: t, expect: hidden}
+- {server: s, method: resources/read, params: {uri: x}, expect: needs-approval, rule: ""}
+- {server: s, tool: t, result: [1], expect: allow}
+- {server: s, tool: t, result: null, becomes: 5, expect: allow}
+"""
+
+
+def test_what_a_case_says() -> None:
+    of_tool: dict[str, Json] = {"name": "t", "arguments": {}}
+    assert parse_cases(SourceFile("f", RIGHT.encode())) == (
+        Case(
+            name="one",
+            server="s",
+            method="tools/call",
+            params={"name": "t", "arguments": {"a": 1}},
+            expect="block",
+            rule="r",
+        ),
+        Case(name="line 3", server="s", method="tools/call", params=of_tool, expect="hidden"),
+        Case(
+            name="line 4",
+            server="s",
+            method="resources/read",
+            params={"uri": "x"},
+            expect="needs-approval",
+            rule="",
+        ),
+        Case(
+            name="line 5",
+            server="s",
+            method="tools/call",
+            params=of_tool,
+            expect="allow",
+            result=Result(value=[1], becomes=[1]),
+        ),
+        Case(
+            name="line 6",
+            server="s",
+            method="tools/call",
+            params=of_tool,
+            expect="allow",
+            result=Result(value=None, becomes=5),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "problem"),
+    [
+        ("", 1, 1, "nothing in it"),
+        ("a: 1", 1, 1, "not a list of cases"),
+        ("- 5", 1, 3, "a single value where a case belongs"),
+        ("- {tool: t, expect: allow}", 1, 3, "without `server`"),
+        ("- {server: s, tool: t}", 1, 3, "without `expect`"),
+        ("- {server: s, expect: allow}", 1, 3, "needs `tool` or `method`"),
+        ("- {server: s, tool: t, expect: maybe}", 1, 32, "is no outcome"),
+        ("- {server: s, tool: t, expect: allow, becomes: 1}", 1, 39, "nothing came back"),
+        ("- {server: s, method: a/b, params: 5, expect: allow}", 1, 28, "params are a table"),
+        ("- {server: s, tool: t, args: {}, expect: allow}", 1, 24, "has no 'args'"),
+        ("- {server: s, tool: no, expect: allow}", 1, 21, "to some readers"),
+    ],
+)
+def test_what_is_wrong(text: str, line: int, column: int, problem: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_cases(SourceFile("f", text.encode()))
+    [flaw] = caught.value.flaws
+    assert (flaw.mark.line, flaw.mark.column) == (line, column)
+    assert problem in flaw.problem

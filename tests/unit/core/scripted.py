@@ -1,0 +1,144 @@
+"""A policy and limits that say what a test wrote down for them, and keep what they were asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.exchange import ALLOWED, Note
+from mcpwrap.core.gate import Action, ToAgent, ToServer
+from mcpwrap.core.judgement import Decided, Held, Json, Judgement, ResultJudgement, Times
+
+MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so
+
+
+@dataclass
+class ScriptedPolicy:
+    """Judges by method, or by method and what is named: `tools/call read_query`."""
+
+    judgement_of: dict[str, Judgement] = field(default_factory=dict)
+    default: Judgement = ALLOWED
+    named: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
+    refused_results_of: dict[str, Judgement] = field(default_factory=dict)
+    redacts: str = ""
+    times: Times = field(default_factory=Times)
+    judged: list[tuple[str, Mapping[str, Json]]] = field(default_factory=list)
+    results: list[tuple[str, str, Json]] = field(default_factory=list)
+
+    def judge(self, method: str, params: Mapping[str, Json]) -> Judgement:
+        self.judged.append((method, params))
+        target = params.get("name") or params.get("uri")
+        by_method = self.judgement_of.get(method, self.default)
+        return self.judgement_of.get(f"{method} {target}", by_method)
+
+    def names(self, method: str) -> bool:
+        return method in self.named
+
+    def hides(self, tool: str) -> bool:
+        return tool in self.hidden
+
+    def judge_result(self, method: str, target: str, value: Json) -> ResultJudgement:
+        self.results.append((method, target, value))
+        refusal = self.refused_results_of.get(f"{method} {target}")
+        if refusal is not None:
+            return ResultJudgement(None, refusal)
+        before = msgspec.json.encode(value)
+        if not self.redacts or self.redacts.encode() not in before:
+            return ResultJudgement(value)
+        after = before.replace(self.redacts.encode(), b"[redacted]")
+        return ResultJudgement(msgspec.json.decode(after), notes=("redact",))
+
+
+@dataclass
+class ScriptedLimits:
+    """Holds the tools it was told to, and counts none that `uncounted` names."""
+
+    held: dict[str, Held] = field(default_factory=dict)
+    uncounted: set[str] = field(default_factory=set)
+    asked: list[tuple[str, bytes]] = field(default_factory=list)
+    told: list[tuple[str, bool]] = field(default_factory=list)
+
+    def counts(self, tool: str) -> bool:
+        return tool not in self.uncounted
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        self.asked.append((tool, call_digest))
+        return self.held.get(tool)
+
+    def tell(self, tool: str, *, failed: bool) -> None:
+        self.told.append((tool, failed))
+
+
+@dataclass
+class ScriptedAudit:
+    """Keeps what it is given, unless it is broken."""
+
+    is_broken: bool = False
+    written: list[Decided] = field(default_factory=list)
+
+    def write(self, decided: Decided) -> bool:
+        if self.is_broken:
+            return False
+        self.written.append(decided)
+        return True
+
+
+@dataclass
+class ScriptedApprovals:
+    """Lets a request wait by the id `a` and its number, or says what is next in `answers`."""
+
+    state_key: bytes = bytes(range(32))
+    answers: list[Approved | NotAsked] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, hold: int, wanted: Wanted) -> Approved | Waits | NotAsked:
+        definition = f" as {wanted.definition[:8]}" if wanted.definition else ""
+        params = msgspec.json.encode(wanted.params).decode()
+        about = f"{wanted.method} {wanted.target}{definition} {params}"
+        self.asked.append(f"{hold} by {wanted.rule} for {wanted.expires_s:g} s: {about}")
+        return self.answers.pop(0) if self.answers else Waits(f"a{hold}", f"digest{hold}")
+
+    def withdraw(self, hold: int, *, comes_again: bool) -> None:
+        self.asked.append(f"{hold} {'comes again' if comes_again else 'is withdrawn'}")
+
+    def answer(self, hold: int, *, approves: bool) -> None:
+        self.asked.append(f"{hold} {'approved' if approves else 'denied'} in the window")
+
+
+def recorded(decided: Decided) -> str:
+    """Return a record as a line of a dialogue; its reason is the note's."""
+    parts = [
+        decided.sender,
+        decided.decision,
+        decided.method or "-",
+        decided.target,
+        "" if decided.id is None else f"id={decided.id}",
+        decided.era,
+        f"rule={decided.rule}" if decided.rule else "",
+        f"watched={','.join(decided.watched)}" if decided.watched else "",
+        f"approval={decided.approval},{decided.shown}" if decided.approval else "",
+        f"by={decided.by}" if decided.by else "",
+        "" if decided.params is None else msgspec.json.encode(decided.params).decode(),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def spoken(action: Action) -> str:
+    """Return an action as a line of a dialogue."""
+    match action:
+        case ToServer(line):
+            return f"to server> {_text(line)}"
+        case ToAgent(line):
+            return f"to agent> {_text(line)}"
+        case Note(kind, text):
+            return f"note> {kind}: {text}"
+        case _:
+            assert_never(action)
+
+
+def _text(line: bytes) -> str:
+    assert line.index(b"\n") == len(line) - 1  # one line, and whole
+    return line[:-1].decode()

@@ -1,0 +1,50 @@
+"""One start of a server with two secrets, and what a wrapper does then."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from mcpwrap.core.capability import (
+    Bundle,
+    Capability,
+    Randomness,
+    Secret,
+    accept,
+    bundle,
+    encode,
+    mint,
+    open_bundle,
+)
+from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES
+
+NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+START, OTHER_START = "5f3b" * 8, "0a1c" * 8  # as $INVOCATION_ID is written
+SECRETS = {"TOKEN": Secret("ghp_wJalrXUt", 3), "KEY": Secret("-----BEGIN\n€\n", 1)}
+NONCES = [bytes(range(n, n + NONCE_BYTES)) for n in (0, 100)]
+RANDOM = Randomness("0011223344556677", bytes(range(KEY_BYTES)))
+MINTED = mint("git", START, RANDOM, NOW)
+BUNDLE = bundle(MINTED, SECRETS, NONCES, NOW)
+KEY, TOKEN = BUNDLE.secrets  # in the order of their names
+
+
+def opened(
+    capability: Capability | str | bytes = MINTED,
+    sealed: Bundle | str | bytes = BUNDLE,
+    *,
+    keys: Sequence[str] = ("TOKEN", "KEY"),
+    held: Mapping[str, Secret] | None = None,
+    now: datetime = NOW,
+) -> dict[str, Secret]:
+    """Do what a wrapper does when it starts."""
+    taken = accept(as_text(capability), name="git", invocation_id=START, now=now)
+    return open_bundle(as_text(sealed), taken, keys=keys, held=held or {}, now=now)
+
+
+def as_text(record: Capability | Bundle | str | bytes) -> bytes:
+    match record:
+        case bytes():
+            return record
+        case str():
+            return record.encode()
+        case _:
+            return encode(record).encode()

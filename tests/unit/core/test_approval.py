@@ -1,0 +1,76 @@
+"""The document that is shown is the one that is bound: the same for the same question alone."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.approval import Question, digest, document, read
+from mcpwrap.core.approvals import NOBODY, NotAsked, Wanted
+from mcpwrap.core.approvers import Approver, Approvers, decode, encode
+from tests.unit.core.test_approval_view import question
+from tests.unit.core.test_gate_agrees import JSON
+
+all_params = st.dictionaries(st.text(), JSON, max_size=4)
+OTHERS: list[dict[str, object]] = [
+    {"agent_uid": 1001}, {"server": "git"}, {"method": "prompts/get"}, {"target": "u"},
+    {"definition": "00"}, {"policy": "12ac"}, {"params": {"a": 1.0}},
+]  # fmt: skip
+
+
+@given(all_params)
+def test_a_document_says_the_question(params: dict[str, object]) -> None:
+    asked = question(params)  # type: ignore[arg-type]
+    shown = document(asked)
+    assert repr(read(shown)) == repr(msgspec.structs.replace(asked, params=read(shown).params))
+    assert document(read(shown)) == shown
+    turned = question(dict(reversed(params.items())))  # type: ignore[arg-type]
+    assert digest(document(turned)) == digest(shown)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_whatever_is_other_makes_another(other: dict[str, object]) -> None:
+    asked = question({"a": 1})
+    changed = msgspec.structs.replace(asked, **other)
+    assert digest(document(changed)) != digest(document(asked))
+
+
+@pytest.mark.parametrize("shown", [b"", b"{}", b"[]", b"\xff", document(question({}))[:-1]])
+def test_what_is_no_document(shown: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        read(shown)
+
+
+def test_a_document_of_another_version() -> None:
+    shown = document(question({}))
+    for changed in (
+        shown.replace(b"{", b'{"more":1,', 1),
+        shown.replace(b'"params":{}', b'"params":[]'),
+    ):
+        assert changed != shown
+        with pytest.raises(msgspec.MsgspecError):
+            read(changed)
+
+
+def test_where_there_is_nobody_nobody_is_asked() -> None:
+    wanted = Wanted(
+        method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
+    )
+    assert NOBODY.ask(1, wanted) == NotAsked("")
+    NOBODY.withdraw(1, comes_again=True)
+    NOBODY.answer(1, approves=True)
+
+
+def test_who_has_a_password() -> None:
+    known = Approvers(by_user={"bob": Approver(uid=1001, hash="$argon2id$x")})
+    assert decode(encode(known).encode()) == known
+    assert decode(b"{}") == Approvers()
+    for wrong in (b'{"by_user":{"bob":{"uid":1}}}', b'{"users":{}}', b"", b'{"by_user":[]}'):
+        with pytest.raises(msgspec.MsgspecError):
+            decode(wrong)
+
+
+def test_a_question_has_nothing_else() -> None:
+    assert set(Question.__struct_fields__) == {
+        "agent_uid", "server", "method", "target", "definition", "params", "policy",
+    }  # fmt: skip

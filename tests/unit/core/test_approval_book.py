@@ -1,0 +1,452 @@
+"""What waits, who is told, and that nothing runs but what somebody approved, and no more often."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpwrap.core import approval_book
+from mcpwrap.core.approval_book import MAX_OF_AGENT, MAX_WAITING, Book
+from mcpwrap.core.approval_entry import MAX_AWAY, About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approve_words import MINUTES, Decide, Scope, Verdict
+from mcpwrap.core.fatigue import MAX_DENIALS, MAX_NEW
+
+EXPIRES_S = 300.0
+
+
+def about(digest: str, agent_uid: int = 1000) -> About:
+    return About(
+        digest=digest,
+        size=10,
+        agent_uid=agent_uid,
+        server="sqlite",
+        session="12-1",
+        method="tools/call",
+        target="drop",
+        rule="writes",
+        message="",
+        expires_s=EXPIRES_S,
+    )
+
+
+def decide(id_: str, digest: str, verdict: str, scope: str = "once", times: int = 1) -> Decide:
+    return Decide(
+        id=id_,
+        digest=digest,
+        verdict=Verdict(verdict),
+        scope=Scope(scope),
+        times=times,
+        reason=b"no" if verdict != "approve" else b"",
+    )
+
+
+@dataclass
+class Story:
+    """A book, and events in words: a request is its session and its number in that."""
+
+    now_s: float = 1000.0
+    book: Book = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = count(1)
+        self.book = Book(lambda: f"q{next(numbers)}")
+
+    def tell(self, event: str) -> str:
+        match event.split():
+            case ["asks", one, digest]:
+                session, hold = map(int, one.split("."))
+                return self.asked(self.book.ask(session, hold, about(digest), self.now_s))
+            case [("cancels" | "leaves") as how, one]:
+                session, hold = map(int, one.split("."))
+                self.book.withdraw(session, hold, comes_again=how == "leaves")
+                return ""
+            case ["ends", session]:
+                self.book.is_over(int(session))
+                return ""
+            case ["void"]:
+                return said(self.book.void())
+            case ["after", seconds]:
+                self.now_s += float(seconds)
+                return said(self.book.expire(self.now_s))
+            case [verdict, id_, digest, *scope]:
+                return self.decided(decide(id_, digest, verdict, *as_scope(scope)))
+            case _:
+                pytest.fail(event)
+
+    def asked(self, answer: Approved | Waits | NotAsked) -> str:
+        match answer:
+            case Approved(id_, by):
+                return f"{id_} by {by}"
+            case Waits(id_, is_new):
+                return f"new {id_}" if is_new else id_
+            case NotAsked(why):
+                return why
+
+    def decided(self, answer: Decide) -> str:
+        fault = self.book.fault(answer, self.now_s)
+        return fault.code if fault else said(self.book.decide(answer, "bob", self.now_s))
+
+
+def as_scope(words: list[str]) -> tuple[str, int] | tuple[()]:
+    return (words[0], int(words[1])) if words else ()
+
+
+def said(told: list[Told]) -> str:
+    return ", ".join(f"{one.session}.{one.hold} {one.what}{'!' * one.stops}" for one in told)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        # The same request asks the same question, and an answer is for one of them.
+        [
+            ("asks 1.1 a", "new q1"), ("asks 1.2 a", "q1"), ("asks 2.1 a", "q1"),
+            ("asks 1.3 b", "new q2"),
+            ("approve q1 a", "1.1 approved, 1.2 denied, 2.1 denied"),
+            ("approve q1 a", "gone"), ("approve q2 a", "changed"), ("approve q9 a", "gone"),
+            ("asks 1.4 a", "new q3"),
+        ],
+        # So many may run, those that wait first, and only in the sessions that asked.
+        [
+            ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"),
+            ("approve q1 a session 4", "1.1 approved, 2.1 approved"),
+            ("asks 1.2 a", "q1 by bob"), ("asks 3.1 a", "new q2"), ("asks 2.2 a", "q1 by bob"),
+            ("asks 1.3 a", "q2"),
+        ],
+        # What another session has is not lost by an answer to this one.
+        [
+            ("asks 1.1 a", "new q1"), ("approve q1 a session 3", "1.1 approved"),
+            ("asks 2.1 a", "new q2"), ("approve q2 a session 2", "2.1 approved"),
+            ("asks 1.2 a", "q1 by bob"), ("asks 2.2 a", "q2 by bob"), ("asks 2.3 a", "new q3"),
+            ("asks 1.3 a", "q1 by bob"), ("asks 1.4 a", "q3"),
+        ],
+        # For ten minutes; the session alone ends the other.
+        [
+            ("asks 1.1 a", "new q1"), ("approve q1 a minutes 9", "1.1 approved"),
+            (f"after {60 * MINUTES - 1}", ""), ("asks 1.2 a", "q1 by bob"),
+            ("after 1", ""), ("asks 1.3 a", "new q2"),
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("approve q1 a session 9", "1.1 approved"),
+            ("after 1000000", ""), ("asks 1.2 a", "q1 by bob"),
+            ("ends 1", ""), ("asks 1.1 a", "new q2"),
+        ],
+        # Who was told to come again finds the answer, until the question would have been void.
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("approve q1 a", ""),
+            ("asks 1.2 a", "q1 by bob"), ("asks 1.3 a", "new q2"),
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("approve q1 a", ""),
+            (f"after {EXPIRES_S}", ""), ("asks 1.2 a", "new q2"),
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("asks 1.2 a", "q1"),
+            ("deny q1 a", "1.2 denied"), ("asks 1.3 a", "new q2"),
+        ],
+        # Or the denial, for a minute; others may ask anew.
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
+            ("asks 1.2 a", "denied by bob: no"), ("asks 2.1 a", "new q2"),
+            ("asks 1.3 a", "denied by bob: no"),  # though others are asked about
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
+            ("asks 1.2 a", "denied by bob: no"), ("after 60", ""), ("asks 1.3 a", "new q2"),
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("deny q1 a", ""),
+            ("ends 1", ""), ("asks 1.1 a", "new q2"),
+        ],
+        # Both sessions end: the one that waits, and the one that was told to come again.
+        [
+            ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("leaves 2.1", ""),
+            ("deny-and-stop q1 a", "1.1 denied!, 2.0 denied!"),
+        ],
+        # A question goes when nobody waits for it any more.
+        [
+            ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("cancels 1.1", ""),
+            ("cancels 1.7", ""), ("approve q1 a", "2.1 approved"),
+        ],
+        [("asks 1.1 a", "new q1"), ("cancels 1.1", ""), ("approve q1 a", "gone")],
+        [
+            ("asks 1.1 a", "new q1"), ("leaves 1.1", ""), ("asks 1.2 a", "q1"),
+            ("cancels 1.2", ""), ("approve q1 a", ""), ("asks 1.3 a", "q1 by bob"),
+        ],
+        [("asks 1.1 a", "new q1"), ("ends 1", ""), ("approve q1 a", "gone")],
+        [
+            ("asks 1.1 a", "new q1"), ("asks 2.1 a", "q1"), ("ends 1", ""),
+            ("approve q1 a session 2", "2.1 approved"), ("asks 1.1 a", "new q2"),
+        ],
+        # Late, and void.
+        [
+            ("asks 1.1 a", "new q1"), ("after 100", ""), ("asks 1.2 a", "q1"),
+            ("asks 1.3 b", "new q2"), ("after 200", "1.1 expired, 1.2 expired"),
+            ("approve q1 a", "gone"), ("after 100", "1.3 expired"),
+        ],
+        [
+            ("asks 1.1 a", "new q1"), ("asks 1.2 b", "new q2"), ("leaves 1.2", ""),
+            ("approve q2 b", ""), ("asks 2.1 c", "new q3"),
+            ("void", "1.1 void, 2.1 void"), ("approve q1 a", "gone"), ("asks 1.3 b", "new q4"),
+        ],
+    ],
+)  # fmt: skip
+def test_a_story(story: list[tuple[str, str]]) -> None:
+    told = Story()
+    assert [(event, told.tell(event)) for event, _ in story] == story
+
+
+def test_an_answer_that_comes_too_late_is_none_though_nobody_was_told_yet() -> None:
+    story = Story()
+    story.tell("asks 1.1 a")
+    story.now_s += EXPIRES_S
+    assert story.decided(decide("q1", "a", "approve")) == "gone"
+
+
+def test_when_something_is_due() -> None:
+    story = Story()
+    assert story.book.due_in_s(story.now_s) is None
+    story.tell("asks 1.1 a")
+    story.tell("after 100")
+    story.tell("asks 1.2 b")
+    assert story.book.due_in_s(story.now_s) == 200
+    assert story.book.due_in_s(story.now_s + 999) == 0
+    assert [entry.id for entry in story.book.entries()] == ["q1", "q2"]
+
+
+def test_a_question_is_found_by_what_asked_it() -> None:
+    story = Story()
+    story.tell("asks 1.1 a")
+    story.tell("leaves 1.1")
+    entry = story.book.asked_by(1, 1)
+    assert entry is story.book.find("q1")
+    assert story.book.asked_by(1, 2) is None
+
+
+def test_an_answer_for_one_request_lets_no_other_run() -> None:
+    """As the agent's own window gives it: the same of another session still waits."""
+    story = Story()
+    yes = Decide(id="q1", digest="a", verdict=Verdict.APPROVE)
+    story.tell("asks 1.1 a")
+    story.tell("asks 2.5 a")
+    (told,) = story.book.decide_one((2, 5), yes, "here", story.now_s)
+    assert (told.session, told.hold, told.what) == (2, 5, "approved")
+    story.tell("asks 3.7 a")
+    story.tell("leaves 3.7")
+    assert story.book.decide_one((3, 7), yes, "here", story.now_s) == []
+    assert story.tell("asks 3.8 a") == "q1 by here"  # it was put off meanwhile
+    story.tell("asks 4.9 a")
+    no = Decide(id="q1", digest="a", verdict=Verdict.DENY)
+    (told,) = story.book.decide_one((4, 9), no, "here", story.now_s)
+    assert (told.session, told.what) == (4, "denied")
+    story.tell("asks 5.1 a")
+    story.tell("leaves 5.1")
+    assert story.book.decide_one((5, 1), no, "here", story.now_s) == []
+    assert story.tell("asks 5.2 a") == "denied by here"
+    assert story.tell("approve q1 a") == "1.1 approved"
+
+
+def test_the_same_words_of_another_account_or_server_are_another_question() -> None:
+    book = Book(iter("abc").__next__)
+    for number, each in enumerate([about("x", 1000), about("x", 1001)]):
+        answer = book.ask(number, 1, each, 0.0)
+        assert isinstance(answer, Waits)
+        assert answer.is_new
+
+
+def test_reasons_are_told() -> None:
+    story = Story()
+    story.tell("asks 1.1 a")
+    answer = Decide(id="q1", digest="a", verdict=Verdict.DENY, reason="zu spät".encode()[:-2])
+    (told,) = story.book.decide(answer, "bob (web)", story.now_s)
+    assert (told.by, told.reason) == ("bob (web)", "zu sp\ufffd")
+    story.tell("asks 1.2 a")
+    story.tell("leaves 1.2")
+    answer = Decide(id="q2", digest="a", verdict=Verdict.DENY)
+    assert story.book.decide(answer, "bob", story.now_s) == []
+    assert story.tell("asks 1.3 a") == "denied by bob"
+
+
+def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approval_book, "MAX_OF_AGENT", 2)
+    monkeypatch.setattr(approval_book, "MAX_WAITING", 3)
+    book = Book(iter("abcdefgh").__next__)
+    asked = [
+        book.ask(1, number, about(f"{number}", uid), 0.0)
+        for number, uid in enumerate([1000, 1000, 1000, 1001, 1002])
+    ]
+    assert [isinstance(one, Waits) for one in asked] == [True, True, False, True, False]
+    assert asked[2] == NotAsked("2 requests of this account wait for an answer already")
+    assert asked[4] == NotAsked("3 requests wait for an answer already")
+    assert isinstance(book.ask(1, 9, about("0"), 0.0), Waits)  # the same may always be asked
+    assert MAX_OF_AGENT < MAX_WAITING
+
+
+def test_who_comes_again_and_again_is_not_kept_each_time() -> None:
+    story = Story()
+    story.tell("asks 2.1 a")
+    story.tell("leaves 2.1")
+    for number in range(1, 10 * MAX_AWAY):
+        story.tell(f"asks 1.{number} a")
+        story.tell(f"leaves 1.{number}")
+    (entry,) = story.book.entries()
+    assert len(entry.asked) <= MAX_AWAY + 2
+    assert entry.times == 10 * MAX_AWAY
+    assert story.book.asked_by(1, 10 * MAX_AWAY - 1) is entry
+    story.tell("approve q1 a session 2")
+    assert [story.tell("asks 1.9999 a"), story.tell("asks 2.2 a")] == ["q1 by bob"] * 2
+
+
+def test_who_is_often_denied_or_asks_often_is_paused() -> None:
+    story = Story()
+    for number in range(1, MAX_DENIALS + 1):
+        story.tell(f"asks 1.{number} d{number}")
+        story.tell(f"deny q{number} d{number}")
+    assert story.tell("asks 1.99 x") == "paused: 5 requests were denied; asks again in 601 s"
+    story = Story()
+    for number in range(1, MAX_NEW + 1):
+        story.tell(f"asks 1.{number} d{number}")
+        story.tell(f"cancels 1.{number}")
+    assert story.tell("asks 1.99 x") == f"paused: {MAX_NEW} questions in 60 s"
+
+
+@dataclass
+class Model:
+    """What may run, kept as simply as can be; every run is looked up in it."""
+
+    allowed: dict[str, int] = field(default_factory=dict)  # runs that are left, by question
+    until_s: dict[str, float] = field(default_factory=dict)
+    digest: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, set[int]] = field(default_factory=dict)  # sessions
+    held: set[tuple[int, int]] = field(default_factory=set)
+
+    def runs(self, id_: str, session: int, digest: str, now_s: float) -> None:
+        assert self.digest[id_] == digest
+        assert session in self.asked[id_]
+        assert now_s < self.until_s[id_]
+        self.allowed[id_] -= 1
+        assert self.allowed[id_] >= 0
+
+    def hears(self, told: list[Told]) -> None:
+        for one in told:
+            self.held.remove((one.session, one.hold))  # each that waits hears it, and once
+
+
+sessions = st.integers(1, 3)
+digests = st.sampled_from("abc")
+scopes = st.tuples(st.sampled_from(Scope), st.integers(1, 3))
+events = st.one_of(
+    st.tuples(st.just("asks"), sessions, digests),
+    st.tuples(st.just("asks"), sessions, digests),
+    st.tuples(st.just("leaves"), st.integers(0, 99)),
+    st.tuples(st.just("cancels"), st.integers(0, 99)),
+    st.tuples(st.just("answers"), st.integers(0, 99), st.sampled_from(Verdict), digests, scopes),
+    st.tuples(st.just("answers"), st.integers(0, 99), st.just(Verdict.APPROVE), digests, scopes),
+    st.tuples(st.just("ends"), sessions),
+    st.tuples(st.just("after"), st.sampled_from([1.0, 59.0, 299.0, 601.0])),
+    st.just(("void",)),
+)
+
+
+class Trial:
+    """Any sequence of events, against the model."""
+
+    def __init__(self) -> None:
+        self.story, self.model = Story(), Model()
+        self.holds = count(1)
+        self.ids: list[str] = []
+
+    def take(self, event: tuple[object, ...]) -> None:
+        book, model = self.story.book, self.model
+        match event:
+            case ("asks", int(session), str(digest)):
+                self.ask(session, digest)
+            case (("leaves" | "cancels") as how, int(which)) if model.held:
+                one = sorted(model.held)[which % len(model.held)]
+                model.held.remove(one)
+                book.withdraw(*one, comes_again=how == "leaves")
+            case ("answers", int(which), Verdict() as verdict, str(digest), (scope, times)):
+                self.answer(which, verdict, digest, (scope, times))
+            case ("ends", int(session)):
+                book.is_over(session)
+                model.held = {one for one in model.held if one[0] != session}
+                for asked in model.asked.values():
+                    asked.discard(session)
+            case ("after", float(seconds)):
+                self.story.now_s += seconds
+                model.hears(book.expire(self.story.now_s))
+            case ("void",):
+                model.hears(book.void())
+                assert not model.held
+                model.allowed = dict.fromkeys(model.allowed, 0)
+            case _:
+                pass  # nothing is held that could leave
+        assert {one for entry in book.entries() for one in entry.held} == model.held
+
+    def ask(self, session: int, digest: str) -> None:
+        model, hold = self.model, next(self.holds)
+        match self.story.book.ask(session, hold, about(digest), self.story.now_s):
+            case Approved(id_):
+                model.runs(id_, session, digest, self.story.now_s)
+            case Waits(id_, is_new):
+                assert is_new == (id_ not in self.ids)
+                self.ids += [id_] * is_new
+                model.held.add((session, hold))
+                model.digest[id_] = digest
+                model.asked.setdefault(id_, set()).add(session)
+            case NotAsked():
+                pass
+
+    def answer(
+        self, which: int, verdict: Verdict, digest: str, scope: tuple[object, object]
+    ) -> None:
+        if not self.ids:
+            return
+        id_, now_s = self.ids[which % len(self.ids)], self.story.now_s
+        entry = self.story.book.find(id_)
+        answer = decide(id_, digest, verdict, str(scope[0]), int(str(scope[1])))
+        if fault := self.story.book.fault(answer, now_s):
+            assert fault.code == ("changed" if entry else "gone")
+            return
+        assert entry
+        assert self.model.digest[id_] == digest  # what was shown is what was asked
+        if verdict is Verdict.APPROVE:
+            self.model.allowed[id_] = 1 if answer.scope is Scope.ONCE else answer.times
+            self.model.until_s[id_] = {
+                Scope.ONCE: entry.expires_at_s,
+                Scope.MINUTES: now_s + 60 * MINUTES,
+                Scope.SESSION: float("inf"),
+            }[answer.scope]
+        told = [one for one in self.story.book.decide(answer, "bob", now_s) if one.hold]
+        self.model.hears(told)
+        for one in told:
+            if one.what == "approved":
+                self.model.runs(one.id, one.session, digest, now_s)
+
+
+@settings(max_examples=300)
+@given(st.lists(events, max_size=40))
+def test_nothing_runs_that_was_not_approved_nor_too_often(
+    sequence: list[tuple[object, ...]],
+) -> None:
+    trial = Trial()
+    for event in sequence:
+        trial.take(event)
+
+
+def test_the_trials_are_of_something() -> None:
+    """A property of sequences in which nothing runs says nothing."""
+    ran: list[int] = []
+
+    @settings(max_examples=200, derandomize=True)
+    @given(st.lists(events, min_size=20, max_size=40))
+    def look(sequence: list[tuple[object, ...]]) -> None:
+        trial = Trial()
+        for event in sequence:
+            trial.take(event)
+        ran.append(sum(left == 0 for left in trial.model.allowed.values()))
+
+    look()
+    assert sum(map(bool, ran)) > len(ran) / 10

@@ -1,0 +1,65 @@
+"""What `doctor` says of who may approve."""
+
+import pytest
+
+from mcpwrap.core.approval_checkup import Approving, checks
+
+WATCH = "what runs as it can watch its password being typed"
+OTHERS = "what runs as it can approve calls of other accounts"
+
+
+@pytest.mark.parametrize(
+    ("members", "with_password", "found"),
+    [
+        ("", "", [("approvals", "warning", "nobody but root can give one")]),
+        ("bob", "", [("approvals", "good", "members: bob")]),
+        ("", "carol", [("approvals", "good", "by password: carol")]),
+        (
+            "dora bob",
+            "alice",
+            [
+                ("approvals", "good", "members: bob, dora; by password: alice"),
+                ("approvals by alice", "warning", f"under this account too: {WATCH}"),
+            ],
+        ),
+        (
+            "alice",
+            "",
+            [
+                ("approvals", "good", "members: alice"),
+                ("approvals by alice", "warning", f"under this account too: {OTHERS}"),
+            ],
+        ),
+        (
+            "alice",
+            "alice",
+            [
+                ("approvals", "good", "members: alice; by password: alice"),
+                ("approvals by alice", "warning", f"too: {WATCH}, and {OTHERS}"),
+            ],
+        ),
+    ],
+)
+def test_who_can_approve(
+    members: str, with_password: str, found: list[tuple[str, str, str]]
+) -> None:
+    said = checks(
+        Approving(
+            agents={"alice", "zoe"},
+            members=members.split(),
+            with_password=with_password.split(),
+        )
+    )
+    assert [(one.what, one.state) for one in said] == [f[:2] for f in found]
+    for one, (_, state, text) in zip(said, found, strict=True):
+        assert one.found.endswith(text)
+        assert bool(one.fix) == (state == "warning")
+
+
+def test_what_root_wrote_is_said_too() -> None:
+    found = Approving(agents={"alice"}, members=[], with_password=[], same_uid=True)
+    assert [(one.what, one.state) for one in checks(found)] == [
+        ("approvals by agents' accounts", "warning")
+    ]
+    found = Approving(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
+    assert [one.what for one in checks(found)][1:] == ["approvals"]

@@ -1,0 +1,96 @@
+"""Who reads a question sees all that is in it, and sees the same only if it is the same."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core import approval_view
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approval_view import DiffLine, difference, one_line, pretty
+from mcpwrap.core.judgement import Json
+
+SNEAKY = "\u202e\u2066\u200b\u200d\u2060\ufeff\u00ad\u3164\u034f\ufe0f\U000e0041\u2028\u00a0\u3000"
+SNEAKY += "\x00\x07\x1b\x7f\x9b\r\n\t\\\"'/nux0a e\u0301é😀"
+texts = st.text(st.sampled_from(SNEAKY)) | st.text()
+values: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=10,
+)
+all_params = st.fixed_dictionaries(
+    {"name": st.just("t"), "arguments": st.dictionaries(texts, values, max_size=4)},
+    optional={"requestState": texts, "_meta": values},
+)
+
+
+def question(params: dict[str, Json]) -> Question:
+    return Question(
+        agent_uid=1000,
+        server="sqlite",
+        method="tools/call",
+        target="t",
+        definition="",
+        params=params,
+        policy="12ab",
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "shown"),
+    [
+        ({"name": "t", "arguments": {"b": 1, "a": [True]}}, '{"a":[true],"b":1}'),
+        ({"name": "t", "arguments": {"a": 1}, "_meta": {"x": 1}}, '{"a":1}'),
+        ({"name": "t"}, "{}"),
+        ({"uri": "file:///a", "_meta": {}}, '{"uri":"file:///a"}'),
+        # What is there besides is seen with the rest.
+        ({"name": "t", "arguments": {}, "x": 1}, '{"arguments":{},"name":"t","x":1}'),
+    ],
+)
+def test_what_is_shown(params: dict[str, Json], shown: str) -> None:
+    assert pretty(question(params)) == json.dumps(json.JSONDecoder().decode(shown), indent=2)
+
+
+@given(all_params)
+def test_nothing_is_shown_that_is_not_seen(params: dict[str, Json]) -> None:
+    for line in pretty(question(params)).split("\n"):
+        assert line.isprintable()
+        assert not any(unicodedata.category(char) in {"Cf", "Cc", "Zl", "Zp"} for char in line)
+        assert not set(line) & set("\u3164\u034f\ufe0f\u00a0\u3000\u115f\u17b4")
+
+
+@given(all_params, all_params)
+def test_what_differs_is_shown_to_differ(one: dict[str, Json], two: dict[str, Json]) -> None:
+    shown = [pretty(question(params)) for params in (one, two)]
+    same = [json.dumps({**params, "_meta": 0}, sort_keys=True) for params in (one, two)]
+    assert (shown[0] == shown[1]) == (same[0] == same[1])
+
+
+@given(texts, texts)
+def test_a_name_is_one_line_and_no_others(one: str, two: str) -> None:
+    assert one_line(one).isprintable()
+    assert (one_line(one) == one_line(two)) == (one == two)
+
+
+def test_what_is_other_than_the_last_time() -> None:
+    before = question({"name": "t", "arguments": {"path": "/a", "q": "x\ny", "z": [1]}})
+    now = question({"name": "t", "arguments": {"path": "/b\u202e", "q": "x\ny", "z": [1]}})
+    assert difference(before, before) == []
+    assert difference(before, now) == [
+        DiffLine("@", "@ -1,4 +1,4 @@"),
+        DiffLine(" ", "{"),
+        DiffLine("-", '  "path": "/a",'),
+        DiffLine("+", r'  "path": "/b\u202e",'),
+        DiffLine(" ", r'  "q": "x\ny",'),
+        DiffLine(" ", '  "z": ['),
+    ]
+
+
+def test_what_would_take_for_ever_is_not_compared() -> None:
+    many: list[Json] = [n % 101 for n in range(approval_view._MAX_COMPARED_LINES)]
+    before = question({"name": "t", "arguments": {"x": many}})
+    now = question({"name": "t", "arguments": {"x": many[::-1]}})
+    assert difference(before, now) == [DiffLine("@", "over 5000 lines: they are not compared")]
+    assert difference(now, now) == []

@@ -1,0 +1,143 @@
+"""What people and the gate tell each other: there and back, and nothing else is understood."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core import approve_words
+from mcpwrap.core.approve_words import (
+    MAX_BYTES,
+    MAX_PASSWORD_BYTES,
+    MAX_REASON_BYTES,
+    MAX_TIMES,
+    Channel,
+    Decide,
+    Done,
+    End,
+    FromPerson,
+    List,
+    Login,
+    Paused,
+    Pending,
+    Proof,
+    Refused,
+    Scope,
+    Show,
+    Shown,
+    ToPerson,
+    Verdict,
+    Watch,
+    WordsError,
+    decode_question,
+    encode_question,
+)
+
+names = st.text(st.characters(max_codepoint=127, exclude_characters="\n"), max_size=64)
+secrets = st.binary(max_size=MAX_PASSWORD_BYTES).filter(lambda one: b"\n" not in one)
+decisions = st.builds(
+    Decide,
+    id=names,
+    digest=names,
+    verdict=st.sampled_from(Verdict),
+    scope=st.sampled_from(Scope),
+    times=st.integers(1, MAX_TIMES),
+    channel=st.sampled_from(Channel),
+    proof=st.sampled_from(Proof),
+    user=names,
+    password=secrets,
+    process_start=st.integers(0, 2**63),
+    reason=st.binary(max_size=MAX_REASON_BYTES),  # newlines and all
+)
+questions = st.one_of(
+    st.builds(List),
+    st.builds(Watch),
+    st.builds(Show, names),
+    st.builds(Login, names, secrets),
+    decisions,
+)
+
+
+@given(questions)
+def test_there_and_back(packet: FromPerson) -> None:
+    sent = encode_question(packet)
+    assert len(sent) <= MAX_BYTES
+    assert decode_question(sent) == packet
+
+
+@given(st.binary(max_size=200) | questions.map(encode_question), st.integers(), st.binary())
+def test_whatever_comes_is_understood_or_none(sent: bytes, at: int, more: bytes) -> None:
+    """Also what is nearly right: cut off, and with something else put in."""
+    at = at % (len(sent) + 1)
+    for untrusted in (sent, sent[:at], sent[:at] + more + sent[at:], sent + b"\n" + more):
+        with suppress(WordsError):
+            decode_question(untrusted)
+
+
+RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\n12\n"
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [
+        b"", b"list\n", b"List", b"list ", b"show", b"show\na\nb", b"login\nbob", b"\nlist",
+        b"login\nbob\npass\nword", b"login\nb\xc3\xb6b\npw", b"show\n\xff",
+        b"decide", RIGHT[:-1], RIGHT.replace(b"approve", b"Approve"),
+        RIGHT.replace(b"once", b""), RIGHT.replace(b"\n1\n", b"\n0\n"),
+        RIGHT.replace(b"\n1\n", b"\n101\n"), RIGHT.replace(b"\n1\n", b"\n-1\n"),
+        RIGHT.replace(b"\n1\n", b"\n1.0\n"), RIGHT.replace(b"\n1\n", b"\n" + b"9" * 5000 + b"\n"),
+        RIGHT.replace(b"command", b"post"), RIGHT.replace(b"none", b"yes"),
+        RIGHT.replace(b"12", b"x"), RIGHT.replace(b"bob", b"b\xff"),
+    ],
+)  # fmt: skip
+def test_what_is_no_packet(untrusted: bytes) -> None:
+    with pytest.raises(WordsError):
+        decode_question(untrusted)
+
+
+def test_what_is_too_long_is_cut() -> None:
+    long = RIGHT.replace(b"pw", b"p" * 5000) + b"r\n" * 5000
+    decided = decode_question(long)
+    assert isinstance(decided, Decide)
+    assert (len(decided.password), len(decided.reason)) == (MAX_PASSWORD_BYTES, MAX_REASON_BYTES)
+    assert decode_question(b"login\nbob\n" + b"p" * 5000) == Login("bob", b"p" * MAX_PASSWORD_BYTES)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        Show("a\nb"),
+        Login("bob", b"pass\nword"),
+        Login("bob\npw", b""),
+        Decide(id="a1", digest="d1\napprove", verdict=Verdict.DENY),
+        Decide(id="a1", digest="d1", verdict=Verdict.APPROVE, password=b"pw\n7\n"),
+    ],
+)
+def test_what_somebody_typed_is_not_sent_as_more_than_it_is(packet: FromPerson) -> None:
+    with pytest.raises(WordsError, match="newline"):
+        encode_question(packet)
+
+
+PENDING = Pending(
+    id="a1", digest="d1", size=7, agent_uid=1000, server="sqlite", session="12-3",
+    method="tools/call", target="drop", rule="writes", message="", asked_at=1.5, expires_at=301.5,
+    times=2, waiting=1, may="proof",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("packet", "sent"),
+    [
+        (End(), '{"what":"end"}'),
+        (Done(text="a1 is approved"), '{"what":"done","text":"a1 is approved"}'),
+        (Refused(code="gone", why="x"), '{"what":"refused","code":"gone","why":"x"}'),
+        (Shown(id="a1", digest="d1"), '{"what":"shown","id":"a1","digest":"d1"}'),
+        (Paused(agent_uid=1, server="s", why="w", until=2.0), None),
+        (PENDING, None),
+    ],
+)
+def test_the_gates_packets_are_json(packet: ToPerson, sent: str | None) -> None:
+    encoded = approve_words.encode(packet)
+    assert sent in {None, encoded.decode()}
+    assert approve_words.decode(encoded) == packet

@@ -1,0 +1,73 @@
+"""Who sees what waits, and who may answer it: by account, and with which proof."""
+
+import pytest
+
+from mcpwrap.core.approve_words import Proof
+from mcpwrap.core.approver_rights import May, Rights, Who, may, may_proven, sees
+
+GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002
+RIGHTS = Rights(GROUP, WEB, HOOK)
+NONE = Rights(-1, -1, -1)  # a machine on which nobody has set up anything
+PASSWORD, POLKIT = Proof.PASSWORD, Proof.POLKIT
+
+
+def account(uid: int) -> Who:
+    """Return somebody: bob and carol are approvers."""
+    return Who(uid, frozenset({uid, GROUP} if uid in {BOB, CAROL} else {uid}))
+
+
+@pytest.mark.parametrize(
+    ("uid", "agent_uid", "seen", "may_answer"),
+    [
+        (BOB, ALICE, True, "yes"),
+        (0, ALICE, True, "yes"),
+        (ALICE, ALICE, True, "proof"),
+        (ALICE, BOB, False, "no"),
+        (BOB, BOB, True, "proof"),  # an approver whose own agent asks
+        (0, 0, True, "yes"),  # an agent of root's is root
+        (WEB, ALICE, True, "proof"),
+        (WEB, WEB, True, "proof"),
+        (HOOK, ALICE, True, "no"),
+        (HOOK, HOOK, True, "no"),
+    ],
+)
+def test_by_account(uid: int, agent_uid: int, seen: bool, may_answer: May) -> None:  # noqa: FBT001
+    assert sees(account(uid), agent_uid, RIGHTS) == seen
+    assert may(account(uid), agent_uid, RIGHTS) == may_answer
+
+
+def test_root_may_write_that_ones_own_account_is_enough() -> None:
+    same = Rights(GROUP, WEB, HOOK, same_uid=True)
+    assert may(account(ALICE), ALICE, same) == "yes"
+    assert may(account(ALICE), BOB, same) == "no"
+    assert may(account(WEB), ALICE, same) == "proof"
+
+
+@pytest.mark.parametrize("uid", [ALICE, BOB])
+def test_where_nothing_is_set_up_there_is_root(uid: int) -> None:
+    assert not sees(account(uid), CAROL, NONE)
+    assert may(account(uid), CAROL, NONE) == "no"
+    assert may(account(uid), uid, NONE) == "proof"
+    assert may(account(0), uid, NONE) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("uid", "proven", "proof", "agent_uid", "allowed"),
+    [
+        (ALICE, ALICE, PASSWORD, ALICE, True),
+        (ALICE, ALICE, POLKIT, ALICE, True),
+        (ALICE, ALICE, PASSWORD, BOB, False),
+        (ALICE, BOB, PASSWORD, ALICE, False),  # another's password, though it is right
+        (BOB, BOB, PASSWORD, ALICE, True),
+        (BOB, CAROL, PASSWORD, ALICE, False),
+        (0, BOB, PASSWORD, ALICE, False),
+        (WEB, BOB, PASSWORD, ALICE, True),
+        (WEB, ALICE, PASSWORD, ALICE, True),
+        (WEB, ALICE, PASSWORD, BOB, False),
+        (WEB, BOB, POLKIT, ALICE, False),  # it would be asked about the page
+        (WEB, WEB, POLKIT, WEB, False),
+        (HOOK, BOB, PASSWORD, ALICE, False),
+    ],
+)
+def test_by_proof(uid: int, proven: int, proof: Proof, agent_uid: int, allowed: bool) -> None:  # noqa: FBT001
+    assert may_proven(account(uid), account(proven), proof, agent_uid, RIGHTS) == allowed

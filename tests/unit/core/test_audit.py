@@ -1,0 +1,105 @@
+"""One record is one line of ASCII, whatever was sent, and comes back as it was."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nacl.public import PublicKey, SealedBox
+
+from mcpwrap.core import audit
+from mcpwrap.core.audit import (
+    MAX_TEXT_CHARS,
+    Closed,
+    Head,
+    Heads,
+    Record,
+    box_of,
+    cut,
+    decode_event,
+    decode_record,
+    encode,
+    part_file,
+    start_of,
+)
+from tests.unit.core.audits import ROOT_KEY
+
+NASTY = [
+    'quotes " and \\ backslashes',
+    "new\nlines\r\n\x0b\x0c\x1c\x85",
+    "\u2028 and \u2029 begin a line for some",
+    "\x1b[2J\x7f\x00\x9b",
+    "\u202e turned round \u2066",
+    "\U0001f600 and \ud7ff",
+    '","mac":"00"}\n{"n":1',
+]
+
+
+def record(target: str, **fields: object) -> Record:
+    values = {"n": 3, "at": 1.5, "server": "s", "uid": 1000, "session": "1-2", "sender": "agent"}
+    return Record(decision="blocked", target=target, **values, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_what_is_sent_begins_no_line(text: str) -> None:
+    line = encode(record(text))
+    assert line.isascii()
+    assert len(line.decode().splitlines()) == 1
+    assert not [c for c in line if c < 32]
+    assert decode_record(line) == record(text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.text(), st.integers() | st.none())
+def test_every_record_comes_back(target: str, untrusted_why: str, number: int | None) -> None:
+    why = untrusted_why.encode(errors="replace").decode()
+    number = None if number is None else number % 2**53
+    before = record(target, why=why, id=number)
+    line = encode(before)
+    assert line.isascii()
+    assert b"\n" not in line
+    assert decode_record(line) == before
+
+
+def test_params_are_kept_as_they_were_written() -> None:
+    for params in (b'{"a":[1.0,null,"\\n"]}', '{"a":"\u2028é"}'.encode()):
+        line = encode(record("t", plain=msgspec.Raw(params)))
+        assert line.isascii()
+        kept = decode_record(line).plain
+        assert msgspec.json.decode(kept) == msgspec.json.decode(params)
+    assert b"plain" not in encode(record("t"))
+
+
+def test_events_are_told_apart() -> None:
+    for event in (
+        Heads(n=1, at=2.0, heads={"1-1": Head(3, "00")}),
+        Closed(n=1, at=2.0, session="1-1", head=Head(3, "00"), torn=7),
+    ):
+        assert decode_event(encode(event)) == event
+    with pytest.raises(msgspec.MsgspecError):
+        decode_event(encode(record("t")))
+    with pytest.raises(msgspec.MsgspecError):
+        decode_record(b'{"what":"ended","n":1,"at":2.0}')
+
+
+@pytest.mark.parametrize(
+    ("chars", "kept"), [(0, 0), (MAX_TEXT_CHARS, MAX_TEXT_CHARS), (257, 259), (10**6, 259)]
+)
+def test_a_long_text_is_cut(chars: int, kept: int) -> None:
+    assert len(cut("é" * chars)) == kept
+
+
+def test_parts_of_sessions_have_names_of_their_own() -> None:
+    assert [part_file("12-3", part) for part in (1, 2)] == ["3-1.jsonl", "3-2.jsonl"]
+
+
+def test_each_epoch_has_another_key_and_all_have_one_box() -> None:
+    starts = [start_of(ROOT_KEY, epoch) for epoch in (1, 2, 11)]
+    assert len({bytes(start.key) for start in starts} | {starts[0].digest_key, ROOT_KEY}) == 5
+    assert len({(start.digest_key, start.box) for start in starts}) == 1
+    assert start_of(bytes(32), 1).key != starts[0].key
+    # What root writes for the gate, as the gate reads it.
+    assert msgspec.json.decode(msgspec.json.encode(starts[0]), type=audit.Start) == starts[0]
+
+
+def test_what_is_sealed_root_alone_opens() -> None:
+    sealed = SealedBox(PublicKey(start_of(ROOT_KEY, 7).box)).encrypt(b"{}")
+    assert SealedBox(box_of(ROOT_KEY)).decrypt(sealed) == b"{}"

@@ -1,0 +1,45 @@
+"""Params are read as they were kept: plain, sealed, or not at all."""
+
+from base64 import b64encode
+
+import msgspec
+import pytest
+from nacl.public import PublicKey, SealedBox
+
+from mcpwrap.core.audit import start_of
+from mcpwrap.core.audit_params import Unread, box, params_of
+from tests.unit.core.audits import ROOT_KEY, keys
+from tests.unit.core.test_audit_view import record
+
+OPENS = box(keys())
+
+
+def sealed(text: bytes, key: bytes = ROOT_KEY) -> str:
+    return b64encode(SealedBox(PublicKey(start_of(key, 1).box)).encrypt(text)).decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "known"),
+    [
+        ({}, Unread.HASHED),
+        ({"hash": "00"}, Unread.HASHED),
+        ({"sealed": sealed(b'{"name":"t"}')}, {"name": "t"}),
+        ({"sealed": sealed(b'{"name":"t"}', bytes(32))}, Unread.BROKEN),
+        ({"sealed": sealed(b"[]")}, Unread.BROKEN),
+        ({"sealed": sealed(b'{"a":' + b"[" * 9000)}, Unread.BROKEN),
+        ({"sealed": "AAAA"}, Unread.BROKEN),
+        ({"sealed": "no Base64"}, Unread.BROKEN),
+        ({"sealed": "\u2028"}, Unread.BROKEN),
+    ],
+)
+def test_params_are_read(fields: dict[str, object], known: object) -> None:
+    assert params_of(record(**fields), OPENS) == known
+
+
+def test_without_a_key_what_is_sealed_stays_so() -> None:
+    assert params_of(record(sealed=sealed(b"{}")), None) is Unread.SEALED
+
+
+def test_plain_params_need_no_key() -> None:
+    plain = msgspec.structs.replace(record(), plain=msgspec.Raw(b'{"x":1}'))
+    assert params_of(plain, None) == {"x": 1}

@@ -1,0 +1,212 @@
+"""A record is one line for whoever reads it, and the one that was asked for."""
+
+import json
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.asked import Note, from_kernel
+from mcpwrap.core.audit import Answered, Record
+from mcpwrap.core.audit_view import (
+    NOBODY,
+    Line,
+    Wanted,
+    answer,
+    ascii_json,
+    fields_of,
+    line_of,
+    moment,
+    refusal,
+)
+from mcpwrap.core.judgement import Json
+from tests.unit.core.test_audit import NASTY
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+
+
+def json_of(one: Record, agent: str, params: Json = None) -> str:
+    return ascii_json(fields_of(one, agent, params))
+
+
+def record(**fields: object) -> Record:
+    values: dict[str, object] = {
+        "n": 3,
+        "at": NOW,
+        "server": "sqlite",
+        "uid": 1000,
+        "session": "12-7",
+        "sender": "agent",
+        "decision": "blocked",
+        "method": "tools/call",
+        "target": "read_query",
+        **fields,
+    }
+    return msgspec.convert(values, Record)
+
+
+@pytest.mark.parametrize(
+    ("fields", "after"),
+    [
+        ({}, "tools/call read_query"),
+        (
+            {"id": 5, "rule": "no-x", "why": "Not x.", "us": 120},
+            "tools/call read_query id=5  by no-x  (Not x.)  120 us",
+        ),
+        (
+            {"approval": "a1b2", "by": "bob (web)"},
+            "tools/call read_query  approval a1b2 by bob (web)",
+        ),
+        ({"id": "a b", "target": "read query"}, r"tools/call read\x20query id=a\x20b"),
+        ({"watched": ("one", "two")}, "tools/call read_query  watched by one  watched by two"),
+        (
+            {"sender": "server", "method": "sampling/createMessage", "target": ""},
+            "from the server:  sampling/createMessage",
+        ),
+    ],
+)
+def test_a_line_says_what_was_decided(fields: dict[str, object], after: str) -> None:
+    before = "2026-03-01T12:00:00.000+00:00  alice  sqlite  12-7"
+    assert line_of(record(**fields), "alice") == Line(before, "blocked", after)
+
+
+TEXTS = ["server", "session", "decision", "method", "target", "rule", "why", "id"]
+
+
+@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize("field", TEXTS)
+def test_no_text_steers_the_terminal(field: str, text: str) -> None:
+    shown = line_of(record(**{field: text}, watched=[text]), text)
+    for part in (shown.before, shown.decision, shown.after, json_of(record(), text)):
+        assert part.isascii()
+        assert part.isprintable()
+    line = json_of(record(**{field: text}), text)
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.JSONDecoder().decode(line)[field] == text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False))
+def test_whatever_is_there_is_one_line(text: str, at: float) -> None:
+    one = record(target=text, why=text, at=at)
+    assert line_of(one, text).after.isprintable()
+    assert line_of(one, text).before.isprintable()
+    assert json_of(one, text).isprintable()
+
+
+def test_json_has_all_of_a_record() -> None:
+    plain = msgspec.Raw('{"q": "\u2028",\r"x": 1}'.encode())
+    fields = json.JSONDecoder().decode(json_of(msgspec.structs.replace(record(), plain=plain), "a"))
+    assert fields.pop("plain") == {"q": "\u2028", "x": 1}
+    assert fields.pop("agent") == "a"
+    assert msgspec.convert(fields, Record) == record()
+    assert '"params":{"x":1}' in json_of(record(), "a", {"x": 1})
+
+
+@pytest.mark.parametrize("plain", [b"{", b"[" * 9000, b"1e999", b'"\xff"'])
+def test_params_that_are_none_are_left_out(plain: bytes) -> None:
+    forged = msgspec.structs.replace(record(), plain=msgspec.Raw(plain))
+    assert json_of(forged, "a") == json_of(record(), "a")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields", "is_one"),
+    [
+        (Wanted(), {}, True),
+        (Wanted(server="sql*"), {}, True),
+        (Wanted(server="sql"), {}, False),
+        (Wanted(tool="read_*"), {}, True),
+        (Wanted(tool="read_*"), {"method": "tasks/result"}, True),  # its target is the tool
+        (Wanted(tool="read_*"), {"method": "prompts/get"}, False),
+        (Wanted(tool="*"), {"method": "prompts/get"}, False),
+        (Wanted(decision="blocked"), {}, True),
+        (Wanted(decision="block"), {}, False),
+        (Wanted(uid=1000), {}, True),
+        (Wanted(uid=0), {}, False),
+        (Wanted(since=NOW, until=NOW), {}, True),
+        (Wanted(since=NOW + 1), {}, False),
+        (Wanted(until=NOW - 1), {}, False),
+    ],
+)
+def test_what_was_asked_for_is_shown(
+    wanted: Wanted, fields: dict[str, object], *, is_one: bool
+) -> None:
+    assert wanted.admits(record(**fields)) is is_one
+
+
+def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> None:
+    note = Note(at=NOW, server="git", destination="b.test:443", rule="host-not-allowed")
+    shown = refusal(note)
+    assert shown is not None
+    assert (shown.uid, shown.decision, shown.method) == (NOBODY, "refused", "egress")
+    assert line_of(shown, "-1") == Line(
+        "2026-03-01T12:00:00.000+00:00  -  git  -",
+        "refused",
+        "egress b.test:443  by host-not-allowed  (the host is not in `egress`)",
+    )
+    fields = json.JSONDecoder().decode(json_of(shown, "-1"))
+    assert not {"agent", "uid"} & fields.keys()
+    # The kernel's counts have no time, and what was allowed is no refusal.
+    assert refusal(from_kernel("git", "10.0.0.5", "tcp", 5432, 3)) is None
+    assert refusal(Note(at=NOW, server="git", destination="b.test:443", rule="allowed")) is None
+
+
+ANSWERED = Answered(
+    n=5, at=NOW, outcome="approved", approval="a1b2", uid=1001, pid=7, channel="web",
+    proof="password", user="bob", server="sqlite", agent_uid=1000, target="drop", shown="00ff",
+)  # fmt: skip
+
+
+def test_who_answered_is_a_record_of_nobodys_session() -> None:
+    assert line_of(answer(ANSWERED), "alice") == Line(
+        "2026-03-01T12:00:00.000+00:00  alice  sqlite  -",
+        "approved",
+        "approval drop  approval a1b2 by uid 1001 as bob (web, password)",
+    )
+    tried = Answered(
+        n=6, at=NOW, outcome="refused", approval="x", uid=1000, pid=7, channel="command", why="gone"
+    )
+    shown = answer(tried)
+    assert shown.uid == NOBODY  # nothing waited, so there was no agent
+    assert line_of(shown, "?") == Line(
+        "2026-03-01T12:00:00.000+00:00  -  -  -",
+        "refused",
+        "approval  (gone)  approval x by uid 1000 (command)",
+    )
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_no_answer_steers_the_terminal(text: str) -> None:
+    tried = msgspec.structs.replace(
+        ANSWERED, approval=text, channel=text, user=text, why=text, target=text, server=text
+    )
+    shown = line_of(answer(tried), text)
+    for part in (shown.before, shown.decision, shown.after):
+        assert part.isascii()
+        assert part.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("0s", NOW),
+        ("10m", NOW - 600),
+        ("2h", NOW - 7200),
+        ("3d", NOW - 3 * 86400),
+        ("1w", NOW - 7 * 86400),
+        ("2026-03-01T12:00", NOW),
+        ("2026-03-01T13:00+01:00", NOW),
+        ("2026-03-01T12:00:00Z", NOW),
+        ("2026-03-01", NOW - 12 * 3600),
+    ],
+)
+def test_a_time_may_be_typed_in_two_ways(text: str, at: float) -> None:
+    assert moment(text, NOW) == at
+
+
+@pytest.mark.parametrize("text", ["", "10", "10M", "m", "-1h", "1.5h", "yesterday", "9999999s"])
+def test_what_is_no_time_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="isoformat"):
+        moment(text, NOW)

@@ -1,0 +1,140 @@
+"""The secrets of one start open for that start alone, in time, unchanged and never older."""
+
+from datetime import timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.capability import (
+    Capability,
+    CapabilityError,
+    Secret,
+    accept,
+    bundle,
+    mint,
+    open_bundle,
+)
+from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES, unseal
+from tests.unit.core.starts import (
+    BUNDLE,
+    MINTED,
+    NONCES,
+    NOW,
+    RANDOM,
+    SECOND,
+    SECRETS,
+    START,
+    as_text,
+    opened,
+)
+
+
+def test_a_start_has_its_secrets() -> None:
+    assert opened() == SECRETS
+    assert accept(as_text(MINTED), name="git", invocation_id=START, now=NOW) == MINTED
+
+
+def test_a_start_without_secrets_has_none() -> None:
+    assert opened(sealed=bundle(MINTED, {}, [], NOW), keys=()) == {}
+
+
+def test_what_root_mints_says_whose_it_is_and_when_it_ends() -> None:
+    minted = mint("git", START, RANDOM, NOW)
+    assert minted == Capability(
+        name="git",
+        capability_id="0011223344556677",
+        invocation_id=START,
+        session_key=bytes(range(KEY_BYTES)).hex(),
+        expires_at="2025-01-02T03:05:05+00:00",
+    )
+    assert [(s.name, s.key, s.version, s.capability_id, s.expires_at) for s in BUNDLE.secrets] == [
+        ("git", "KEY", 1, "0011223344556677", "2025-01-02T03:05:05+00:00"),
+        ("git", "TOKEN", 3, "0011223344556677", "2025-01-02T03:05:05+00:00"),
+    ]
+
+
+def test_a_secret_is_sealed_as_that_of_one_start() -> None:
+    until = "2025-01-02T03:05:05+00:00"
+    start = ("git", "0011223344556677", START, until)
+    bound = ("in a bundle", *start, "TOKEN", "3", until)
+    sealed = bytes.fromhex(BUNDLE.secrets[1].ciphertext)
+    assert unseal(sealed, RANDOM.session_key, bound=bound) == b"ghp_wJalrXUt"
+
+
+def test_each_secret_needs_a_nonce_of_its_own() -> None:
+    assert [s.ciphertext[: NONCE_BYTES * 2] for s in BUNDLE.secrets] == [n.hex() for n in NONCES]
+    for nonces in (NONCES[:1], [*NONCES, bytes(NONCE_BYTES)]):
+        with pytest.raises(ValueError, match="zip"):
+            bundle(MINTED, SECRETS, nonces, NOW)
+
+
+values = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(values, st.builds(Secret, values, st.integers(1, 2**53))))
+def test_secrets_open_as_they_were_sealed(secret_by_key: dict[str, Secret]) -> None:
+    nonces = [bytes([n] * NONCE_BYTES) for n in range(len(secret_by_key))]
+    sealed = bundle(MINTED, secret_by_key, nonces, NOW)
+    assert opened(sealed=sealed, keys=list(secret_by_key)) == secret_by_key
+
+
+EAST = timezone(timedelta(hours=9))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        timedelta(),
+        60 * SECOND - timedelta(microseconds=1),
+        timedelta(days=-1),  # a clock that was set back: that no version is older still counts
+    ],
+)
+def test_for_a_minute_it_opens(after: timedelta) -> None:
+    assert opened(now=NOW + after) == opened(now=(NOW + after).astimezone(EAST)) == SECRETS
+
+
+@pytest.mark.parametrize("after", [60 * SECOND, 61 * SECOND, timedelta(days=1)])
+def test_from_that_very_second_it_stays_shut(after: timedelta) -> None:
+    for now in (NOW + after, (NOW + after).astimezone(EAST)):
+        with pytest.raises(CapabilityError, match="the capability has expired"):
+            accept(as_text(MINTED), name="git", invocation_id=START, now=now)
+        with pytest.raises(CapabilityError, match="the secret KEY has expired"):
+            open_bundle(as_text(BUNDLE), MINTED, keys=("KEY", "TOKEN"), held={}, now=now)
+
+
+def test_a_part_of_a_second_counts_for_nothing() -> None:
+    minted = mint("git", START, RANDOM, NOW + timedelta(microseconds=999_999))
+    assert minted == MINTED
+
+
+def test_at_a_reload_a_new_bundle_opens_with_the_capability_of_the_start() -> None:
+    now = NOW + timedelta(days=30)
+    changed = {**SECRETS, "TOKEN": Secret("ghp_new", 4)}
+    sealed = as_text(bundle(MINTED, changed, NONCES, now))
+    found = open_bundle(sealed, MINTED, keys=("KEY", "TOKEN"), held=SECRETS, now=now)
+    assert found == changed
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        ({}, None),
+        ({"TOKEN": Secret("x", 2)}, None),
+        ({"TOKEN": Secret("x", 3)}, None),  # the same again: a reload without a change
+        ({"TOKEN": Secret("x", 4)}, "the secret TOKEN is version 3, and 4 is in use"),
+        ({"KEY": Secret("x", 1), "TOKEN": Secret("x", 4)}, "the secret TOKEN is version 3, and 4"),
+        ({"KEY": Secret("x", 2), "TOKEN": Secret("x", 3)}, "the secret KEY is version 1, and 2"),
+        ({"OTHER": Secret("x", 99)}, None),
+    ],
+)
+def test_no_secret_is_followed_by_an_older_one(held: dict[str, Secret], why: str | None) -> None:
+    if why is None:
+        assert opened(held=held) == SECRETS
+        return
+    with pytest.raises(CapabilityError, match=why):
+        opened(held=held)
+
+
+def test_a_secret_shows_its_version_and_no_more() -> None:
+    assert repr(Secret("ghp_wJalrXUt", 3)) == f"{Secret('ghp_wJalrXUt', 3)}" == "Secret(version=3)"

@@ -1,0 +1,262 @@
+"""What somebody changed, swapped, kept or cut off opens nothing, and what is told tells nothing."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mcpwrap.core.capability import (
+    Bundle,
+    Capability,
+    CapabilityError,
+    Randomness,
+    Sealed,
+    Secret,
+    accept,
+    bundle,
+    encode,
+    mint,
+    open_bundle,
+)
+from mcpwrap.core.seal import KEY_BYTES
+from tests.unit.core.starts import (
+    BUNDLE,
+    KEY,
+    MINTED,
+    NONCES,
+    NOW,
+    OTHER_START,
+    RANDOM,
+    SECOND,
+    SECRETS,
+    START,
+    TOKEN,
+    as_text,
+    opened,
+)
+from tests.unit.core.tamper import cuts, flips, told
+
+values = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def with_one(sealed: Sealed) -> Bundle:
+    """Return the bundle with this in the place of TOKEN."""
+    return Bundle(secrets=(KEY, sealed))
+
+
+def test_with_any_bit_of_the_capability_flipped_nothing_opens() -> None:
+    for changed in flips(as_text(MINTED)):
+        with pytest.raises(CapabilityError):
+            opened(changed)
+
+
+def test_with_any_bit_of_the_bundle_flipped_nothing_opens() -> None:
+    for changed in flips(as_text(BUNDLE)):
+        with pytest.raises(CapabilityError):
+            opened(sealed=changed)
+
+
+def test_cut_off_or_with_more_nothing_opens() -> None:
+    for changed in cuts(as_text(MINTED)):
+        with pytest.raises(CapabilityError):
+            opened(changed)
+    for changed in cuts(as_text(BUNDLE)):
+        with pytest.raises(CapabilityError):
+            opened(sealed=changed)
+
+
+LATER = "2025-01-02T03:05:06+00:00"
+DOES_NOT_OPEN = "the secret TOKEN does not open: it was changed, or sealed for something else"
+KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for something else"
+
+
+@pytest.mark.parametrize(
+    ("capability", "why"),
+    [
+        ("", "root minted no capability for this start"),  # as the unit for a cold start leaves it
+        ("\n", "root minted no capability for this start"),
+        ("null\n", "the capability is none, or cut off"),
+        (b"\xff", "the capability is none, or cut off"),
+        (b'{"name":"\xff"}\n', "the capability is none, or cut off"),
+        ('{"name":"\\ud800"}\n', "the capability is none, or cut off"),  # half a character
+        ('{"name":"git"}\n', "the capability was changed"),  # its fields are all written
+        (encode(MINTED).replace(",", ", "), "the capability was changed"),
+        (encode(BUNDLE), "the capability is none, or cut off"),
+        (replace(MINTED, refused="the secret X is not set"), "the secret X is not set"),
+        (Capability(name="git", refused="damaged"), "damaged"),
+        (replace(MINTED, name="time"), "the capability is another server's"),
+        (replace(MINTED, name=""), "the capability is another server's"),
+        (replace(MINTED, invocation_id=OTHER_START), "the capability is of another start"),
+        (replace(MINTED, invocation_id=""), "the capability is of another start"),
+        (replace(MINTED, expires_at=""), "the capability does not say when it expires"),
+        (replace(MINTED, expires_at="soon"), "the capability does not say when it expires"),
+        # Without a zone it could be any of 26 hours.
+        (
+            replace(MINTED, expires_at="2025-01-02T03:05:05"),
+            "the capability does not say when it expires",
+        ),
+        (replace(MINTED, expires_at="2025-01-02T03:04:05+00:00"), "the capability has expired"),
+        (replace(MINTED, expires_at="2025-01-02T04:05:05+02:00"), "the capability has expired"),
+        (replace(MINTED, expires_at="0001-01-01T00:00:00+23:59"), "the capability has expired"),
+        # What follows is refused by what the secrets were sealed for.
+        (
+            replace(MINTED, capability_id="0011223344556678"),
+            "the secret KEY was sealed for another server or start",
+        ),
+        (replace(MINTED, expires_at=LATER), KEY_DOES_NOT_OPEN),
+        (replace(MINTED, session_key="00" * KEY_BYTES), KEY_DOES_NOT_OPEN),
+        (replace(MINTED, session_key="00"), KEY_DOES_NOT_OPEN),
+        (
+            replace(MINTED, session_key=MINTED.session_key.upper()),
+            "the secret KEY does not open: it is not hexadecimal",
+        ),
+        (replace(MINTED, session_key=""), KEY_DOES_NOT_OPEN),
+    ],
+)
+def test_a_capability_is_of_this_start_and_server_as_root_wrote_it(
+    capability: Capability | str | bytes, why: str
+) -> None:
+    with pytest.raises(CapabilityError) as caught:
+        opened(capability)
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize("invocation_id", ["", OTHER_START, START[:-1], START.upper()])
+def test_a_start_takes_no_capability_of_another(invocation_id: str) -> None:
+    for capability in (MINTED, replace(MINTED, invocation_id="")):  # two empty ones are no match
+        with pytest.raises(CapabilityError, match="the capability is of another start"):
+            accept(as_text(capability), name="git", invocation_id=invocation_id, now=NOW)
+
+
+def test_even_a_capability_that_is_taken_opens_no_secrets_of_another() -> None:
+    for changed in (
+        replace(MINTED, name="time"),
+        replace(MINTED, capability_id="x"),
+        replace(MINTED, invocation_id=OTHER_START),
+        replace(MINTED, session_key="00" * KEY_BYTES),
+        replace(MINTED, expires_at=LATER),
+    ):
+        with pytest.raises(CapabilityError):
+            open_bundle(as_text(BUNDLE), changed, keys=("KEY", "TOKEN"), held={}, now=NOW)
+
+
+@pytest.mark.parametrize("field", ["name", "capability_id"])
+def test_nor_when_the_secrets_are_said_to_be_for_it(field: str) -> None:
+    changed = replace(MINTED, **{field: "time"})
+    sealed = Bundle(secrets=tuple(replace(s, **{field: "time"}) for s in BUNDLE.secrets))
+    with pytest.raises(CapabilityError, match=KEY_DOES_NOT_OPEN):
+        open_bundle(as_text(sealed), changed, keys=("KEY", "TOKEN"), held={}, now=NOW)
+
+
+SEALED_FOR_ANOTHER = "the secret TOKEN was sealed for another server or start"
+NOT_DECLARED = "the bundle does not have the secrets that the server declares"
+
+
+@pytest.mark.parametrize(
+    ("sealed", "why"),
+    [
+        ("", "the bundle is none, or cut off"),
+        ("[]\n", "the bundle is none, or cut off"),
+        (encode(MINTED), "the bundle is none, or cut off"),
+        (b'{"secrets":[],"\xff":1}\n', "the bundle is none, or cut off"),
+        (encode(BUNDLE).replace('"version":3', '"version":"3"'), "the bundle is none, or cut off"),
+        (
+            encode(BUNDLE).replace('"version":3', '"version":2,"version":3'),
+            "the bundle was changed",
+        ),
+        (encode(BUNDLE).rstrip(), "the bundle was changed"),
+        (Bundle(secrets=()), NOT_DECLARED),
+        (Bundle(secrets=(KEY,)), NOT_DECLARED),
+        (Bundle(secrets=(KEY, KEY)), NOT_DECLARED),
+        (Bundle(secrets=(KEY, TOKEN, TOKEN)), NOT_DECLARED),
+        (Bundle(secrets=(KEY, TOKEN, replace(TOKEN, key="MORE"))), NOT_DECLARED),
+        (with_one(replace(TOKEN, key="OTHER")), NOT_DECLARED),
+        (
+            Bundle(secrets=(replace(KEY, key="TOKEN"), replace(TOKEN, key="KEY"))),  # swapped
+            DOES_NOT_OPEN,
+        ),
+        (with_one(replace(KEY, key="TOKEN")), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, name="time")), SEALED_FOR_ANOTHER),
+        (with_one(replace(TOKEN, capability_id="8899aabbccddeeff")), SEALED_FOR_ANOTHER),
+        (with_one(replace(TOKEN, version=2)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, version=4)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, version=-3)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, expires_at=LATER)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05Z")), DOES_NOT_OPEN),  # the same
+        (
+            with_one(replace(TOKEN, expires_at="2025-01-02T03:04:05+00:00")),
+            "the secret TOKEN has expired",
+        ),
+        (
+            with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05")),
+            "the secret TOKEN does not say when it expires",
+        ),
+        (with_one(replace(TOKEN, ciphertext="")), "the secret TOKEN does not open: it is cut off"),
+        (with_one(replace(TOKEN, ciphertext=KEY.ciphertext)), DOES_NOT_OPEN),
+        (
+            with_one(replace(TOKEN, ciphertext=TOKEN.ciphertext.upper())),
+            "the secret TOKEN does not open: it is not hexadecimal",
+        ),
+    ],
+)
+def test_a_bundle_has_all_secrets_as_root_sealed_them(
+    sealed: Bundle | str | bytes, why: str
+) -> None:
+    with pytest.raises(CapabilityError) as caught:
+        opened(sealed=sealed)
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize("keys", [(), ("KEY",), ("KEY", "TOKEN", "MORE"), ("KEY", "OTHER")])
+def test_a_bundle_has_the_secrets_that_are_declared_and_no_others(keys: tuple[str, ...]) -> None:
+    with pytest.raises(CapabilityError, match=NOT_DECLARED):
+        opened(keys=keys)
+
+
+def test_a_bundle_of_another_start_or_server_opens_nothing() -> None:
+    others = [
+        mint("time", START, RANDOM, NOW),
+        mint("git", OTHER_START, RANDOM, NOW),
+        mint("git", START, Randomness("8899aabbccddeeff", RANDOM.session_key), NOW),
+        mint("git", START, Randomness(RANDOM.capability_id, bytes(KEY_BYTES)), NOW),
+        mint("git", START, RANDOM, NOW - SECOND),
+    ]
+    for other in others:
+        with pytest.raises(CapabilityError):
+            opened(sealed=bundle(other, SECRETS, NONCES, NOW))
+
+
+def test_an_old_bundle_is_not_made_new_by_its_version() -> None:
+    newer = with_one(replace(TOKEN, version=5))
+    with pytest.raises(CapabilityError, match=DOES_NOT_OPEN):
+        opened(sealed=newer, held={"TOKEN": Secret("x", 4)})
+
+
+changes: st.SearchStrategy[Mapping[str, str | int]] = (
+    st.dictionaries(
+        st.sampled_from(["name", "key", "capability_id", "expires_at"]), values, min_size=1
+    )
+    | st.builds(dict, version=st.integers())
+    | st.builds(dict, ciphertext=values | st.binary().map(bytes.hex))
+)
+
+
+@given(st.text("äöü€😀", min_size=3), changes)
+def test_what_is_told_has_nothing_of_the_value(value: str, change: Mapping[str, str | int]) -> None:
+    [sealed] = bundle(MINTED, {"TOKEN": Secret(value, 3)}, NONCES[:1], NOW).secrets
+    changed = replace(sealed, **change)
+    assume(changed != sealed)
+    with pytest.raises(CapabilityError) as caught:
+        opened(sealed=Bundle(secrets=(changed,)), keys=("TOKEN",))
+    assert value not in told(caught.value)
+    assert MINTED.session_key not in told(caught.value)
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
+    with pytest.raises(CapabilityError):
+        accept(untrusted, name="git", invocation_id=START, now=NOW)
+    with pytest.raises(CapabilityError):
+        open_bundle(untrusted, MINTED, keys=("KEY",), held={}, now=NOW)

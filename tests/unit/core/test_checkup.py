@@ -1,0 +1,14 @@
+"""A check says what it found, and what to do about it where there is something to do."""
+
+import msgspec
+
+from mcpwrap.core.checkup import failed, good, warned
+
+
+def test_checks_are_written_for_machines_as_they_are() -> None:
+    found = [good("Squid", "5.7"), warned("accounts", "a", "b"), failed("kernel", "c", "d")]
+    assert msgspec.to_builtins(found) == [
+        {"what": "Squid", "state": "good", "found": "5.7", "fix": ""},
+        {"what": "accounts", "state": "warning", "found": "a", "fix": "b"},
+        {"what": "kernel", "state": "failed", "found": "c", "fix": "d"},
+    ]

@@ -1,0 +1,112 @@
+"""Why a policy decides as it does, in words."""
+
+from mcpwrap.core.explain import Explanation, explain, words_of
+from mcpwrap.core.judgement import Decision, Json
+from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.rules import (
+    Condition,
+    Equals,
+    Inside,
+    Inverted,
+    Length,
+    LimitsEntry,
+    Matches,
+    NotSo,
+    OfArgument,
+    OneOf,
+    Policy,
+    Range,
+    Rule,
+    Sql,
+)
+
+WORDS: list[tuple[Condition, str]] = [
+    (OfArgument("a.b", Equals('"x"')), 'a.b equals "x"'),
+    (OfArgument("a", Equals("true"), "false"), "a (false if it is missing) equals true"),
+    (OfArgument("a", OneOf(("1", "2"))), "a is one of 1, 2"),
+    (OfArgument("a", Matches("x\x1b")), "a matches 'x\\x1b'"),
+    (OfArgument("a", Length(1, None)), "a has a length from 1"),
+    (OfArgument("a", Range(1, 2.5)), "a is from 1 up to 2.5"),
+    (OfArgument("a", Sql("drop")), "a is SQL with drop (sqlite)"),
+    (OfArgument("a[*]", NotSo(Inside("/a"))), "a[*] not (is inside /a)"),
+    (Inverted(OfArgument("a", Length(None, 2))), "not (a has a length up to 2)"),
+]
+LONG = OfArgument("a", Length(5, None))
+POLICY = compile_policy(
+    Policy(
+        limits=(LimitsEntry(failures=3),),
+        rules=(
+            Rule(name="log", action="log", tools=("t",)),
+            Rule(name="not-this", action="block", tools=("u",)),
+            Rule(name="long", action="block", tools=("t",), when=(LONG,)),
+            Rule(
+                name="no",
+                action="block",
+                tools=("t",),
+                when=(OfArgument("a", Equals('"x"')), Inverted(OfArgument("p[*]", Equals("1")))),
+            ),
+            Rule(name="rest", action="allow", tools=("*",)),
+            Rule(name="never", action="block", tools=("*",)),
+            Rule(name="hide", action="hide", tools=("h",)),
+            Rule(name="read", action="block", methods=("resources/read",)),
+        ),
+    ),
+    "s",
+)
+
+
+def explained(arguments: Json, tool: str = "t") -> Explanation:
+    return explain(POLICY, "tools/call", {"name": tool, "arguments": arguments})
+
+
+def test_each_condition_has_words() -> None:
+    for condition, words in WORDS:
+        assert words_of(condition) == words
+
+
+def test_all_rules_up_to_the_one_that_decides_are_told() -> None:
+    found = explained({"a": "yy", "p": [2, 3]})
+    assert [(rule.name, rule.does) for rule in found.rules] == [
+        ("log", "notes `log`; the next rule is looked at"),
+        ("long", "does not apply"),
+        ("no", "does not apply"),
+        ("rest", "applies"),
+    ]
+    assert [condition.truth for condition in found.rules[2].conditions] == [
+        "does not hold",
+        "holds",
+    ]
+    assert found.rules[2].conditions[1].found == ("2", "3")
+    assert found.judgement.decision is Decision.ALLOW
+    assert (found.is_hidden, found.limits) == (False, LimitsEntry(failures=3))
+
+
+def test_what_cannot_be_judged_is_told_with_what_stood_there() -> None:
+    found = explained({"p": 5})
+    assert (found.rules[-1].name, found.rules[-1].does) == (
+        "long",
+        "applies, since what cannot be judged counts as holding",
+    )
+    assert found.rules[-1].conditions[0].found == ("nothing is there",)
+    found = explained({"a": "x", "p": 5})
+    assert found.rules[-1].conditions[1].found == ("what is there has no such parts",)
+    [shown] = explained({"a": "x", "A": "y"}).rules[-1].conditions[0].found
+    assert shown.startswith("another key is the same but for its case")
+
+
+def test_what_stood_there_is_short_and_steers_no_terminal() -> None:
+    [shown] = explained({"a": "\x1b\x9b\x7f\u202eü" + "x" * 100}).rules[1].conditions[0].found
+    assert shown.startswith(r'"\u001b\x9b\x7f\u202e\xfc' + "x")
+    assert shown.endswith("x...")
+    assert len(shown) < 100
+
+
+def test_a_tool_that_is_hidden_and_other_methods() -> None:
+    policy = compile_policy(Policy(rules=(Rule(name="h", action="hide", tools=("h",)),)), "s")
+    found = explain(policy, "tools/call", {"name": "h"})
+    assert (found.is_hidden, found.rules[0].does) == (True, "applies")
+    found = explain(POLICY, "resources/read", {"uri": "x"})
+    assert ([rule.name for rule in found.rules], found.limits) == (["read"], None)
+    assert explain(POLICY, "prompts/get", {}).rules == ()  # none decides
+    found = explain(POLICY, "tools/call", {"name": 5})
+    assert found.judgement.decision is Decision.BLOCK

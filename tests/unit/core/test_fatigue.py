@@ -1,0 +1,72 @@
+"""Who asks too often, or for what is always denied, is paused; and what is kept has a bound."""
+
+import pytest
+
+from mcpwrap.core import fatigue
+from mcpwrap.core.fatigue import (
+    DENIALS_WITHIN_S,
+    MAX_DENIALS,
+    MAX_NEW,
+    NEW_WITHIN_S,
+    PAUSE_S,
+    Fatigue,
+    Pause,
+)
+
+ALICE = (1000, "sqlite")
+
+
+def test_many_denials_pause_an_agent() -> None:
+    kept = Fatigue()
+    for number in range(MAX_DENIALS):
+        assert kept.why_paused(*ALICE, float(number)) == ""
+        kept.denied(*ALICE, float(number))
+    why = "paused: 5 requests were denied"
+    assert kept.why_paused(*ALICE, 4.0) == f"{why}; asks again in 601 s"
+    assert kept.why_paused(*ALICE, 603.5) == f"{why}; asks again in 1 s"
+    assert kept.pauses(603.5) == [Pause(*ALICE, why, 4.0 + PAUSE_S)]
+    assert kept.why_paused(*ALICE, 604.0) == ""
+    assert kept.pauses(604.0) == []
+    # Others are not.
+    assert kept.why_paused(1001, "sqlite", 4.0) == kept.why_paused(1000, "git", 4.0) == ""
+    # Afterwards it takes as many again.
+    for _ in range(MAX_DENIALS - 1):
+        kept.denied(*ALICE, 604.0)
+    assert kept.why_paused(*ALICE, 604.0) == ""
+
+
+def test_denials_over_a_long_time_or_with_an_approval_between_are_no_row() -> None:
+    kept = Fatigue()
+    for number in range(3 * MAX_DENIALS):
+        kept.denied(*ALICE, number * DENIALS_WITHIN_S / (MAX_DENIALS - 1))
+    assert kept.pauses(0.0) == []
+    kept = Fatigue()
+    for number in range(3 * MAX_DENIALS):
+        kept.denied(*ALICE, 0.0)
+        if number % (MAX_DENIALS - 1) == 0:
+            kept.approved(*ALICE)
+    assert kept.pauses(0.0) == []
+
+
+def test_many_questions_pause_it_for_less_long() -> None:
+    kept = Fatigue()
+    assert [kept.asked(*ALICE, float(number)) for number in range(MAX_NEW)] == [""] * MAX_NEW
+    why = f"paused: {MAX_NEW} questions in 60 s"
+    assert kept.asked(*ALICE, 30.0) == why
+    assert kept.why_paused(*ALICE, 30.0) == f"{why}; asks again in 61 s"
+    assert kept.why_paused(*ALICE, 30.0 + NEW_WITHIN_S) == ""
+    assert kept.asked(*ALICE, 30.0 + NEW_WITHIN_S) == ""
+
+
+def test_questions_that_come_slowly_are_all_asked() -> None:
+    kept = Fatigue()
+    every_s = NEW_WITHIN_S / MAX_NEW
+    assert not any(kept.asked(*ALICE, every_s * number) for number in range(5 * MAX_NEW))
+
+
+def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fatigue, "_MAX_KNOWN", 2)
+    kept = Fatigue()
+    for uid in (1, 2, 1, 3):
+        kept.asked(uid, "sqlite", 0.0)
+    assert list(kept._known) == [(1, "sqlite"), (3, "sqlite")]  # the longest silent has gone

@@ -1,0 +1,40 @@
+"""An answer belongs to one question, and the questions that are kept have a bound."""
+
+from mcpwrap.core.in_flight import Asked, InFlight
+from mcpwrap.core.methods import Era
+
+PING = Asked("ping", "", Era.HANDSHAKE)
+CALL = Asked("tools/call", "a", Era.MODERN)
+
+
+def test_a_question_is_answered_once() -> None:
+    in_flight = InFlight()
+    in_flight.add(1, PING)
+    in_flight.add("1", CALL)
+    assert 1 in in_flight
+    assert in_flight.take(1) == PING
+    assert 1 not in in_flight
+    assert in_flight.take(1) is None
+    assert in_flight.take("1") == CALL
+
+
+def test_so_many_may_wait_and_no_more() -> None:
+    in_flight = InFlight(max_open=2)
+    in_flight.add(1, PING)
+    assert not in_flight.is_full()
+    in_flight.add(2, PING)
+    assert in_flight.is_full()
+    in_flight.cancel(1)
+    assert not in_flight.is_full()
+
+
+def test_of_the_cancelled_none_is_forgotten_and_what_is_too_many_stays_open() -> None:
+    in_flight = InFlight(max_cancelled=2)
+    for number in range(3):
+        in_flight.add(number, PING)
+        assert in_flight.cancel(number) == (number < 2)
+    assert [number in in_flight for number in range(3)] == [True, True, True]
+    assert in_flight.find(1) is None  # cancelled
+    assert in_flight.find(2) == PING  # not
+    assert in_flight.take(1) == PING  # and answered all the same
+    assert in_flight.cancel(2)

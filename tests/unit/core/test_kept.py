@@ -1,0 +1,127 @@
+"""What is kept of params: enough to find equal ones, and no more than the operator wanted."""
+
+from base64 import b64decode
+
+import msgspec
+import pytest
+from nacl.exceptions import CryptoError
+from nacl.public import SealedBox
+
+from mcpwrap.core import audit
+from mcpwrap.core.audit import Keep
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.kept import MAX_BYTES, Keeper, Kept
+
+ROOT_KEY, OTHER_KEY = bytes(range(32)), bytes(32)
+MARKER = "[redacted by audit]"
+PARAMS: dict[str, Json] = {"name": "t", "arguments": {"a": [1, "ü"], "b": None}}
+
+
+def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> Keeper:
+    start = audit.start_of(root_key, epoch=1)
+    return Keeper(keep, start.digest_key, start.box)
+
+
+@pytest.mark.parametrize("keep", ["hash", "sealed", "plain"])
+def test_of_no_params_nothing_is_kept(keep: Keep) -> None:
+    assert keeper(keep).kept(None) == keeper(keep).kept({}) == Kept()
+
+
+def test_equal_params_have_equal_hashes() -> None:
+    kept = keeper("hash").kept(PARAMS)
+    assert (len(kept.hash), kept.sealed, bytes(kept.plain)) == (32, "", b"")
+    other_order: dict[str, Json] = {"arguments": {"b": None, "a": [1, "ü"]}, "name": "t"}
+    assert keeper("hash").kept(other_order) == kept
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "t", "arguments": {"a": ["ü", 1], "b": None}},  # the order of a list is its own
+        {"name": "t", "arguments": {"a": [1, "ü"]}},
+        {"name": "t", "arguments": {"a": [1, "u"], "b": None}},
+        {"name": "t", "arguments": {"a": ["1", "ü"], "b": None}},
+    ],
+)
+def test_other_params_have_other_hashes(params: dict[str, Json]) -> None:
+    assert keeper("hash").kept(params) != keeper("hash").kept(PARAMS)
+
+
+def test_a_hash_tells_nothing_to_who_has_not_the_key_of_this_machine() -> None:
+    assert keeper("hash").kept(PARAMS) != keeper("hash", OTHER_KEY).kept(PARAMS)
+
+
+def test_all_epochs_of_a_machine_hash_alike() -> None:
+    assert audit.start_of(ROOT_KEY, 1).digest_key == audit.start_of(ROOT_KEY, 2).digest_key
+
+
+def test_what_is_sealed_opens_for_root_alone() -> None:
+    kept = keeper("sealed").kept(PARAMS)
+    assert (kept.hash, bytes(kept.plain)) == ("", b"")
+    sealed = b64decode(kept.sealed)
+    assert SealedBox(audit.box_of(ROOT_KEY)).decrypt(sealed) == (
+        '{"arguments":{"a":[1,"ü"],"b":null},"name":"t"}'.encode()
+    )
+    with pytest.raises(CryptoError):
+        SealedBox(audit.box_of(OTHER_KEY)).decrypt(sealed)
+    with pytest.raises(CryptoError):
+        SealedBox(audit.box_of(ROOT_KEY)).decrypt(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    assert kept != keeper("sealed").kept(PARAMS)  # so nobody can try what it might be
+
+
+# Each row: a secret's form, and a twin that is no secret and stays.
+FORMS = [
+    ('{"password":"x"}', '{"passage":"x"}'),
+    ('{"DB_PASSWORD":"x"}', '{"DB_HOST":"x"}'),
+    ('{"apiKey":"x"}', '{"key":"x"}'),
+    ('{"Authorization":"x"}', '{"author":"x"}'),
+    ('{"token":{"deep":1}}', '{"tokens":{"deep":1}}'),  # of a language model: a number of them
+    ('{"refresh_token":"x"}', '{"token_count":3}'),
+    ('[{"client_secret":"x"}]', '[{"client":"x"}]'),
+    ('"sk-abcdefghijklmnop1234"', '"sk-short"'),
+    ('"ghp_abcdefghij0123456789"', '"ghp_"'),
+    ('"AKIAIOSFODNN7EXAMPLE"', '"AKIAIOSFODNN7EXAMPL"'),
+    ('"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"', '"eyJhbGciOiJIUzI1NiJ9"'),
+    ('"Bearer abcdefgh1234"', '"the bearer of news"'),
+    ('"postgres://me:hunter2@db/x"', '"postgres://db:5432/x"'),
+    (
+        '"-----BEGIN RSA PRIVATE KEY-----\\nMII\\n-----END RSA PRIVATE KEY-----"',
+        '"-----BEGIN CERTIFICATE-----\\nMII\\n-----END CERTIFICATE-----"',
+    ),
+    ('"-----BEGIN PRIVATE KEY-----\\ncut off"', '"BEGIN PRIVATE KEY"'),
+    ('"{\\"password\\":\\"x\\"}"', '"{\\"passage\\":\\"x\\"}"'),  # JSON in a text
+]
+
+
+@pytest.mark.parametrize(("secret", "twin"), FORMS)
+def test_plain_params_are_without_what_looks_like_a_secret(secret: str, twin: str) -> None:
+    def kept(text: str) -> tuple[bytes, bytes]:
+        params = msgspec.json.decode(f'{{"arguments":{text}}}')
+        return bytes(keeper("plain").kept(params).plain), msgspec.json.encode(params)
+
+    after, before = kept(secret)
+    assert MARKER.encode() in after
+    assert after != before
+    after, before = kept(twin)
+    assert after == before
+
+
+def test_params_are_not_changed_by_being_kept() -> None:
+    params: dict[str, Json] = {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
+    keeper("plain").kept(params)
+    assert params == {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
+
+
+@pytest.mark.parametrize("keep", ["sealed", "plain"])
+def test_of_params_over_the_bound_a_hash_is_kept(keep: Keep) -> None:
+    around = len('{"text":""}')
+    just: dict[str, Json] = {"text": "x" * (MAX_BYTES - around)}
+    over: dict[str, Json] = {"text": "x" * (MAX_BYTES - around + 1)}
+    assert keeper(keep).kept(just).hash == ""
+    assert keeper(keep).kept(over) == keeper("hash").kept(over)
+
+
+def test_params_that_cannot_be_searched_are_hashed() -> None:
+    depth = 500  # of JSON in a text: the parser of messages does not look into it
+    params: dict[str, Json] = {"arguments": "[" * depth + "]" * depth}
+    assert keeper("plain").kept(params) == keeper("hash").kept(params) != Kept()

@@ -1,0 +1,37 @@
+"""Each request is told once, however often what waits is listed."""
+
+import msgspec
+
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.newcomers import Newcomers
+
+ONE = Pending(
+    id="", digest="", size=0, agent_uid=0, server="", session="", method="", target="", rule="",
+    message="", asked_at=0.0, expires_at=0.0, times=1, waiting=1, may="no",
+)  # fmt: skip
+
+
+def pending(*ids: str) -> list[Pending]:
+    return [msgspec.structs.replace(ONE, id=id_) for id_ in ids]
+
+
+def test_only_what_did_not_wait_before_is_new() -> None:
+    newcomers = Newcomers()
+    listed = "ab", "abc", "cb", "", "c"
+    found = [[one.id for one in newcomers.among(pending(*ids))] for ids in listed]
+    assert found == [["a", "b"], ["c"], [], [], ["c"]]
+
+
+def test_what_is_asked_again_is_not_new() -> None:
+    newcomers = Newcomers()
+    [one] = newcomers.among(pending("a"))
+    assert newcomers.among([msgspec.structs.replace(one, times=2)]) == []
+
+
+def test_it_is_known_what_waits() -> None:
+    newcomers = Newcomers()
+    assert not newcomers.waits("a")
+    newcomers.among(pending("a"))
+    assert newcomers.waits("a")
+    newcomers.among(pending("b"))
+    assert not newcomers.waits("a")

@@ -1,0 +1,69 @@
+"""A notification names what waits, and nothing in a name is markup, an escape or a line."""
+
+import html
+import re
+
+import msgspec
+import pytest
+
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.notification import of
+
+ONE = Pending(
+    id="k3b7", digest="", size=0, agent_uid=1000, server="sqlite", session="", method="tools/call",
+    target="write_query", rule="", message="", asked_at=0.0, expires_at=0.0, times=1, waiting=1,
+    may="proof",
+)  # fmt: skip
+NOTIFY_SENDS = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+
+
+def as_notify_send_reads(body: str) -> str:
+    """Return what notify-send makes of a body before it sends it: g_strcompress of GLib."""
+    named = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+
+    def read(found: re.Match[str]) -> str:
+        text = found[1]
+        return chr(int(text, 8)) if text[0] in "01234567" else named.get(text, text)
+
+    return NOTIFY_SENDS.sub(read, body)
+
+
+def test_one_request_is_named_with_a_link_to_it() -> None:
+    assert of([ONE], 1, "alice") == (
+        "mcpwrap: a request waits for approval",
+        "sqlite: write_query\nasked for by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
+    )
+
+
+def test_several_are_one_notification() -> None:
+    assert of([ONE] * 3, 5, "alice") == (
+        "mcpwrap",
+        "5 requests wait for approval\nhttp://127.0.0.1:52080/",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hostile", "seen"),
+    [
+        ("<a href='http://evil.test'>approve</a>", "<a href='http://evil.test'>approve</a>"),
+        ("<img src=x>", "<img src=x>"),
+        ("&lt;b&gt;", "&lt;b&gt;"),
+        (r"\074b\076", r"\074b\076"),  # notify-send would make a tag of it
+        (r"\033]0;x\007", r"\033]0;x\007"),
+        (r"a\nApproved", r"a\nApproved"),  # and a line of its own of that
+        ("a\nApproved\r\n\tb", "a Approved b"),
+        ("a\u2028b", "a b"),
+        ("ab\u202edc", r"ab\u202edc"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\u200bb", r"a\u200bb"),
+        ("--urgency=critical", "--urgency=critical"),
+        ("x" * 500, "x" * 80 + "…"),
+        ("\\" * 3, "\\" * 3),
+    ],
+)
+def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
+    pending = msgspec.structs.replace(ONE, target=hostile)
+    body = as_notify_send_reads(of([pending], 1, "alice").body)
+    assert len(body.split("\n")) == 3
+    assert "<" not in body
+    assert html.unescape(body.split("\n")[0]) == f"sqlite: {seen}"

@@ -1,0 +1,65 @@
+"""A path is in a folder, or not, or reads in two ways."""
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.paths import inside
+from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
+
+
+@pytest.mark.parametrize(
+    ("path", "truth"),
+    [
+        ("/home/a", HOLDS),
+        ("/home/a/", HOLDS),
+        ("/home/a/x/y.txt", HOLDS),
+        ("//home///a/./x/", HOLDS),
+        ("/./home/a/.", HOLDS),
+        ("/home/a/.git/config", HOLDS),
+        ("/home/a/..x", HOLDS),
+        ("/home/a/x y", HOLDS),
+        ("/home/ab", FAILS),
+        ("/home", FAILS),
+        ("/", FAILS),
+        ("/home/A/x", FAILS),
+        ("/home/./ab/x", FAILS),
+        ("", UNJUDGEABLE),
+        ("x", UNJUDGEABLE),
+        ("./home/a", UNJUDGEABLE),
+        ("~/x", UNJUDGEABLE),
+        ("file:///home/a/x", UNJUDGEABLE),
+        (" /home/a/x", UNJUDGEABLE),
+        ('"/home/a/x"', UNJUDGEABLE),
+        ("/home/a/../b", UNJUDGEABLE),
+        ("/home/a/x/../y", UNJUDGEABLE),  # x may be a link
+        ("/home/a/..", UNJUDGEABLE),
+        ("/home/a/..'", UNJUDGEABLE),  # server-filesystem takes quotes off
+        ('/home/a/.."', UNJUDGEABLE),
+        ("/home/a/.. ", UNJUDGEABLE),
+        ("/home/a/..\u00a0", UNJUDGEABLE),
+        ("/home/a/..\ufeff", UNJUDGEABLE),  # which trim() of JavaScript takes off
+        ("/home/a/x\0", UNJUDGEABLE),
+        ("/home/a/x\n", UNJUDGEABLE),
+        ("/home/a\\..\\b", UNJUDGEABLE),
+        ("/home/a/\u202e", UNJUDGEABLE),
+    ],
+)
+def test_a_path_and_the_folder(path: str, truth: Truth) -> None:
+    assert inside(path, "/home/a") is truth
+
+
+def test_everything_that_can_be_judged_is_in_the_root() -> None:
+    assert inside("/", "/") is HOLDS
+    assert inside("//x", "/") is HOLDS
+    assert inside("x", "/") is UNJUDGEABLE
+
+
+@given(st.lists(st.sampled_from(["/", "a", "home", "..", ".", "//", "\\", "x"])).map("".join))
+def test_what_is_judged_is_what_normpath_says(path: str) -> None:
+    truth = inside(path, "/home/a")
+    if truth is not UNJUDGEABLE:
+        normal = "/" + posixpath.normpath(path).lstrip("/")  # POSIX leaves two slashes alone
+        assert (truth is HOLDS) == f"{normal}/".startswith("/home/a/")

@@ -1,0 +1,171 @@
+"""A policy says of what was recorded what it would have said when it was asked."""
+
+import random
+
+import msgspec
+import pytest
+
+from mcpwrap.core.audit import Record
+from mcpwrap.core.audit_params import Params, Unread
+from mcpwrap.core.exchange import is_refused
+from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.replay import Replay
+from mcpwrap.core.replay import judge as replayed
+from mcpwrap.core.rules import Equals, OfArgument, Policy, Range, Rule
+from tests.unit.core.test_audit_params import OPENS, sealed
+from tests.unit.core.test_audit_view import record
+
+IF_LARGE = (OfArgument("size", Range(100, None)),)
+IF_LARGER = (OfArgument("size", Range(150, None)),)
+OLD = Policy(
+    rules=(
+        Rule(name="no-drop", tools=("drop_*",), action="block"),
+        Rule(name="large", tools=("read",), when=IF_LARGE, action="block"),
+        Rule(name="seen", tools=("*",), when=IF_LARGE, action="log"),
+        Rule(name="own", servers=("other",), methods=("x/y",), action="allow"),
+    )
+)
+NEW = Policy(
+    rules=(
+        Rule(name="hidden", tools=("drop_*",), action="hide"),
+        Rule(name="larger", tools=("read",), when=IF_LARGER, action="block"),
+        Rule(name="no-write", tools=("write",), action="allow_with_approval"),
+        Rule(name="no-prompts", methods=("prompts/get",), action="block"),
+    )
+)
+SERVERS = ["one", "other"]
+
+
+def made(policy: Policy, number: int) -> Record:
+    """Return what the gate would have recorded of one call or another."""
+    chance = random.Random(number)
+    server, tool = chance.choice(SERVERS), chance.choice(["read", "write", "drop_table"])
+    params: Params = {"name": tool, "arguments": {"size": chance.randrange(200)}}
+    method = chance.choice(["tools/call"] * 8 + ["prompts/get", "x/y", "initialize"])
+    judgement = replayed(compile_policy(policy, server), method, params)
+    decision = "blocked" if is_refused(judgement) else chance.choice(["allowed"] * 9 + ["limited"])
+    kept = {"plain": msgspec.Raw(msgspec.json.encode(params))}
+    one = record(id=number, server=server, method=method, target=tool, decision=decision)
+    return msgspec.structs.replace(one, rule=judgement.rule, **kept)
+
+
+def replay(policy: Policy, records: list[Record], *, is_root: bool = True) -> Replay:
+    found = Replay(policy, OPENS if is_root else None)
+    for one in records:
+        found.take(one)
+    return found
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Record]:
+    return [made(OLD, number) for number in range(10_000)]
+
+
+def test_the_same_policy_decides_the_same(recorded: list[Record]) -> None:
+    found = replay(OLD, recorded)
+    assert found.judged == 10_000
+    assert found.blocked_by_rule == found.allowed_by_rule == {}
+
+
+def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
+    found = replay(NEW, recorded)
+    sizes = [
+        (r.method, r.target, r.server, msgspec.json.decode(r.plain)["arguments"]["size"])
+        for r in recorded
+    ]
+    calls = [(tool, size) for method, tool, _, size in sizes if method == "tools/call"]
+    expected = {
+        "no-write": sum(tool == "write" for tool, _ in calls),
+        "no-prompts": sum(method == "prompts/get" for method, *_ in sizes),
+        # That `other` has a method of its own, no rule says any more.
+        "": sum(method == "x/y" and server == "other" for method, _, server, _ in sizes),
+    }
+    assert {name: group.count for name, group in found.blocked_by_rule.items()} == expected
+    assert min(expected.values()) > 100
+    now_small_enough = sum(tool == "read" and 100 <= size < 150 for tool, size in calls)
+    assert {n: group.count for n, group in found.allowed_by_rule.items()} == {
+        "large": now_small_enough
+    }
+    examples = found.allowed_by_rule["large"].examples
+    assert [params["arguments"] for _, params in examples if params] == [
+        {"size": size} for tool, size in calls if tool == "read" and 100 <= size < 150
+    ][:3]
+    assert found.judged == 10_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "judged"),
+    [
+        ({}, 1),
+        ({"decision": "limited"}, 1),
+        ({"decision": "blocked"}, 1),
+        ({"decision": "held"}, 1),  # once, and not when it was answered as well
+        ({"decision": "approved"}, 0),
+        ({"decision": "denied"}, 0),
+        ({"decision": "put off"}, 0),
+        ({"decision": "malformed"}, 0),  # the policy was never asked
+        ({"decision": "unknown"}, 0),
+        ({"id": None}, 0),  # a notification
+        ({"sender": "server"}, 0),
+    ],
+)
+def test_only_requests_that_came_to_the_policy_are_judged(
+    fields: dict[str, object], judged: int
+) -> None:
+    assert replay(Policy(), [record(**{"id": 1, "decision": "allowed", **fields})]).judged == judged
+
+
+LONG = "read" * 100
+ON_ANY = Rule(name="any", methods=("*",), when=IF_LARGE, action="block")
+
+
+@pytest.mark.parametrize(
+    ("rules", "fields", "blocked"),
+    [
+        ((), {}, 0),
+        ((), {"target": LONG}, None),  # only its beginning was kept
+        ((), {"method": LONG}, None),
+        (OLD.rules, {}, None),
+        (OLD.rules, {"target": "drop_table"}, 1),
+        (OLD.rules, {"target": "write"}, 0),  # rules that only watch decide nothing
+        ((ON_ANY,), {}, None),
+        ((ON_ANY,), {"method": "prompts/get", "target": "p"}, None),
+        ((Rule(name="all", tools=("*",), action="block"), ON_ANY), {}, 1),
+        ((Rule(name="all", tools=("*",), action="allow"), ON_ANY), {}, 0),
+        ((Rule(name="all", methods=("*",), action="block"),), {"method": "ping"}, 0),
+    ],
+)
+def test_a_hash_is_judged_where_a_name_is_enough(
+    rules: tuple[Rule, ...], fields: dict[str, object], blocked: int | None
+) -> None:
+    called = record(**{"id": 1, "decision": "allowed", "target": "read", "hash": "00", **fields})
+    found = replay(Policy(rules=rules), [called])
+    assert found.judged == (blocked is not None)
+    assert found.unread[Unread.HASHED] == (blocked is None)
+    assert sum(group.count for group in found.blocked_by_rule.values()) == (blocked or 0)
+
+
+def test_what_is_sealed_root_alone_can_judge() -> None:
+    rule = Rule(name="x", tools=("t",), when=(OfArgument("x", Equals("1")),), action="block")
+    text = sealed(b'{"name":"t","arguments":{"x":1}}')
+    calls = [record(id=1, decision="allowed", target="t", sealed=text)]
+    assert replay(Policy(rules=(rule,)), calls).blocked_by_rule["x"].count == 1
+    found = replay(Policy(rules=(rule,)), calls, is_root=False)
+    assert (found.judged, found.unread) == (0, {Unread.SEALED: 1})
+    broken = [msgspec.structs.replace(calls[0], sealed="AAAA")]
+    assert replay(Policy(rules=(rule,)), broken).unread == {Unread.BROKEN: 1}
+
+
+def test_what_was_held_is_as_what_is_refused() -> None:
+    """It waited then, and would now be let through without anybody's word; or needs it still."""
+    held = [record(id=1, decision="held", rule="no-write", target="write")]
+    assert replay(Policy(), held).allowed_by_rule["no-write"].count == 1
+    found = replay(NEW, held)
+    assert found.allowed_by_rule == found.blocked_by_rule == {}
+
+
+def test_no_more_than_three_examples_are_kept() -> None:
+    calls = [record(id=n, decision="allowed") for n in range(5)]
+    found = replay(Policy(default="block"), calls)
+    assert found.blocked_by_rule[""].count == 5
+    assert [one.id for one, _ in found.blocked_by_rule[""].examples] == [0, 1, 2]

@@ -1,0 +1,82 @@
+"""A policy goes to running sessions as bytes, and to each only its own part."""
+
+import msgspec
+import pytest
+
+from mcpwrap.core.rules import (
+    Equals,
+    Inside,
+    Inverted,
+    Length,
+    LimitsEntry,
+    Matches,
+    NotSo,
+    OfArgument,
+    OneOf,
+    Policy,
+    Range,
+    ResultRule,
+    Rule,
+    Sql,
+    decode,
+    digest,
+    encode,
+    for_server,
+)
+
+TESTS = (
+    Equals('{"a":1}'), OneOf(('"a"', "1")), Matches("a"), Length(1, None), Range(None, 1.5),
+    Inside("/a"), Sql("drop", "mysql"), NotSo(Sql("writes")),
+)  # fmt: skip
+POLICY = Policy(
+    default="block",
+    observe=("git*", "x"),
+    limits=(LimitsEntry(servers=("sql*",), calls=5), LimitsEntry(failures=3)),
+    rules=(
+        Rule(
+            name="a",
+            action="block",
+            servers=("sql*", "x"),
+            tools=("t*",),
+            when=(
+                *(OfArgument("a.b", test, "1") for test in TESTS),
+                Inverted(OfArgument("c", TESTS[0])),
+            ),
+        ),
+        Rule(name="b", action="log", methods=("*",)),
+    ),
+    results=(ResultRule(name="c", servers=("git",), methods=("*",), max_bytes=5),),
+)  # fmt: skip
+
+
+def test_a_policy_comes_back_as_it_went() -> None:
+    assert decode(encode(POLICY)) == POLICY
+    assert decode(encode(Policy())) == Policy()
+    assert digest(decode(encode(POLICY))) == digest(POLICY) != digest(Policy())
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b'{"new": 1}', b'{"default": "maybe"}', b'{"rules": [{"name": "a"}]}']
+)
+def test_what_is_no_policy_is_refused(text: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode(text)
+
+
+@pytest.mark.parametrize(
+    ("server", "observe", "limits", "rules", "results"),
+    [
+        ("git", 1, 1, ["b"], 1),
+        ("sqlite", 0, 2, ["a", "b"], 0),
+        ("x", 1, 1, ["a", "b"], 0),
+        ("SQLITE", 0, 1, ["b"], 0),
+    ],
+)
+def test_a_server_has_its_own_part(
+    server: str, observe: int, limits: int, rules: list[str], results: int
+) -> None:
+    part = for_server(POLICY, server)
+    assert part.default == "block"
+    assert (len(part.observe), len(part.limits), len(part.results)) == (observe, limits, results)
+    assert [rule.name for rule in part.rules] == rules
+    assert for_server(part, server) == part

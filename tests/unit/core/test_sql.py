@@ -1,0 +1,231 @@
+"""What is asked about SQL, and who tries to hide the answer."""
+
+import pytest
+
+from mcpwrap.core.rules import Dialect, SqlTest
+from mcpwrap.core.sql import judge_sql
+from mcpwrap.core.sql_text import MAX_CHARS, MAX_TOKENS
+from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
+
+ROWS: SqlTest = "unbounded_select"
+TABLE: list[tuple[SqlTest, str, Truth]] = [
+    (ROWS, "SELECT * FROM t", HOLDS),
+    (ROWS, "select a from t where b = 'LIMIT 5'", HOLDS),
+    (ROWS, "SELECT * FROM t -- LIMIT 5", HOLDS),
+    (ROWS, "SELECT * FROM t /* LIMIT 5 */", HOLDS),
+    (ROWS, ";; \n\tSELECT * FROM t;;", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 10", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 10 OFFSET 1000000", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 99999999, 10", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 0", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 10000", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 0x10", FAILS),
+    (ROWS, "SELECT * FROM t LIMIT 10001", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 10, -1", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT -1", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 1e9", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 5 + 100000", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT (5)", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT '5'", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT :n", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT (SELECT 5)", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 1_000_000", UNJUDGEABLE),
+    (ROWS, "SELECT * FROM t LIMIT\u00a05", UNJUDGEABLE),  # SQLite: another name of t
+    (ROWS, "SELECT * FROM t L\u0131MIT 5", UNJUDGEABLE),
+    (ROWS, "SELECT * FROM t \u3000LIMIT 5", UNJUDGEABLE),
+    (ROWS, "SELECT * FROM t LIMIT \u0665", HOLDS),  # a digit to Python
+    (ROWS, "SELECT größe FROM t WHERE x = '\u00a0ß'", HOLDS),  # which deceives nobody
+    (ROWS, "SELECT * FROM t CROß JOIN u LIMIT 5", UNJUDGEABLE),  # nor does this, but it might
+    (ROWS, "SELECT * FROM t LIMIT 5 /* \u00a0 */", UNJUDGEABLE),
+    (ROWS, "(SELECT * FROM t)", HOLDS),
+    (ROWS, "(SELECT * FROM t) LIMIT 5", FAILS),
+    (ROWS, "SELECT * FROM (SELECT * FROM t LIMIT 5)", FAILS),
+    (ROWS, "SELECT * FROM (SELECT * FROM t LIMIT 5) AS a, t", HOLDS),
+    (ROWS, "SELECT * FROM (SELECT * FROM t LIMIT 5) JOIN t", HOLDS),
+    (ROWS, "SELECT * FROM (SELECT * FROM t)", HOLDS),
+    (ROWS, "SELECT * FROM (SELECT * FROM t) LIMIT 5", FAILS),
+    (ROWS, "SELECT a FROM t UNION ALL SELECT b FROM u", HOLDS),
+    (ROWS, "SELECT a FROM t UNION SELECT b FROM u LIMIT 5", FAILS),
+    (ROWS, "SELECT 1 UNION SELECT b FROM u", HOLDS),
+    (ROWS, "SELECT 1 EXCEPT SELECT 2", FAILS),
+    (ROWS, "WITH x AS (SELECT * FROM t LIMIT 5) SELECT * FROM x", HOLDS),  # names are not followed
+    (ROWS, "WITH x AS (SELECT * FROM t) SELECT * FROM x LIMIT 5", FAILS),
+    (ROWS, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c", HOLDS),
+    (ROWS, "VALUES (1), (2)", FAILS),
+    (ROWS, "SELECT * FROM (VALUES (1), (2))", FAILS),
+    (ROWS, "SELECT 1", FAILS),
+    (ROWS, "SELECT count(*) FROM t", FAILS),
+    (ROWS, "SELECT 1 + max(a) AS x, b FROM t WHERE c", FAILS),
+    (ROWS, "SELECT count(*) FROM t GROUP BY a", HOLDS),
+    (ROWS, "SELECT count(*) OVER () FROM t", HOLDS),
+    (ROWS, "SELECT max(a, b) FROM t", HOLDS),  # of each row
+    (ROWS, "SELECT (SELECT count(*) FROM u) FROM t", HOLDS),
+    (ROWS, "SELECT group_concat(a) FROM t", HOLDS),  # all rows in one
+    (ROWS, "SELECT json_group_array(a) FROM t LIMIT 1", HOLDS),
+    (ROWS, "SELECT jsonb_group_object(a, b) FROM t LIMIT 1", HOLDS),
+    (ROWS, "SELECT (SELECT group_concat(a) FROM t)", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 5; SELECT * FROM t", HOLDS),
+    (ROWS, "SELECT * FROM t LIMIT 5; SELECT (", UNJUDGEABLE),
+    (ROWS, "SELECT (; SELECT * FROM t", HOLDS),
+    (ROWS, "EXPLAIN QUERY PLAN SELECT * FROM t", FAILS),
+    (ROWS, "PRAGMA table_info(t)", FAILS),
+    (ROWS, "DELETE FROM t", FAILS),
+    (ROWS, "DELETE FROM t RETURNING *", HOLDS),
+    (ROWS, "INSERT INTO t SELECT * FROM u", FAILS),
+    (ROWS, "CREATE TABLE a AS SELECT * FROM t", FAILS),
+    (ROWS, "DROP TABLE t", FAILS),
+    (ROWS, "REINDEX", UNJUDGEABLE),  # sqlglot takes it for the name of a column
+    (ROWS, "TABLE t", UNJUDGEABLE),
+    (ROWS, "", UNJUDGEABLE),
+    (ROWS, "-- nothing", UNJUDGEABLE),
+    (ROWS, "SELECT * FROM t LIMIT 5\0; SELECT * FROM t", UNJUDGEABLE),
+    (ROWS, "SELECT\v1", UNJUDGEABLE),
+    (ROWS, "SELECT 1 {# ; SELECT * FROM t #}", UNJUDGEABLE),
+    (ROWS, "SELECT 1 /*! FROM t */", UNJUDGEABLE),
+    (ROWS, "SELECT 1 /* unterminated", UNJUDGEABLE),  # which SQLite runs
+    (ROWS, "SELECT 'a{b' FROM t LIMIT 5", FAILS),
+    ("several_statements", "SELECT 1", FAILS),
+    ("several_statements", " ; SELECT ';' ; -- ;", FAILS),
+    ("several_statements", "SELECT 1; SELECT 2", HOLDS),
+    ("several_statements", "SELECT (; ~", HOLDS),
+    ("several_statements", "SELECT 1 /* /* */; DROP TABLE t -- */", HOLDS),
+    ("several_statements", "SELECT [;] FROM t", FAILS),
+    ("several_statements", 'SELECT ";" FROM t', FAILS),
+    ("several_statements", r"SELECT '\'; DROP TABLE t --'", HOLDS),
+    ("several_statements", "SELECT 'it''s; fine'", FAILS),
+    ("drop", "DROP TABLE t", HOLDS),
+    ("drop", "/* x */ dRoP VIEW IF EXISTS t", HOLDS),
+    ("drop", "ALTER TABLE t DROP COLUMN a", HOLDS),
+    ("drop", "ALTER TABLE t RENAME TO u", FAILS),
+    ("drop", "TRUNCATE TABLE t", HOLDS),
+    ("drop", "SELECT 'DROP TABLE t'", FAILS),
+    ("drop", "EXPLAIN DROP TABLE t", FAILS),
+    ("drop", "/* /* */ DROP TABLE t; -- */ SELECT 1", HOLDS),  # not nested in SQLite
+    ("drop", "CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM t; END", UNJUDGEABLE),
+    ("delete_without_where", "DELETE FROM t", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE id = 5", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE 1", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE true", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE (1 = 1)", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE NOT 0", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE id = id", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE id = 5 OR 2 > 1", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE id = 5 AND 2 > 1", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE 1 AND 2 > 1", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE random() > 0", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u)", FAILS),
+    ("delete_without_where", "DELETE FROM t RETURNING *", HOLDS),
+    ("delete_without_where", "WITH x AS (SELECT 1) DELETE FROM t", HOLDS),
+    ("delete_without_where", "UPDATE t SET a = 1", FAILS),
+    ("delete_without_where", "SELECT 'DELETE FROM t'", FAILS),
+    ("delete_without_where", "PRAGMA user_version = 5", FAILS),
+    ("update_without_where", "UPDATE t SET a = 1", HOLDS),
+    ("update_without_where", "UPDATE t SET a = 1 WHERE 1", HOLDS),
+    ("update_without_where", "UPDATE OR IGNORE t SET a = 1 WHERE b > 1", UNJUDGEABLE),
+    ("update_without_where", "INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", FAILS),
+    ("writes", "SELECT * FROM t", FAILS),
+    ("writes", "WITH x AS (SELECT 1) SELECT * FROM x UNION VALUES (2)", FAILS),
+    ("writes", "(SELECT 1)", FAILS),
+    ("writes", "VALUES (1)", FAILS),
+    ("writes", "EXPLAIN DELETE FROM t", FAILS),
+    ("writes", "PRAGMA table_info(t)", FAILS),
+    ("writes", "PRAGMA main.table_info('t')", FAILS),
+    ("writes", "PRAGMA user_version", FAILS),
+    ("writes", "PRAGMA user_version = 5", HOLDS),
+    ("writes", "PRAGMA user_version(5)", HOLDS),
+    ("writes", "PRAGMA main.user_version(5)", HOLDS),
+    ("writes", "PRAGMA writable_schema", HOLDS),
+    ("writes", "PRAGMA", HOLDS),
+    ("writes", "INSERT INTO t VALUES (1)", HOLDS),
+    ("writes", "CREATE TABLE t(a)", HOLDS),
+    ("writes", "BEGIN", HOLDS),
+    ("writes", "ATTACH 'x' AS y", HOLDS),
+    ("writes", "SELECT 1; DELETE FROM t", HOLDS),
+    ("writes", "WITH x AS (SELECT 1) DELETE FROM t", HOLDS),
+    ("writes", "REPLACE INTO t VALUES (1)", UNJUDGEABLE),
+    ("writes", "VACUUM INTO 'x'", UNJUDGEABLE),
+    ("writes", "SELECT load FROM t; ~", UNJUDGEABLE),
+]
+OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
+    ("postgres", ROWS, "SELECT * FROM t FETCH FIRST 5 ROWS ONLY", FAILS),
+    ("postgres", ROWS, "SELECT * FROM t ORDER BY a FETCH FIRST 5 ROWS WITH TIES", HOLDS),
+    ("postgres", ROWS, "SELECT * FROM t FETCH FIRST ROW ONLY", HOLDS),
+    ("postgres", ROWS, "SELECT * FROM t LIMIT ALL", HOLDS),
+    ("postgres", ROWS, "TABLE t", HOLDS),
+    ("postgres", ROWS, "SELECT string_agg(a, ',') FROM t", HOLDS),
+    ("postgres", ROWS, "SELECT json_agg(a) FROM t", HOLDS),
+    ("postgres", ROWS, "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", HOLDS),
+    ("postgres", "delete_without_where", "WITH x AS (DELETE FROM t) SELECT 1", HOLDS),
+    ("postgres", "writes", "WITH x AS (DELETE FROM t RETURNING *) SELECT 1", HOLDS),
+    ("postgres", "writes", "SELECT 1 INTO x", HOLDS),
+    ("postgres", "writes", "EXPLAIN ANALYZE DELETE FROM t", HOLDS),
+    ("postgres", "writes", "EXPLAIN SELECT 1", FAILS),
+    ("postgres", "writes", "EXPLAIN (ANALYZE) DELETE FROM t", UNJUDGEABLE),
+    ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
+    ("postgres", "writes", "COPY t TO PROGRAM 'sh'", UNJUDGEABLE),
+    ("postgres", "writes", "PRAGMA x", UNJUDGEABLE),
+    ("postgres", "drop", "DO $$BEGIN DROP TABLE t; END$$", UNJUDGEABLE),
+    ("postgres", "drop", "CREATE FUNCTION f() RETURNS int AS $$DROP TABLE t$$ LANGUAGE sql",
+     UNJUDGEABLE),
+    ("postgres", "several_statements", "SELECT $a$;$a$", FAILS),
+    ("postgres", "several_statements", "SELECT a$$; DROP TABLE t; --$$", HOLDS),  # a$$ is a name
+    ("postgres", "several_statements", r"SELECT '\'; DROP TABLE t; --'", HOLDS),
+    ("postgres", "several_statements", r"SELECT E'\'; DROP TABLE t; --'", FAILS),
+    ("postgres", "update_without_where", "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE",
+     UNJUDGEABLE),
+    ("mysql", "several_statements", "SELECT 1 # ; DROP TABLE t", FAILS),
+    ("mysql", "several_statements", "SELECT 5--1; DROP TABLE t", HOLDS),  # no space, no comment
+    ("mysql", "several_statements", r"SELECT '\'; DROP TABLE t; -- '", FAILS),
+    ("mysql", "drop", "SELECT 1 /*!50000 ; DROP TABLE t */", UNJUDGEABLE),
+    ("mysql", "drop", "SELECT 1 /*M! ; DROP TABLE t */", UNJUDGEABLE),
+    ("mysql", ROWS, "SELECT `a` FROM t LIMIT 5, 5", FAILS),
+    ("duckdb", ROWS, "FROM t", HOLDS),
+    ("duckdb", ROWS, "SELECT * FROM t LIMIT 5%", HOLDS),
+    ("duckdb", ROWS, "SELECT max(a, 100000) FROM t", HOLDS),  # a list
+    ("duckdb", ROWS, "SELECT list(a) FROM t LIMIT 1", HOLDS),
+    ("duckdb", "writes", "PRAGMA show_tables", FAILS),
+    ("duckdb", "writes", "COPY t TO 'x'", UNJUDGEABLE),
+    ("tsql", ROWS, "SELECT TOP 5 * FROM t", FAILS),
+    ("tsql", ROWS, "SELECT TOP (5) * FROM t", FAILS),
+    ("tsql", ROWS, "SELECT TOP 5 PERCENT * FROM t", HOLDS),
+    ("tsql", ROWS, "SELECT TOP 5 WITH TIES * FROM t ORDER BY a", HOLDS),
+    ("tsql", ROWS, "SELECT * FROM t", HOLDS),
+    ("tsql", "writes", "SELECT 1 SHUTDOWN", UNJUDGEABLE),  # two statements
+    ("tsql", "writes", "SELECT [exec] FROM t", FAILS),
+    ("tsql", "writes", "SELECT * FROM t EXEC('x')", UNJUDGEABLE),
+    ("tsql", "writes", "SELECT * INTO x FROM t", HOLDS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("test", "text", "truth"), TABLE)
+def test_what_is_asked_of_sqlite(test: SqlTest, text: str, truth: Truth) -> None:
+    assert judge_sql(text, test, "sqlite") is truth
+
+
+@pytest.mark.parametrize(("dialect", "test", "text", "truth"), OTHERS)
+def test_what_is_asked_of_others(dialect: Dialect, test: SqlTest, text: str, truth: Truth) -> None:
+    assert judge_sql(text, test, dialect) is truth
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT '{'x' * MAX_CHARS}'",
+        f"SELECT {'1,' * MAX_TOKENS} 1",
+        f"SELECT {'(' * 5000}",
+        f"SELECT {'(' * 3000}1{')' * 3000}",
+        f"SELECT {'CASE WHEN ' * 2000}",
+        f"SELECT {'NOT ' * 5000} 1",
+        f"SELECT {' -' * 5000} 1",
+        f"DELETE FROM t WHERE {'1 AND ' * 4000} 1",
+    ],
+)
+def test_what_is_too_long_or_too_deep_is_not_judged(text: str) -> None:
+    assert judge_sql(text, "delete_without_where", "sqlite") is UNJUDGEABLE
+
+
+def test_what_cannot_be_parsed_is_not_written_anywhere(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert judge_sql("REPLACE INTO secret VALUES (1)", "writes", "sqlite") is UNJUDGEABLE
+    assert capfd.readouterr() == ("", "")

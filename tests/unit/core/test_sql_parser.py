@@ -1,0 +1,51 @@
+"""SQL that is made to take long is given up, by its steps and not by a clock."""
+
+import pytest
+
+from mcpwrap.core.rules import Dialect
+from mcpwrap.core.sql import judge_sql
+from mcpwrap.core.sql_parser import GRAMMARS, TooMuchWork, budget_for, parse
+from mcpwrap.core.truth import HOLDS, UNJUDGEABLE
+
+
+def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:
+    """Return how many tokens a text has, and how many steps it takes."""
+    tokens = GRAMMARS[dialect]().tokenize(text)
+    budget = budget_for(len(tokens))
+    before = budget.steps
+    assert parse(tokens, text, dialect, budget) is not None
+    return len(tokens), before - budget.steps
+
+
+@pytest.mark.parametrize("dialect", GRAMMARS)
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT * FROM t" + " JOIN t" * 24, "SELECT a::" + "STRUCT(" * 24 + "int" + ")" * 24],
+    ids=["joins", "types"],
+)
+def test_what_is_read_again_and_again_is_given_up(text: str, dialect: Dialect) -> None:
+    with pytest.raises(TooMuchWork):
+        steps_of(text, dialect)
+    assert judge_sql(text, "drop", dialect) is UNJUDGEABLE
+
+
+def test_the_statements_of_a_text_share_what_it_may_take() -> None:
+    one = "SELECT * FROM t" + " JOIN t" * 8 + ";"
+    assert judge_sql(one + "DROP TABLE t", "drop", "duckdb") is HOLDS
+    assert judge_sql(one * 20 + "DROP TABLE t", "drop", "duckdb") is UNJUDGEABLE
+
+
+@pytest.mark.parametrize("dialect", GRAMMARS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t " + " ".join(f"JOIN t{n} ON t.id = t{n}.id" for n in range(30)),
+        "SELECT * FROM " + "(SELECT * FROM " * 10 + "t" + ") x" * 10,
+        "INSERT INTO t (a, b) VALUES " + ",".join("(1, 'x')" for _ in range(100)),
+        "SELECT " + ",".join(f"CASE WHEN a > {n} THEN CAST(b AS int) END" for n in range(50)),
+    ],
+    ids=["joins", "subqueries", "values", "cases"],
+)
+def test_what_people_write_takes_about_a_step_for_each_token(text: str, dialect: Dialect) -> None:
+    tokens, steps = steps_of(text, dialect)
+    assert steps < 2 * tokens

@@ -1,0 +1,29 @@
+"""Three answers, put together."""
+
+import pytest
+
+from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, inverted
+
+
+def test_the_opposite_of_what_cannot_be_judged_cannot_be_judged() -> None:
+    assert [inverted(truth) for truth in (HOLDS, FAILS, UNJUDGEABLE)] == [
+        FAILS,
+        HOLDS,
+        UNJUDGEABLE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("truths", "of_any", "of_all"),
+    [
+        ([], FAILS, HOLDS),
+        ([HOLDS, UNJUDGEABLE, FAILS], HOLDS, FAILS),
+        ([UNJUDGEABLE, HOLDS], HOLDS, UNJUDGEABLE),
+        ([UNJUDGEABLE, FAILS], UNJUDGEABLE, FAILS),
+        ([FAILS], FAILS, FAILS),
+        ([HOLDS], HOLDS, HOLDS),
+    ],
+)
+def test_one_and_all(truths: list[Truth], of_any: Truth, of_all: Truth) -> None:
+    assert any_of(truths) is of_any
+    assert all_of(truths) is of_all

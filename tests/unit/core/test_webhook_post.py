@@ -1,0 +1,130 @@
+"""What is posted names everything and says no value; its signature is what the manual checks."""
+
+import re
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mcpwrap.core.approval import Question
+from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.webhook_post import MAX_NAME_CHARS, MAX_NAMES, Agent, Posted, posted, signature
+
+MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.8.rst"
+KEY = "0123456789abcdef0123456789abcdef"
+PENDING = Pending(
+    id="k3b7", digest="f00d", size=312, agent_uid=1000, server="sqlite", session="1-1",
+    method="tools/call", target="write_query", rule="ask-first", message="Changes the table.",
+    asked_at=1_777_890_030.9, expires_at=1_777_890_330.9, times=3, waiting=1, may="no",
+)  # fmt: skip
+
+
+def told(params: dict[str, Json], pending: Pending = PENDING) -> Posted:
+    question = Question(
+        agent_uid=1000, server="sqlite", method="tools/call", target="write_query",
+        definition="", params=params, policy="",
+    )  # fmt: skip
+    return posted(pending, question, account="alice", machine="build7")
+
+
+def test_everything_is_named() -> None:
+    assert told({"name": "write_query", "arguments": {}}) == Posted(
+        machine="build7",
+        id="k3b7",
+        server="sqlite",
+        method="tools/call",
+        target="write_query",
+        agent=Agent(1000, "alice"),
+        rule="ask-first",
+        message="Changes the table.",
+        size=312,
+        sha256="f00d",
+        asked_at="2026-05-04T10:20:30+00:00",
+        expires_at="2026-05-04T10:25:30+00:00",
+        arguments={},
+        arguments_left_out=0,
+        url="http://127.0.0.1:52080/approval/k3b7",
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"name": "t", "arguments": {}}, {}),
+        (
+            {"name": "t", "arguments": {"q": "hunter2", "n": 4711, "f": 0.5, "b": True, "z": None}},
+            {
+                "b": {"type": "boolean"},
+                "f": {"type": "number"},
+                "n": {"type": "number"},
+                "q": {"type": "string", "characters": 7},
+                "z": {"type": "null"},
+            },
+        ),
+        (
+            # names inside a value are the agent's to choose, and can be what it is to keep
+            {"arguments": {"env": {"hunter2": "x"}, "list": ["hunter2", ["hunter2"]]}},
+            {"env": {"type": "object", "keys": 1}, "list": {"type": "array", "items": 2}},
+        ),
+        ({"uri": "file:///hunter2"}, {"uri": {"type": "string", "characters": 15}}),
+        ({"arguments": "hunter2"}, {"arguments": {"type": "string", "characters": 7}}),
+        ({"arguments": {"a\u202eb\x1b[": None}}, {r"a\u202eb\x1b[": {"type": "null"}}),
+        ({}, {}),
+    ],
+)  # fmt: skip
+def test_an_argument_is_its_name_its_type_and_its_length(
+    params: dict[str, Json], expected: object
+) -> None:
+    text = msgspec.json.encode(told(params))
+    assert msgspec.json.decode(text)["arguments"] == expected
+    assert b"hunter2" not in text
+
+
+def test_of_many_arguments_some_are_left_out_and_counted() -> None:
+    body = told({"arguments": {f"{number:03}": 1 for number in range(MAX_NAMES + 7)}})
+    assert len(body.arguments) == MAX_NAMES
+    assert body.arguments_left_out == 7
+
+
+def test_a_name_is_not_endless_and_two_that_look_the_same_are_counted() -> None:
+    body = told({"arguments": {"a" * 200: 1, "a" * 300: 1}})
+    assert [len(name) for name in body.arguments] == [MAX_NAME_CHARS]
+    assert body.arguments_left_out == 1
+
+
+def test_a_uri_is_told_without_what_may_be_a_key() -> None:
+    pending = msgspec.structs.replace(PENDING, target="https://me:pw@x.example/a?token=hunter2#b")
+    assert told({}, pending).target == "https://x.example/a"
+
+
+@pytest.fixture(scope="module")
+def is_genuine() -> Callable[[str, bytes, str], bool]:
+    """Return the function that the manual gives to receivers."""
+    found = re.search(
+        r"^    import hashlib.*?\n(?=\S)", MANUAL.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert found
+    names: dict[str, Callable[[str, bytes, str], bool]] = {}
+    exec(textwrap.dedent(found[0]), names)
+    return names["is_genuine"]
+
+
+def test_what_is_signed_is_what_the_manual_checks(
+    is_genuine: Callable[[str, bytes, str], bool],
+) -> None:
+    now_s, body = int(time.time()), b'{"id":"k3b7"}'
+    good = signature(KEY.encode(), now_s, body)
+    assert is_genuine(good, body, KEY)
+    assert not is_genuine(good, body + b" ", KEY)
+    assert not is_genuine(good, body, KEY[:-1] + "0")
+    assert not is_genuine(good.replace(f"t={now_s}", f"t={now_s - 1}"), body, KEY)
+    assert not is_genuine(signature(KEY.encode(), now_s - 400, body), body, KEY)  # kept, and sent
+
+
+def test_the_signature_does_not_change_between_versions() -> None:
+    mac = "91b5374b153842ad05b2c4eab9349b8321b14703165bd3fb8b034dfb8be98ae5"
+    assert signature(b"key", 1, b"body") == f"t=1,v1={mac}"

@@ -1,0 +1,20 @@
+"""Bytes that are handed over."""
+
+import os
+
+import pytest
+
+from mcpwrap.linux import memfd
+
+
+@pytest.mark.parametrize("data", [b"", b"text", os.urandom(3 << 20)])
+def test_all_of_it_is_read_and_nobody_changes_it(data: bytes) -> None:
+    fd = memfd.sealed("test", data)
+    try:
+        assert memfd.read_all(fd) == memfd.read_all(fd) == data
+        with pytest.raises(PermissionError):
+            os.pwrite(fd, b"x", 0)
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, 1 << 23)
+    finally:
+        os.close(fd)

@@ -1,0 +1,44 @@
+"""Reading the table of mounts."""
+
+import os
+from pathlib import Path
+
+from mcpwrap.linux import mountinfo
+from mcpwrap.linux.mountinfo import Mount, parsed
+
+TABLE = r"""
+36 35 98:0 /alice/my\040project /home/alice/my\040project rw,nosuid shared:5 - ext4 /dev/vda rw
+37 36 98:0 /alice/p\134x//deleted /home/alice/é rw - ext4 /dev/vda rw,errors=continue
+38 35 0:35 / /srv rw,noatime master:1 propagate_from:2 - fuse.sshfs a-b rw
+"""
+
+
+def test_each_line_is_a_mount() -> None:
+    assert list(parsed(TABLE.strip())) == [
+        Mount(36, "/home/alice/my project", "/alice/my project", "ext4"),
+        Mount(37, "/home/alice/é", "/alice/p\\x//deleted", "ext4"),
+        Mount(38, "/srv", "/", "fuse.sshfs"),  # the number of fields before the - varies
+    ]
+
+
+def test_the_table_of_this_machine_has_what_is_mounted_at_and_below_a_path() -> None:
+    assert mountinfo.at_or_below(["/proc"])["/proc"].filesystem == "proc"
+    assert mountinfo.at_or_below(["/pro"]) == {}
+
+
+def test_an_open_file_is_on_a_file_system() -> None:
+    fd = os.open("/proc/self", os.O_RDONLY)
+    try:
+        assert mountinfo.filesystem_of(fd) == "proc"
+    finally:
+        os.close(fd)
+
+
+def test_a_file_on_a_mount_that_is_not_seen_is_on_some_file_system() -> None:
+    read_fd, write_fd = os.pipe()
+    try:
+        assert mountinfo.filesystem_of(read_fd) == "this file system"
+    finally:
+        os.close(read_fd)
+        os.close(write_fd)
+    assert Path(mountinfo.PATH).exists()

@@ -1,0 +1,122 @@
+"""What a server without a unit may not ask of the kernel, in a process that has the filter."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from mcpwrap.linux import server_filter
+
+ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
+TRY = """
+import ctypes, errno, os, socket, subprocess, sys, threading
+from mcpwrap.linux import server_filter
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    numbers = {**server_filter.REFUSED, **server_filter.ABSENT, **server_filter.JUDGED}[name]
+    number = numbers[server_filter.MACHINES.index(os.uname().machine)]
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+how = sys.argv[1]
+if how != "before":
+    more = server_filter.without_truncation() if how == "whole" else []
+    sockets = "without_network" if how == "closed" else "with_network"
+    server_filter.enter(getattr(server_filter, sockets)(), more)
+try:
+    eval(sys.argv[2])
+except OSError as error:
+    print(errno.errorcode[error.errno])
+else:
+    print("works")
+"""
+
+
+def tried(how: str, expression: str) -> str:
+    command = [sys.executable, "-c", TRY, how, expression]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_its_numbers_are_those_of_libseccomp() -> None:
+    try:
+        library = ctypes.CDLL("libseccomp.so.2")
+    except OSError:
+        pytest.skip("without libseccomp there is nobody to ask")
+    resolve = library.seccomp_syscall_resolve_name_arch
+    for table in (server_filter.REFUSED, server_filter.ABSENT, server_filter.JUDGED):
+        for name, numbers in table.items():
+            for architecture, number in zip(ARCHITECTURES, numbers, strict=True):
+                known = resolve(ctypes.c_uint32(architecture), name.encode())
+                # Below 0: this machine has no such call, or the library is older than the call.
+                assert number == known or known < 0, name
+                assert number is not None or known < 0, name
+
+
+@pytest.mark.parametrize(
+    ("expression", "before", "after"),
+    [
+        ("call('unshare', 0)", "works", "EPERM"),
+        ("call('ptrace', 0, 0, 0, 0)", "works", "EPERM"),  # PTRACE_TRACEME
+        ("call('kcmp', os.getpid(), os.getpid(), 2, 0, 0)", "works", "EPERM"),
+        ("call('keyctl', 0, -2, 1)", "works", "EPERM"),  # its session's keys
+        ("call('personality', -1)", "works", "EPERM"),
+        ("call('clone3', 0, 0)", "EINVAL", "ENOSYS"),
+        ("call('io_uring_setup', 0, 0)", "EFAULT", "ENOSYS"),
+        ("call('clone', 0x10000200, 0, 0, 0, 0)", "EINVAL", "EPERM"),  # and would make none
+        ("call('ioctl', 0, 0x5412, 0)", "ENOTTY", "EPERM"),
+        ("call('ioctl', 0, 0x541C, 0)", "ENOTTY", "EPERM"),
+        ("call('ioctl', 0, 0x5401, 0)", "ENOTTY", "ENOTTY"),  # TCGETS is no typing
+        ("os.waitpid(os.fork() or os._exit(0), 0)", "works", "works"),
+        ("threading.Thread(target=int).start()", "works", "works"),
+        ("subprocess.run(['true'], check=True)", "works", "works"),
+    ],
+)
+def test_what_is_refused_was_possible_before(expression: str, before: str, after: str) -> None:
+    found = tried("before", expression)
+    if found == "EPERM":
+        pytest.skip("this machine refuses it anyway")
+    assert (found, tried("closed", expression)) == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("expression", "with_network"),
+    [
+        ("socket.socket()", "works"),
+        ("socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)", "works"),
+        ("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)", "works"),
+        ("socket.socket(socket.AF_UNIX)", "EAFNOSUPPORT"),
+        ("socket.socket(socket.AF_VSOCK)", "EAFNOSUPPORT"),
+        ("socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)", "EAFNOSUPPORT"),
+    ],
+)
+def test_sockets(expression: str, with_network: str) -> None:
+    assert tried("open", expression) == with_network
+    assert tried("closed", expression) == "EAFNOSUPPORT"
+    assert tried("closed", "socket.socketpair()") == "works"
+
+
+@pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        ("os.O_RDONLY", "works"),
+        ("os.O_RDONLY | os.O_TRUNC", "EACCES"),  # Landlock before 3 takes that for reading
+        ("os.O_WRONLY | os.O_TRUNC", "works"),  # and judges this
+    ],
+)
+def test_what_may_only_be_read_is_not_emptied(
+    flags: str, whole: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("it") / "file"
+    file.write_text("x")
+    assert tried("whole", f"os.open({str(file)!r}, {flags})") == whole
+    assert tried("open", f"os.open({str(file)!r}, {flags})") == "works"
+    assert tried("whole", f"os.truncate({str(file)!r}, 0)") == "EACCES"
+
+
+def test_another_architecture_has_no_filter() -> None:
+    code = "from mcpwrap.linux import server_filter as f; f.enter(f.without_network(), [])"
+    command = ["setarch", "i686", sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "i686" not in done.stderr:
+        pytest.skip("this machine cannot pass for another")
+    assert "no filter is written for i686" in done.stderr

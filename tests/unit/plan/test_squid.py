@@ -1,0 +1,159 @@
+"""What Squid is told: each server's own allowlist, at its own address, and nothing of others'."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.config.model import Destination, Direct, Request
+from mcpwrap.config.values import request
+from mcpwrap.plan import squid
+from mcpwrap.plan.squid import Listener
+
+GOLDEN = Path(__file__).parent / "golden"
+API = Destination("api.example.com", 443, with_subdomains=False)
+TREE = Destination("example.org", 8443, with_subdomains=True)
+GIT = Listener(name="git", address="127.77.0.1", hosts=(API, TREE))
+TIME = Listener(name="time", address="127.77.0.2", hosts=(API,))
+REQUESTS = (
+    Request(("GET", "HEAD"), "api.example.com", "/v1/*/items*"),
+    Request(("POST",), "a.example.org", "/a.b/(c)+$"),
+)
+PARENT = Direct("10.0.0.1", 3128)
+Tell = Callable[[Sequence[Listener], Direct | None], str]
+
+
+def tell_spliced(listeners: Sequence[Listener], parent: Direct | None) -> str:
+    return squid.spliced("proxy-1", listeners, parent)
+
+
+def tell_intercepted(listeners: Sequence[Listener], parent: Direct | None) -> str:
+    return squid.intercepted("intercept-1", listeners, parent)
+
+
+BOTH = pytest.mark.parametrize("tell", [tell_spliced, tell_intercepted])
+
+
+def test_an_instance_that_sees_names() -> None:
+    assert tell_spliced([GIT], None) == (GOLDEN / "proxy.conf").read_text()
+
+
+def test_an_instance_that_opens_tls() -> None:
+    opened = replace(GIT, requests=REQUESTS)
+    assert tell_intercepted([opened], None) == (GOLDEN / "intercept.conf").read_text()
+
+
+def test_who_opens_tls_and_lists_no_requests_allows_all_to_its_hosts() -> None:
+    lines = tell_intercepted([GIT], None).splitlines()
+    allowed = lines.index("http_access allow s.git r.allowed")
+    assert lines[allowed - 1] == "http_access deny s.git to_private r.private-address"
+    assert not [line for line in lines if "urlpath_regex" in line or "no-request-rule" in line]
+
+
+@BOTH
+def test_what_is_said_of_one_server_names_no_other(tell: Tell) -> None:
+    one, two = tell([GIT], None), tell([GIT, TIME], None)
+    of_git = [line for line in two.splitlines() if "git" in line]
+    of_time = [line for line in two.splitlines() if "time" in line]
+    assert of_git == [line for line in one.splitlines() if "git" in line]
+    assert not {*of_git} & {*of_time}
+    assert tell([TIME], None).splitlines()[-2:] == two.splitlines()[-2:]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("parent", "peer"),
+    [
+        (PARENT, "cache_peer 10.0.0.1 parent 3128 0 no-query no-digest default name=parent"),
+        (
+            Direct("fd00::1", 80),
+            "cache_peer [fd00::1] parent 80 0 no-query no-digest default name=parent",
+        ),
+    ],
+)
+def test_behind_a_parent_nothing_leaves_but_through_it(
+    tell: Tell, parent: Direct, peer: str
+) -> None:
+    alone, behind = tell([GIT], None).splitlines(), tell([GIT], parent).splitlines()
+    assert set(behind) - set(alone) == {peer, "never_direct allow all"}
+    # the parent resolves names, and knows which of its addresses are private
+    assert {line for line in alone if line not in behind} == {
+        line for line in alone if "to_private" in line
+    }
+
+
+@BOTH
+def test_a_line_is_short_enough_for_squid_however_many_hosts_there_are(tell: Tell) -> None:
+    hosts = [Destination(f"h{n}.{'a' * 60}.example", 443, n % 2 == 0) for n in range(256)]
+    listener = Listener(name="n" * 26, address="127.77.78.31", hosts=tuple(hosts))
+    assert max(map(len, tell([listener], PARENT).splitlines())) < 1024
+
+
+@BOTH
+def test_a_name_inside_tls_is_judged_by_the_entry_that_it_was_asked_for_by(tell: Tell) -> None:
+    lines = tell([GIT], None).splitlines()
+    assert [line.split(" step2 ")[1] for line in lines if " step2 " in line] == ["s.git.same"]
+    entries = [line for line in lines if line.startswith("acl s.git.same") and "all-of" in line]
+    assert [line.split(" all-of ")[1] for line in entries] == [
+        "s.git.host0 s.git.sni0",
+        "s.git.host1 s.git.sni1 !s.git.sni-top1",  # `*.example.org` is not example.org
+    ]
+
+
+def pattern(path: str) -> str:
+    """Return the pattern for a glob, as Squid gets it."""
+    opened = replace(GIT, requests=(Request(("GET",), "api.example.com", path),))
+    [found] = re.findall(r"urlpath_regex (\S+)\n", tell_intercepted([opened], None))
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "matches"),
+    [
+        ("/", "/", True),
+        ("/", "/a", False),
+        ("/", "/?q=1", True),  # any query
+        ("/v1/*", "/v1/", True),
+        ("/v1/*", "/v1/a/b", True),  # `*` is any text
+        ("/v1/*", "/v1", False),
+        ("/v1/*", "/v1?/v1/", False),  # the path, not the query
+        ("/v1/*", "/x/v1/", False),
+        ("/*/end", "/a/end", True),
+        ("/*/end", "/a?b/end", False),
+        ("/*/end", "/a/end/more", False),
+        ("/*/end", "/a/end?q", True),
+        ("/a.b", "/a.b", True),
+        ("/a.b", "/axb", False),
+        ("/(c)+$", "/(c)+$", True),
+        ("/(c)+$", "/c", False),
+        ("/a+", "/aa", False),
+        ("/A", "/a", False),  # its case matters
+        ("/**", "/a", True),
+        ("/~!$&'()*+,=:@", "/~!$&'()...+,=:@", True),
+    ],
+)
+def test_a_path_is_matched_whole(glob: str, path: str, matches: bool) -> None:  # noqa: FBT001
+    assert request(f"GET api.example.com{glob}").path == glob
+    assert bool(re.search(pattern(glob), path)) is matches
+
+
+def test_what_a_pattern_could_mean_is_written_out() -> None:
+    assert pattern("/.$()+^|{}[]\\?*") == r"^/\.\$\(\)\+\^\|\{\}\[\]\\?[^?]*(\?|$)"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "expected"),
+    [
+        ([], set()),
+        ([GIT], {"127.77.0.1:3128"}),
+        ([GIT, TIME], {"127.77.0.1:3128", "127.77.0.2:3128"}),
+    ],
+)
+@BOTH
+def test_where_an_instance_listens_is_read_from_its_text(
+    tell: Tell, listeners: list[Listener], expected: set[str]
+) -> None:
+    assert squid.ports(tell(listeners, PARENT)) == expected
+    assert squid.ports("") == frozenset()

@@ -1,0 +1,87 @@
+"""What root and a wrapper are told of an agent's folders."""
+
+import pytest
+
+from mcpwrap.core.spec import Folder, Workspaces, decode_spec
+from mcpwrap.errors import UsageError
+from mcpwrap.plan import paths, steps
+from mcpwrap.plan.observed import Observed
+from tests.unit.plan.configs import GIT
+from tests.unit.plan.machine import applied, plan, wanted
+
+OURS = f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
+WORKSPACE = f"{OURS}workspace = ['/home/alice/b:rw', '/home/alice/a:ro']\n"
+LINES = """\
+# Root mounts them in the wrapper's own view, once it has one; here it says that it has.
+TemporaryFileSystem=/run/mcpwrap/ws:mode=0755,size=64k,nr_inodes=16
+ExecStartPost=+/usr/bin/nsenter --target=1 --mount -- /usr/lib/mcpwrap/mcpwrap-ws git $MAINPID
+"""
+
+
+def described(text: str) -> Workspaces | None:
+    want = wanted(text, Observed())
+    spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
+    assert want.workspaces.get("git") == spec.workspaces
+    return spec.workspaces
+
+
+FOLDERS = (
+    Folder("/home/alice/b", is_writable=True),
+    Folder("/home/alice/a", is_writable=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", Workspaces(folders=FOLDERS, protect=True, uids=(1000,), gids=())),
+        ("protect = false\n", Workspaces(folders=FOLDERS, protect=False, uids=(1000,), gids=())),
+    ],
+)
+def test_a_wrapper_is_told_its_folders_and_whose_they_may_be(
+    more: str, expected: Workspaces
+) -> None:
+    assert described(WORKSPACE + more) == expected
+
+
+def test_they_may_belong_to_any_agent() -> None:
+    text = WORKSPACE.replace("['alice']", "['alice', 'bob', '@mcpwrap']\nshared = true")
+    told = described(text)
+    assert told is not None
+    assert (told.uids, told.gids) == ((1000, 1001), (990,))
+
+
+@pytest.mark.parametrize("text", [OURS, f"{OURS}protect = false\n", f"{OURS}workspace = []\n"])
+def test_a_server_without_a_workspace_is_told_nothing_and_waits_for_nobody(text: str) -> None:
+    assert described(text) is None
+    drop_in = wanted(text, Observed()).server_files["git"][paths.drop_in("git")]
+    assert paths.WORKSPACE_PROGRAM not in drop_in
+
+
+def test_root_shows_them_at_each_start() -> None:
+    drop_in = wanted(WORKSPACE, Observed()).server_files["git"][paths.drop_in("git")]
+    assert LINES in drop_in
+    assert "/home" not in drop_in  # a path with a % or a space never meets systemd's grammar
+
+
+@pytest.mark.parametrize("agents", ["['alice', 'bob']", "['@mcpwrap']"])
+def test_an_agent_s_folder_is_shared_only_on_purpose(agents: str) -> None:
+    text = WORKSPACE.replace("['alice']", agents)
+    with pytest.raises(UsageError, match="would share this server's workspace;"):
+        wanted(text, Observed())
+    assert described(f"{text}shared = true\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OURS,
+        WORKSPACE.replace("b:rw", "b:ro"),
+        WORKSPACE.replace("/home/alice/a", "/home/alice/c"),
+        f"{WORKSPACE}protect = false\n",
+    ],
+)
+def test_a_server_with_other_folders_is_restarted(text: str) -> None:
+    machine = applied(WORKSPACE)
+    assert steps.RestartServer("git") in plan(text, machine.seen_by_root())
+    assert plan(WORKSPACE, machine.seen_by_root()) == []

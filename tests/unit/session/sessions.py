@@ -1,0 +1,37 @@
+"""What sessions that are written down need."""
+
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core import audit
+from mcpwrap.core.audit import Event
+from mcpwrap.core.chain import Chain, record_of
+from mcpwrap.session.ledger import Ledger
+
+ROOT_KEY = bytes(range(32))
+EPOCH = 3
+
+
+def ledger_in(folder: Path) -> Ledger:
+    return Ledger(folder, audit.start_of(ROOT_KEY, EPOCH), "1.2")
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the names of the files of the epoch."""
+    return {path.name for path in (folder / audit.folder_of(EPOCH)).iterdir()}
+
+
+def events_in(folder: Path) -> list[Event]:
+    """Return the master chain, each record of which has to be right."""
+    chain = Chain(audit.start_of(ROOT_KEY, EPOCH).key)
+    text = (folder / audit.folder_of(EPOCH) / audit.MASTER).read_bytes()
+    lines = [line for line in text.splitlines(keepends=True) if chain.accepts(line)]
+    return [audit.decode_event(record_of(line)) for line in lines]
+
+
+def told(event: Event) -> dict[str, object]:
+    """Return what an event says, without when, and in which process the gate began."""
+    said: dict[str, object] = msgspec.to_builtins(event)
+    without = {"at", "up", *({"pid"} if said["what"] == "began" else ())}
+    return {key: value for key, value in said.items() if key not in without}

@@ -1,0 +1,164 @@
+"""Two streams and the gate between them, over real pipes."""
+
+import os
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from mcpwrap.core.exchange import Note
+from mcpwrap.core.gate import Gate
+from mcpwrap.core.judgement import Held
+from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.rules import Policy, Rule
+from mcpwrap.session.judged import Judged
+from mcpwrap.session.sink import Sink
+from tests.unit.core.scripted import ScriptedAudit
+
+HIDE = Policy(rules=(Rule(name="no-x", action="block", tools=("x",)),))
+
+
+class Counting:
+    """A monitor that holds back one tool."""
+
+    def counts(self, tool: str) -> bool:
+        return bool(tool)
+
+    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+        return Held("why", 1.0) if tool == "held" and call_digest else None
+
+    def tell(self, tool: str, *, failed: bool) -> None:
+        assert not failed
+
+
+@dataclass
+class Between:
+    """An agent's and a server's ends, which the test holds."""
+
+    agent: socket.socket
+    server: socket.socket
+    notes: list[Note] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    policies: list[Policy] = field(default_factory=list)
+
+    def renew(self, gate: Gate) -> None:
+        if self.policies:
+            gate.policy = compile_policy(self.policies.pop(), "probe")
+
+
+@contextmanager
+def running(policy: Policy) -> Iterator[tuple[Between, Judged, ThreadPoolExecutor]]:
+    agent, agents = socket.socketpair()
+    server, servers = socket.socketpair()
+    between = Between(agent, server)
+    judged = Judged(
+        Gate(compile_policy(policy, "probe"), Counting(), ScriptedAudit()),
+        to_agent=Sink(os.dup(agents.fileno()), lambda: between.broken.append("agent")),
+        to_server=Sink(os.dup(servers.fileno()), lambda: between.broken.append("server")),
+        note=between.notes.append,
+        renew=between.renew,
+    )
+    with agent, agents, server, servers, ThreadPoolExecutor() as pool:
+        for end in (agent, server):
+            end.settimeout(10)
+        inward = pool.submit(judged.from_agent, os.dup(agents.fileno()))
+        outward = pool.submit(judged.from_server, os.dup(servers.fileno()))
+        yield between, judged, pool
+        agent.close()
+        server.close()
+        for done in (inward, outward):
+            done.result()
+
+
+def call(tool: str, request_id: int = 1) -> bytes:
+    params = f'{{"name":"{tool}","arguments":{{}}}}'
+    return (
+        f'{{"jsonrpc":"2.0","id":{request_id},"method":"tools/call","params":{params}}}\n'.encode()
+    )
+
+
+def line(end: socket.socket) -> bytes:
+    """Return what comes until a newline, which is the last that came."""
+    got = bytearray()
+    while not got.endswith(b"\n"):
+        peeked = end.recv(1 << 20, socket.MSG_PEEK)
+        got += end.recv(peeked.find(b"\n") + 1 or len(peeked))
+    return bytes(got)
+
+
+def test_what_passes_passes_and_what_does_not_is_answered() -> None:
+    with running(HIDE) as (between, _, _):
+        between.agent.sendall(call("y") + call("x", 2) + call("held", 3))
+        assert line(between.server) == call("y")
+        assert b"Refused by mcpwrap (rule no-x)." in line(between.agent)
+        assert b"Refused by mcpwrap: why; retry in 1 s." in line(between.agent)
+        between.server.sendall(b'garbage\n{"jsonrpc":"2.0","id":1,"result":{}}\n')
+        assert line(between.agent) == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    assert [note.kind for note in between.notes] == ["blocked", "limited", "malformed"]
+
+
+def test_a_new_policy_holds_from_the_next_line() -> None:
+    with running(Policy()) as (between, _, _):
+        between.agent.sendall(call("x"))
+        assert line(between.server) == call("x")
+        between.policies.append(HIDE)
+        between.agent.sendall(call("x", 2))
+        assert b"rule no-x" in line(between.agent)
+
+
+def test_the_last_line_need_not_be_ended() -> None:
+    with running(Policy()) as (between, _, _):
+        between.agent.sendall(call("x").strip())
+        between.agent.shutdown(socket.SHUT_WR)
+        assert line(between.server) == call("x")
+
+
+def test_an_agent_that_reads_late_stops_no_call_of_its_own() -> None:
+    """Refusals wait for it; what it may call arrives meanwhile."""
+    with running(HIDE) as (between, _, pool):
+        big = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}\n'
+        sending = pool.submit(between.server.sendall, big % (b"x" * 3_000_000))
+        assert between.agent.recv(1) == b"{"  # the gate is in the middle of it
+        for n in range(50):
+            between.agent.sendall(call("x", n))
+        between.agent.sendall(call("y", 99))
+        assert line(between.server) == call("y", 99)
+        assert line(between.agent).endswith(b'"}}\n')
+        sending.result()
+        assert [b"no-x" in line(between.agent) for _ in range(50)] == [True] * 50
+
+
+def test_half_a_line_waits_for_its_end() -> None:
+    with running(Policy()) as (between, _, _):
+        between.agent.sendall(call("y") + call("z", 2)[:20])
+        assert line(between.server) == call("y")
+        between.agent.sendall(call("z", 2)[20:])
+        assert line(between.server) == call("z", 2)
+
+
+def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpwrap.session.judged.LineBuffer.feed", _too_long)
+    agent, ours = socket.socketpair()
+    with agent, ours:
+        agent.sendall(b"x\n")
+        judged = Judged(
+            Gate(compile_policy(Policy(), "probe"), Counting(), ScriptedAudit()),
+            to_agent=Sink(os.dup(ours.fileno()), nothing),
+            to_server=Sink(os.dup(ours.fileno()), nothing),
+            note=print,
+            renew=print,
+        )
+        with pytest.raises(LineTooLongError):
+            judged.from_agent(os.dup(ours.fileno()))
+
+
+def nothing() -> None:
+    """Nobody minds."""
+
+
+def _too_long(*_: object) -> bytes:
+    raise LineTooLongError("a line")
