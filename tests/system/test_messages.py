@@ -85,7 +85,8 @@ def until_good(session: Session) -> list[dict[str, Any]]:
 
 def noted(machine: Machine) -> list[str]:
     """Return what the gate has said in the journal of messages since this was last asked."""
-    show = "journalctl --unit mcpwrap-gate --output cat --no-pager --cursor-file=/run/noted"
+    # By account: of a session's process that has ended journald may not find out its unit any more.
+    show = "journalctl _UID=$(id -u mcpwrap-gate) -o cat --no-pager --cursor-file=/run/noted"
     lines = machine.as_root(f"journalctl --sync && {show}").out.splitlines()
     return [line for line in lines if not line.startswith("audit: ")]
 
