@@ -35,6 +35,13 @@ class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     gids: tuple[int, ...]  # whoever is in one of these groups is an agent too
 
 
+class Remote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server elsewhere: where it is, and the headers that each request to it is given."""
+
+    url: str
+    headers: dict[str, Template]
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One server as its wrapper runs it. `/var/lib/mcpwrap/servers/NAME.json`."""
 
@@ -55,6 +62,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tasks: int
     cpu_percent: int  # of one processor; 0 is no bound
     workspaces: Workspaces | None = None
+    remote: Remote | None = None  # for which `command` is a program of ours
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +73,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     inherits: tuple[str, ...]
     relay: Relay = "gate"
     audit: Keep = "hash"  # what becomes of the params of a request
+    http_uids: tuple[int, ...] = ()  # agents that have a listener of their own for HTTP
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:
         """Say whether a peer with these ids (unix(7), SO_PEERCRED and SO_PEERGROUPS) may enter."""

@@ -1,0 +1,26 @@
+"""What root tells the listener of one agent for one server: `/var/lib/mcpwrap/http/NAME.UID.json`."""
+
+import msgspec
+
+PORT = 52100
+
+
+class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An address of the loopback at which one account, and no other, finds one server."""
+
+    server: str
+    uid: int  # of the agent
+    address: str  # 127.78.0.0/16
+    is_remote: bool  # the server is a URL
+
+
+def decode(text: bytes) -> Listener:
+    """Return the listener in a file of root's.
+
+    Raises:
+        msgspec.MsgspecError: it is not one, or of another version.
+    """
+    try:
+        return msgspec.json.decode(text, type=Listener)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from error
