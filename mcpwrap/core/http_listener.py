@@ -1,4 +1,4 @@
-"""What root tells the listener of one agent for one server: `/var/lib/mcpwrap/http/NAME.UID.json`."""
+"""What root tells one agent's listener for a server: `/var/lib/mcpwrap/http/NAME.UID.json`."""
 
 import msgspec
 
