@@ -1,12 +1,12 @@
 """RUNS AS mcpwrap-gate: the packets between the monitor and the process of a session.
 
-    child → monitor   `N` which server it is, once · `S` it has started · `F` it could not start,
-                      and why · `A` may this tool be called, with what · `T` how a call ended ·
-                      `R` its part of the audit is full
+    child → monitor   `N` which server it is, and for whom if a listener asked, once · `S` it has
+                      started · `F` it could not start, and why · `A` may this tool be called, with
+                      what · `T` how a call ended · `R` its part of the audit is full
     monitor → child   `G` it may · `H` it may not, for how long, and why · `O` with a file: the
-                      session is in the audit, under this name · `R` with a file: its next
-                      part · `X` the audit cannot be written · `P` with a descriptor: the policy
-                      has changed
+                      session is in the audit, under this name · `B` there is no room, and why ·
+                      `R` with a file: its next part · `X` the audit cannot be written · `P` with a
+                      descriptor: the policy has changed
 
 A SOCK_SEQPACKET pair for each child: a packet is a message, and whose it is needs no saying.
 """
@@ -21,6 +21,7 @@ from mcpwrap.core.judgement import Held
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16
+_MAX_UID_DIGITS = 10
 _MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as one
 
 
@@ -29,6 +30,7 @@ class Named:
     """This child serves a session of that server."""
 
     server: str
+    agent_uid: int | None = None  # for whom, if it is not who connected
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Opening:
 def encode(packet: FromChild) -> bytes:
     """Return the bytes of a packet of a child's."""
     match packet:
-        case Named(server):
-            return b"N" + server.encode()
+        case Named(server, agent_uid):
+            return b"N" + server.encode() + (b"" if agent_uid is None else b"\0%d" % agent_uid)
         case StartedWell():
             return b"S"
         case StartFailed(why):
@@ -102,7 +104,7 @@ def decode(untrusted: bytes) -> FromChild:
     """
     kind, rest = untrusted[:1], untrusted[1:]
     if kind == b"N":
-        return Named(_text(rest))
+        return _named(_text(rest))
     if untrusted == b"S":
         return StartedWell()
     if untrusted == b"R":
@@ -114,6 +116,15 @@ def decode(untrusted: bytes) -> FromChild:
     if kind == b"T" and rest[:1] in {b"0", b"1"}:
         return Told(_text(rest[1:]), rest[:1] == b"1")
     raise ChannelError("a packet of no known kind")
+
+
+def _named(untrusted: str) -> Named:
+    server, is_for_another, uid = untrusted.partition("\0")
+    if not is_for_another:
+        return Named(server)
+    if not (uid.isascii() and uid.isdecimal() and len(uid) <= _MAX_UID_DIGITS):
+        raise ChannelError("no UID")
+    return Named(server, int(uid))
 
 
 def answer(child: socket.socket, held: Held | None) -> None:
@@ -154,6 +165,11 @@ def next_part(child: socket.socket, fd: int) -> None:
 def refuse_audit(child: socket.socket) -> None:
     """Answer either of them: it cannot be written."""
     child.send(b"X", socket.MSG_DONTWAIT)
+
+
+def refuse_more(child: socket.socket, why: str) -> None:
+    """Answer `Named`: there is no room for one more."""
+    child.send(b"B" + why.encode(), socket.MSG_DONTWAIT)
 
 
 def _send_with(child: socket.socket, packet: bytes, fd: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpwrap.as_gate import channel
+from mcpwrap.as_gate.agents import Agent, agent_of, uid_in
 from mcpwrap.as_gate.holding import Session, hold, say_to
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.policies import Policies
@@ -58,13 +59,15 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     who, monitor = around.who, around.monitor
     name = "?"
     try:
-        name, agent_fds = _hello(stub)
+        name, agent_uid, agent_fds = _hello(stub)
         if name in hello.QUESTIONS:
             _answer(name, stub, around)
             return
-        admission = _admission(name, who, around.admissions)
+        agent = agent_of(who, agent_uid)
+        who = agent.who
+        admission = _admission(name, agent, around.admissions)
         _expect_no_panic(name)
-        recorder = _recorder(Recorded("", name, who.uid), admission.audit, around)
+        recorder = _recorder(Recorded("", name, who.uid), agent_uid, admission.audit, around)
         policy = _policy(name, around)
         is_direct = admission.relay == "direct"
         wanted = Wanted(name, who.uid, _ask(stub, admission), agent_fds, is_direct)
@@ -74,7 +77,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         say(f"uid {who.uid}, {name!r}: {refusal.why}")
         say_to(stub, hello.Refused(refusal.status, refusal.why))
         return
-    except (OSError, DescriptorError, hello.ProtocolError) as error:
+    except (OSError, ValueError) as error:
         say(f"uid {who.uid}, {name!r}: {error}")
         say_to(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
         return
@@ -85,18 +88,18 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     hold(session, around.filter.enter)
 
 
-def _hello(stub: socket.socket) -> tuple[str, list[int]]:
-    """Return the server's name and the agent's two descriptors."""
+def _hello(stub: socket.socket) -> tuple[str, int | None, list[int]]:
+    """Return the server's name, for whom it is asked if not for the peer, and two descriptors."""
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
-    name, _ = hello.decode_hello(packet)
+    name, said = hello.decode_hello(packet)
     if name in hello.QUESTIONS and not fds:
-        return name, fds
+        return name, None, fds
     if not is_server_name(name):
         raise RefusalError(hello.Exit.USAGE, "no server can have that name")
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
     descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
-    return name, fds
+    return name, uid_in(said), fds
 
 
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
@@ -106,12 +109,12 @@ def _answer(question: str, stub: socket.socket, around: Around) -> None:
         around.statistics.tell(around.who, stub)
 
 
-def _admission(name: str, who: Peer, admissions: Admissions) -> Admission:
+def _admission(name: str, agent: Agent, admissions: Admissions) -> Admission:
     admission = admissions.by_server.get(name)
     if admission is None:
         why = f"there is no server {name!r}: `mcpwrap status` lists those there are"
         raise RefusalError(hello.Exit.NO_SUCH_SERVER, why)
-    if not admission.admits(who.uid, who.gids):
+    if not agent.may_use(admission):
         why = f"this account may not use {name!r}: see `agents` in /etc/mcpwrap/config.toml"
         raise RefusalError(hello.Exit.NOT_ALLOWED, why)
     return admission
@@ -125,9 +128,9 @@ def _expect_no_panic(name: str) -> None:
             raise RefusalError(hello.Exit.UNAVAILABLE, why)
 
 
-def _recorder(about: Recorded, keep: Keep, around: Around) -> Recorder:
+def _recorder(about: Recorded, agent_uid: int | None, keep: Keep, around: Around) -> Recorder:
     """Have the session written down, and return what writes down its decisions."""
-    opening = around.monitor.name(about.server)
+    opening = around.monitor.name(about.server, agent_uid)
     if opening is None:
         why = "the audit cannot be written: see the journal of mcpwrap-gate"
         raise RefusalError(hello.Exit.UNAVAILABLE, why)

@@ -13,6 +13,9 @@ from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.tally import Tally
 from mcpwrap.session.ledger import Entry
 
+MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
+TOO_MANY = f"this account has {MAX_PER_UID} sessions already"
+
 
 @dataclass(slots=True)
 class Child:

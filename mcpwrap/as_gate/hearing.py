@@ -6,10 +6,11 @@ from typing import assert_never
 
 from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.admissions import GuestList
+from mcpwrap.as_gate.agents import agent_of
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.counting import Counting
-from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
@@ -39,7 +40,7 @@ class Hearing:
         """Do what a packet asks for.
 
         Raises:
-            ChannelError: it is one that no child of ours sends.
+            ValueError: it is one that no child of ours sends.
             OSError: it cannot be answered.
         """
         if about_approval := approval_channel.decode(packet):
@@ -63,8 +64,8 @@ class Hearing:
     def _answer(self, each: Child, packet: channel.FromChild) -> None:
         now_s = time.monotonic()
         match packet:
-            case channel.Named(server):
-                self._take_name(each, server)
+            case channel.Named(server, agent_uid):
+                self._take_name(each, server, agent_uid)
             case channel.StartedWell():
                 self._take_start(each)
                 self.backoff.forget(each.server)
@@ -87,12 +88,16 @@ class Hearing:
             raise ChannelError("it may not say how its server starts")
         each.has_started = True
 
-    def _take_name(self, each: Child, server: str) -> None:
-        """Note which server a session is of, for good, if its agent may use that one."""
+    def _take_name(self, each: Child, server: str, agent_uid: int | None) -> None:
+        """Note which server a session is of, and for whom, for good, if they may use that one."""
         admission = self._guests.last_read().by_server.get(server)
-        if each.server or not admission or not admission.admits(each.who.uid, each.who.gids):
+        agent = agent_of(each.who, agent_uid)
+        if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")
-        each.server = server
+        if agent.is_by_http and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
+            channel.refuse_more(each.channel, TOO_MANY)
+            return
+        each.who, each.server = agent.who, server
         if each.policy_digest != self._policies.digest:
             self.hand_out(each)
         opened = self._audit.open(server, each.who, each.tally)

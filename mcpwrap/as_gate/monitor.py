@@ -14,9 +14,8 @@ import msgspec
 from mcpwrap.as_gate import channel, child
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.approving import Approving
-from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.hearing import Hearing
-from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.statistics import Statistics
@@ -32,7 +31,6 @@ from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.syscalls import Filter
 from mcpwrap.linux.tally import Tally
 
-MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
 MAX_CHILDREN = 1024
 _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
 
@@ -173,7 +171,7 @@ class Monitor:
             if packet:
                 self._hearing.hear(each, packet)
                 return True
-        except (OSError, ChannelError) as error:
+        except (OSError, ValueError) as error:
             say(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
             self._family.disown(each)
         self._hang_up(each)
@@ -215,9 +213,7 @@ class Monitor:
 
     def _no_room_for(self, uid: int) -> hello.Refused | None:
         if self._family.count_of(uid) >= MAX_PER_UID:
-            return hello.Refused(
-                hello.Exit.BUSY, f"this account has {MAX_PER_UID} sessions already"
-            )
+            return hello.Refused(hello.Exit.BUSY, TOO_MANY)
         if len(self._family) >= MAX_CHILDREN:
             return hello.Refused(hello.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already")
         return None

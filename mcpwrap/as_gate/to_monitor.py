@@ -9,6 +9,8 @@ from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.approval_channel import Answer, AskPerson, PageWanted
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.channel import Opening
+from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.core import hello
 from mcpwrap.core.judgement import Held
 from mcpwrap.linux import descriptors, memfd
 from mcpwrap.linux.bell import Bell
@@ -43,13 +45,18 @@ class ToMonitor:
         """Tell something about a request that is held."""
         self._send(approval_channel.encode(packet))
 
-    def name(self, server: str) -> Opening | None:
+    def name(self, server: str, agent_uid: int | None) -> Opening | None:
         """Say which server this is; afterwards no policy of before is in use.
 
         Returns how the session is written down; None if it cannot be.
+
+        Raises:
+            RefusalError: there is no room for it.
         """
-        self.say(channel.Named(server))
+        self.say(channel.Named(server, agent_uid))
         packet, fds = self._answer()
+        if packet[:1] == b"B":
+            raise RefusalError(hello.Exit.BUSY, packet[1:].decode())
         return Opening(packet[1:].decode(), fds[0]) if fds else None
 
     def next_part(self) -> int | None:
