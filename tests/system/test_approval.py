@@ -96,6 +96,15 @@ def test_a_delete_waits_while_a_thousand_other_calls_pass(machine: Machine) -> N
     assert machine.as_root("mcpwrap audit verify").out.endswith(" s)\n")
 
 
+@ON_ONE_RELEASE
+def test_without_the_hold_it_runs_at_once(machine: Machine) -> None:
+    asks, runs = "    way, judgement = judged\n", "    return Outcome(json, rule=judged[1].rule)\n"
+    taken_away = machine.patched("core/agent_hold", asks, runs + asks)
+    with taken_away, machine.session("probe") as session:
+        risk(session, "result = 1", 1)
+        assert session.receive()["result"] == {"told": 1}
+
+
 @pytest.mark.parametrize("client", ["Python", "TypeScript"])
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @ON_ONE_RELEASE
@@ -128,6 +137,20 @@ def by_typescript(machine: Machine, story: dict[str, Any]) -> dict[str, Any]:
     seen: dict[str, Any] = json.loads(out)
     assert seen["others"] == 20
     return seen
+
+
+@ON_ONE_RELEASE
+def test_who_is_not_told_to_come_again_gives_up(machine: Machine) -> None:
+    put(machine, SOON)
+    story: dict[str, Any] = {
+        "server": "time", "tool": "convert_time", "given": NOON, "others": 0, "mode": "legacy",
+        "patience_s": 8,
+    }  # fmt: skip
+    assert "Pending approval " in machine.agent("held_tour", **story)["answers"][0]
+    comes_due = "        if waited_s >= session.policy.times.wait_s:\n"
+    taken_away = machine.patched("core/agent_waits", comes_due, "        if False:\n")
+    with taken_away, pytest.raises(AssertionError, match="imed out"):
+        machine.agent("held_tour", **story)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

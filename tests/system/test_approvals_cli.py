@@ -9,6 +9,7 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import SQLITE_SERVER
 
 POLICY = """
@@ -293,6 +294,26 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
         view.until("nothing waits")
     view.press("q")
     view.await_end()
+
+
+@ON_ONE_RELEASE
+def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None:
+    hears = "                        self._take(door.next_listing())\n"
+    with machine.patched("cli/approvals_view", hears, "                        return\n"):
+        view = View(machine, "bob")
+        view.until("nothing waits")
+        with opened(machine) as session:
+            ask(session, DELETE.format(14))
+            # It is there for whoever looks anew.
+            listing = "until mcpwrap approvals list | grep -q write_query; do :; done"
+            machine.as_user("bob", f"timeout 30 sh -c '{listing}'")
+            assert "nothing waits" in view.screen()
+            view.press("q")
+            view.await_end()
+            again = View(machine, "bob")
+            again.until(DELETE.format(14))
+            again.press("q")
+            again.await_end()
 
 
 def test_in_the_view_the_agents_own_account_types_its_password(machine: Machine) -> None:

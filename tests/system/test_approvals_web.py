@@ -13,6 +13,7 @@ from tests.system.approving import decisions
 from tests.system.bed.browser import PAGE, Browser, browser
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
+from tests.system.releases import ON_ONE_RELEASE
 
 COUNT = "SELECT count(*) FROM t"
 INSERT = "INSERT INTO t VALUES ({}, 'n')"
@@ -200,6 +201,54 @@ def test_what_is_not_this_pages_own_form_changes_nothing(
     assert rows(session) == before + 1
     said = [entry["MESSAGE"] for entry in machine.journal("_SYSTEMD_UNIT=mcpwrap-web.service")]
     assert f"a form for {path} was refused: the form was not sent by this page" in said
+
+
+@ON_ONE_RELEASE
+@pytest.mark.parametrize(
+    ("module", "check", "instead", "lines", "fields"),
+    [
+        (
+            "as_web/guard",
+            '    if list(head.origin) != [f"http://{head.host[0]}"]:\n',
+            "    if False:\n",
+            ["Origin: http://127.0.0.1:8000", FORM],
+            {},
+        ),
+        (
+            "as_web/forms",
+            "    return hmac.compare_digest(",
+            "    return True or hmac.compare_digest(",
+            [ORIGIN, FORM],
+            {"token": "x" * 43},
+        ),
+    ],
+)
+def test_without_the_look_at_page_and_token_a_foreign_form_is_taken(
+    machine: Machine,
+    session: Session,
+    carol: Browser,
+    module: str,
+    check: str,
+    instead: str,
+    lines: list[str],
+    fields: dict[str, str],
+) -> None:
+    curl = Curl(machine, "carol", carol.cookie())
+    with waiting(session, carol, INSERT.format(20)) as (_, id_):
+        form = curl.form(id_) | {"password": PASSWORD} | fields
+        assert curl(f"/approval/{id_}", *lines, fields=form)[0] == 403
+    always = (
+        "    if False:\n" if check.endswith(":\n") else "    return True or hmac.compare_digest("
+    )
+    with machine.patched(module, check, always):
+        machine.as_root("systemctl restart mcpwrap-web")
+        carol.log_in("carol", PASSWORD)
+        curl = Curl(machine, "carol", carol.cookie())
+        with agent(machine) as again, waiting(again, carol, INSERT.format(20)) as (request, id_):
+            form = curl.form(id_) | {"password": PASSWORD} | fields
+            assert curl(f"/approval/{id_}", *lines, fields=form)[0] == 303
+            assert "'affected_rows': 1" in text_of(again, request)
+    machine.as_root("systemctl restart mcpwrap-web")
 
 
 def test_a_page_of_the_agents_in_the_approvers_own_browser_gets_nowhere(

@@ -143,7 +143,8 @@ async def held_tour(values: dict[str, Any]) -> dict[str, Any]:
     async def note(_done: float, _total: float | None, message: str | None) -> None:
         words.append(message or "")
 
-    async with Client(transport(values, sys.stderr), mode=values.get("mode", "auto")) as client:
+    how = {"mode": values.get("mode", "auto"), "read_timeout_seconds": values.get("patience_s")}
+    async with Client(transport(values, sys.stderr), **how) as client:
 
         async def ask() -> None:
             tool, given = values["tool"], values["given"]

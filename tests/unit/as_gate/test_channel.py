@@ -63,8 +63,10 @@ def test_long_texts_are_cut(packet: FromChild) -> None:
 
 @pytest.mark.parametrize(
     "untrusted",
-    [b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff", b"A" + DIGEST + b"\xff"]
-    + [b"Nx\0", b"Nx\0-1", b"Nx\0" + b"9" * 4500],
+    [
+        *(b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff"),
+        *(b"A" + DIGEST + b"\xff", b"Nx\0", b"Nx\0-1", b"Nx\0" + b"9" * 4500),
+    ],
 )
 def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
