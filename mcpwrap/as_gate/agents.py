@@ -1,10 +1,12 @@
 """RUNS AS mcpwrap-gate: for whom a session is, and whether the guest list has them.
 
-An agent connects itself, by its stub; or its listener does, which takes HTTP from nobody else.
+An agent connects itself, by its stub; or its listener does, which takes HTTP from nobody else. A
+person who logs in to a server that is elsewhere speaks with its wrapper alone, not with the server.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admission
@@ -12,7 +14,10 @@ from mcpwrap.linux import accounts
 from mcpwrap.linux.peer import Peer
 
 LISTENERS = "mcpwrap-http"  # the account of all of them
+APPROVERS = "mcpwrap-approvers"
+LOGIN = "login"
 _MAX_DIGITS = 10
+Door = Literal["stub", "http", "login"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,37 +25,45 @@ class Agent:
     """Whose session it is. `who.pid` is the process that connected."""
 
     who: Peer
-    is_by_http: bool
+    door: Door
 
     def may_use(self, admission: Admission) -> bool:
         """Say whether the guest list has them, for the door at which they are."""
-        if self.is_by_http:
-            return self.who.uid in admission.http_uids
-        return admission.admits(self.who.uid, self.who.gids)
+        match self.door:
+            case "stub":
+                return admission.admits(self.who.uid, self.who.gids)
+            case "http":
+                return self.who.uid in admission.http_uids
+            case "login":
+                is_trusted = self.who.uid == 0 or accounts.gid_of(APPROVERS) in self.who.gids
+                return admission.login and is_trusted
 
 
-def agent_of(peer: Peer, agent_uid: int | None) -> Agent:
-    """Return for whom a peer asks, who names an account or none.
+def agent_of(peer: Peer, claim: str) -> Agent:
+    """Return for whom a peer asks who claims to ask for another, or to log in.
 
     Raises:
-        ValueError: only a listener may name one.
+        ValueError: only a listener may ask for another, and only for an account.
     """
-    if agent_uid is None:
-        return Agent(peer, is_by_http=False)
+    if not claim:
+        return Agent(peer, "stub")
+    if claim == LOGIN:
+        return Agent(peer, "login")
+    if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
+        raise ValueError("that is no UID")
     if peer.uid != accounts.uid_of(LISTENERS):
         raise ValueError("only the listener of an agent may ask for one")
-    return Agent(replace(peer, uid=agent_uid, gids=frozenset()), is_by_http=True)
+    return Agent(replace(peer, uid=int(claim), gids=frozenset()), "http")
 
 
-def uid_in(said: Mapping[str, str]) -> int | None:
-    """Return the account that a hello names; None if it names none.
+def claim_in(said: Mapping[str, str]) -> str:
+    """Return what a hello claims: a UID, that somebody logs in, or "" for nothing.
 
     Raises:
-        ValueError: what it says is no UID.
+        ValueError: both.
     """
-    uid = said.get(hello.AGENT)
-    if uid is None:
-        return None
-    if not (uid.isascii() and uid.isdecimal() and len(uid) <= _MAX_DIGITS):
-        raise ValueError("that is no UID")
-    return int(uid)
+    claims = [said[hello.AGENT]] if hello.AGENT in said else []
+    claims += [LOGIN] if hello.LOGIN in said else []
+    if len(claims) > 1:
+        raise ValueError("nobody logs in for another")
+    return claims[0] if claims else ""

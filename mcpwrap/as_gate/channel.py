@@ -21,7 +21,6 @@ from mcpwrap.core.judgement import Held
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16
-_MAX_UID_DIGITS = 10
 _MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as one
 
 
@@ -30,7 +29,7 @@ class Named:
     """This child serves a session of that server."""
 
     server: str
-    agent_uid: int | None = None  # for whom, if it is not who connected
+    claim: str = ""  # for whom, if it is not who connected; see `agents`
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ class Opening:
 def encode(packet: FromChild) -> bytes:
     """Return the bytes of a packet of a child's."""
     match packet:
-        case Named(server, agent_uid):
-            return b"N" + server.encode() + (b"" if agent_uid is None else b"\0%d" % agent_uid)
+        case Named(server, claim):
+            return b"N" + f"{server}\0{claim}".encode()
         case StartedWell():
             return b"S"
         case StartFailed(why):
@@ -104,7 +103,8 @@ def decode(untrusted: bytes) -> FromChild:
     """
     kind, rest = untrusted[:1], untrusted[1:]
     if kind == b"N":
-        return _named(_text(rest))
+        server, _, claim = _text(rest).partition("\0")
+        return Named(server, claim)
     if untrusted == b"S":
         return StartedWell()
     if untrusted == b"R":
@@ -116,15 +116,6 @@ def decode(untrusted: bytes) -> FromChild:
     if kind == b"T" and rest[:1] in {b"0", b"1"}:
         return Told(_text(rest[1:]), rest[:1] == b"1")
     raise ChannelError("a packet of no known kind")
-
-
-def _named(untrusted: str) -> Named:
-    server, is_for_another, uid = untrusted.partition("\0")
-    if not is_for_another:
-        return Named(server)
-    if not (uid.isascii() and uid.isdecimal() and len(uid) <= _MAX_UID_DIGITS):
-        raise ChannelError("no UID")
-    return Named(server, int(uid))
 
 
 def answer(child: socket.socket, held: Held | None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpwrap.as_gate import channel
-from mcpwrap.as_gate.agents import Agent, agent_of, uid_in
+from mcpwrap.as_gate.agents import Agent, agent_of, claim_in
 from mcpwrap.as_gate.holding import Session, hold, say_to
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.policies import Policies
@@ -59,18 +59,18 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     who, monitor = around.who, around.monitor
     name = "?"
     try:
-        name, agent_uid, agent_fds = _hello(stub)
+        name, said, agent_fds = _hello(stub)
         if name in hello.QUESTIONS:
             _answer(name, stub, around)
             return
-        agent = agent_of(who, agent_uid)
+        agent = agent_of(who, claim_in(said))
         who = agent.who
         admission = _admission(name, agent, around.admissions)
         _expect_no_panic(name)
-        recorder = _recorder(Recorded("", name, who.uid), agent_uid, admission.audit, around)
+        recorder = _recorder(Recorded("", name, who.uid), said, admission.audit, around)
         policy = _policy(name, around)
-        is_direct = admission.relay == "direct"
-        wanted = Wanted(name, who.uid, _ask(stub, admission), agent_fds, is_direct)
+        env = _login(said) if agent.door == "login" else _ask(stub, admission)
+        wanted = Wanted(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
         monitor.say(channel.StartedWell())
     except RefusalError as refusal:
@@ -88,18 +88,18 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     hold(session, around.filter.enter)
 
 
-def _hello(stub: socket.socket) -> tuple[str, int | None, list[int]]:
-    """Return the server's name, for whom it is asked if not for the peer, and two descriptors."""
+def _hello(stub: socket.socket) -> tuple[str, dict[str, str], list[int]]:
+    """Return the server's name, what else the hello says, and two descriptors."""
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
     name, said = hello.decode_hello(packet)
     if name in hello.QUESTIONS and not fds:
-        return name, None, fds
+        return name, said, fds
     if not is_server_name(name):
         raise RefusalError(hello.Exit.USAGE, "no server can have that name")
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
     descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
-    return name, uid_in(said), fds
+    return name, said, fds
 
 
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
@@ -128,9 +128,9 @@ def _expect_no_panic(name: str) -> None:
             raise RefusalError(hello.Exit.UNAVAILABLE, why)
 
 
-def _recorder(about: Recorded, agent_uid: int | None, keep: Keep, around: Around) -> Recorder:
+def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around) -> Recorder:
     """Have the session written down, and return what writes down its decisions."""
-    opening = around.monitor.name(about.server, agent_uid)
+    opening = around.monitor.name(about.server, claim_in(said))
     if opening is None:
         why = "the audit cannot be written: see the journal of mcpwrap-gate"
         raise RefusalError(hello.Exit.UNAVAILABLE, why)
@@ -168,6 +168,18 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     if not env.keys() <= set(admission.inherits):
         raise hello.ProtocolError("variables that were not asked for")
     return env
+
+
+def _is_direct(agent: Agent, admission: Admission) -> bool:
+    return admission.relay == "direct" or agent.door == "login"
+
+
+def _login(said: dict[str, str]) -> dict[str, str]:
+    """Return what the wrapper is told that somebody wants who logs in."""
+    wanted = said[hello.LOGIN]
+    if wanted not in hello.LOGINS:
+        raise hello.ProtocolError("that is no way to log in")
+    return {hello.LOGIN: wanted}
 
 
 def _end_with(stub: socket.socket, agent_pidfd: int, monitor: ToMonitor) -> None:

@@ -64,8 +64,8 @@ class Hearing:
     def _answer(self, each: Child, packet: channel.FromChild) -> None:
         now_s = time.monotonic()
         match packet:
-            case channel.Named(server, agent_uid):
-                self._take_name(each, server, agent_uid)
+            case channel.Named(server, claim):
+                self._take_name(each, server, claim)
             case channel.StartedWell():
                 self._take_start(each)
                 self.backoff.forget(each.server)
@@ -88,13 +88,13 @@ class Hearing:
             raise ChannelError("it may not say how its server starts")
         each.has_started = True
 
-    def _take_name(self, each: Child, server: str, agent_uid: int | None) -> None:
+    def _take_name(self, each: Child, server: str, claim: str) -> None:
         """Note which server a session is of, and for whom, for good, if they may use that one."""
         admission = self._guests.last_read().by_server.get(server)
-        agent = agent_of(each.who, agent_uid)
+        agent = agent_of(each.who, claim)
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")
-        if agent.is_by_http and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
+        if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
             channel.refuse_more(each.channel, TOO_MANY)
             return
         each.who, each.server = agent.who, server

@@ -45,7 +45,7 @@ class ToMonitor:
         """Tell something about a request that is held."""
         self._send(approval_channel.encode(packet))
 
-    def name(self, server: str, agent_uid: int | None) -> Opening | None:
+    def name(self, server: str, claim: str) -> Opening | None:
         """Say which server this is; afterwards no policy of before is in use.
 
         Returns how the session is written down; None if it cannot be.
@@ -53,7 +53,7 @@ class ToMonitor:
         Raises:
             RefusalError: there is no room for it.
         """
-        self.say(channel.Named(server, agent_uid))
+        self.say(channel.Named(server, claim))
         packet, fds = self._answer()
         if packet[:1] == b"B":
             raise RefusalError(hello.Exit.BUSY, packet[1:].decode())

@@ -2,6 +2,7 @@ r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPAC
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
                      or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent
+                     or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from whoever logs in to it
                      or `mcpwrap 1\0?`, alone: which policy is in force? It is answered `Ptext`
                      or `mcpwrap 1\0?stats`, alone: what was counted? It is answered by `Ptext`
                      too, as often as it takes for a text of JSON, and then the end
@@ -25,6 +26,8 @@ MAGIC = b"mcpwrap 1"
 MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
 HANDSHAKE_S = 5.0
 AGENT = "MCPWRAP_AGENT"  # the agent for whom its listener asks
+LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: who says so speaks with the wrapper's own program
+LOGINS = frozenset({"login", "logout"})
 # Instead of a name, and no server has these.
 WHICH_POLICY = "?"
 WHAT_WAS_COUNTED = "?stats"

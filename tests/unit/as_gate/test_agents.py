@@ -3,11 +3,13 @@
 import os
 import pwd
 
+import msgspec
 import pytest
 
 from mcpwrap.as_gate import agents
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admission
+from mcpwrap.linux import accounts
 from mcpwrap.linux.peer import Peer
 
 ALICE, BOB, GUESTS = 1000, 1001, 900
@@ -24,7 +26,7 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     ("uid", "gids", "may"), [(ALICE, (), True), (BOB, (GUESTS,), True), (BOB, (100,), False)]
 )
 def test_who_connects_is_who_asks(uid: int, gids: tuple[int, ...], *, may: bool) -> None:
-    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), None)
+    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "")
     assert (agent.who.uid, agent.who.pid) == (uid, 7)
     assert agent.may_use(ADMISSION) == may
 
@@ -32,30 +34,60 @@ def test_who_connects_is_who_asks(uid: int, gids: tuple[int, ...], *, may: bool)
 @pytest.mark.parametrize(("uid", "may"), [(BOB, True), (ALICE, False), (0, False)])
 def test_a_listener_asks_for_its_agent_who_brings_no_groups(uid: int, *, may: bool) -> None:
     listener = Peer(7, os.getuid(), frozenset({GUESTS}))
-    agent = agents.agent_of(listener, uid)
+    agent = agents.agent_of(listener, str(uid))
     assert (agent.who.uid, agent.who.gids) == (uid, frozenset())
     assert agent.may_use(ADMISSION) == may
 
 
 def test_nobody_else_asks_for_another() -> None:
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid() + 1, frozenset()), BOB)
+        agents.agent_of(Peer(7, os.getuid() + 1, frozenset()), str(BOB))
 
 
 def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "LISTENERS", "no-such-account")
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid(), frozenset()), BOB)
+        agents.agent_of(Peer(7, os.getuid(), frozenset()), str(BOB))
 
 
 @pytest.mark.parametrize(
-    ("said", "uid"), [({}, None), ({hello.AGENT: "1000"}, 1000), ({"TZ": "UTC"}, None)]
+    ("uid", "gids", "has_login", "may"),
+    [
+        (0, (), True, True),
+        (BOB, (GUESTS,), True, True),
+        (BOB, (), True, False),
+        (ALICE, (), True, False),  # an agent would log in as whom it likes
+        (0, (), False, False),
+    ],
 )
-def test_whom_a_hello_names(said: dict[str, str], uid: int | None) -> None:
-    assert agents.uid_in(said) == uid
+def test_root_and_approvers_log_in_where_there_is_a_login(
+    monkeypatch: pytest.MonkeyPatch, uid: int, gids: tuple[int, ...], *, has_login: bool, may: bool
+) -> None:
+    monkeypatch.setattr(accounts, "gid_of", {agents.APPROVERS: GUESTS}.get)
+    admission = msgspec.structs.replace(ADMISSION, login=has_login)
+    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), agents.LOGIN)
+    assert (agent.who.uid, agent.may_use(admission)) == (uid, may)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1e3", "+1", " 1", "٣", "1" * 11])
-def test_what_is_no_uid(text: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ({}, ""),
+        ({hello.AGENT: "1000"}, "1000"),
+        ({hello.LOGIN: "logout"}, "login"),
+        ({"TZ": "UTC"}, ""),
+    ],
+)
+def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
+    assert agents.claim_in(said) == claim
+
+
+def test_nobody_logs_in_for_another() -> None:
+    with pytest.raises(ValueError, match="for another"):
+        agents.claim_in({hello.AGENT: "1000", hello.LOGIN: "login"})
+
+
+@pytest.mark.parametrize("claim", ["-1", "1e3", "+1", " 1", "٣", "1" * 11, "logout"])
+def test_what_is_no_uid(claim: str) -> None:
     with pytest.raises(ValueError, match="no UID"):
-        agents.uid_in({hello.AGENT: text})
+        agents.agent_of(Peer(7, os.getuid(), frozenset()), claim)

@@ -37,8 +37,8 @@ DIGEST = bytes(range(16))
     "packet",
     [
         Named("sqlite"),
-        Named("sqlite", 1000),
-        Named("sqlite", 0),
+        Named("sqlite", "1000"),
+        Named("sqlite", "login"),
         StartedWell(),
         PartIsFull(),
         StartFailed("cannot start /usr/bin/x: kein Zugriff für Dich"),
@@ -63,10 +63,7 @@ def test_long_texts_are_cut(packet: FromChild) -> None:
 
 @pytest.mark.parametrize(
     "untrusted",
-    [
-        *(b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff"),
-        *(b"A" + DIGEST + b"\xff", b"Nx\0", b"Nx\0-1", b"Nx\0" + b"9" * 4500),
-    ],
+    [b"", b"X", b"SS", b"R1", b"A123", b"T", b"T2x", b"N\xff", b"T1\xff", b"A" + DIGEST + b"\xff"],
 )
 def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
@@ -131,7 +128,7 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
         policy_fd = memfd.sealed("policy", b"new")
         channel.hand_out(monitor, "12ab", policy_fd)
         channel.open_audit(monitor, Opening("3-1", one.fileno()))
-        opening = to_monitor.name("sqlite", None)
+        opening = to_monitor.name("sqlite", "")
         assert opening is not None
         assert opening.session == "3-1"
         os.write(opening.fd, b"a")
@@ -151,9 +148,9 @@ def test_whoever_has_too_many_sessions_is_told_so() -> None:
     with monitor, child:
         channel.refuse_more(monitor, "this account has 128 sessions already")
         with pytest.raises(RefusalError, match="has 128 sessions") as refused:
-            ToMonitor(child, Bell(), Backoff()).name("sqlite", 1000)
+            ToMonitor(child, Bell(), Backoff()).name("sqlite", "1000")
         assert refused.value.status is hello.Exit.BUSY
-        assert channel.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", 1000)
+        assert channel.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
 
 
 def test_an_audit_that_cannot_be_written_is_refused() -> None:
@@ -162,5 +159,5 @@ def test_an_audit_that_cannot_be_written_is_refused() -> None:
         to_monitor = ToMonitor(child, Bell(), Backoff())
         channel.refuse_audit(monitor)
         channel.refuse_audit(monitor)
-        assert to_monitor.name("sqlite", None) is None
+        assert to_monitor.name("sqlite", "") is None
         assert to_monitor.next_part() is None
