@@ -135,6 +135,8 @@ def expect_refused(machine: Machine, name: str, why: str) -> None:
     err = machine.as_user("alice", f"timeout 20 mcpwrap-connect {name}", status=70).err
     assert re.search(why, err), err
     unit = f"mcpwrap@{name}.service"
+    # The agent is told a moment before systemd has noted the end.
+    machine.as_root(f"timeout 20 sh -c 'until systemctl is-failed --quiet {unit}; do :; done'")
     # Not by a match: journalctl of Debian 12 skips the first one that is after a cursor.
     journal = machine.journal(f"--after-cursor={after}")
     told = [str(entry["MESSAGE"]) for entry in journal if entry.get("_SYSTEMD_UNIT") == unit]
