@@ -1,7 +1,8 @@
 """The configuration, once it has been understood. Source: docs/mcpwrap.toml.5.rst."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Literal, assert_never
 
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.spec import Relay
@@ -19,6 +20,7 @@ class SecretRef:
 
 
 Template = tuple[str | SecretRef, ...]  # the parts of a value, in order
+Expose = Literal["", "http"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class Remote:
 
     url: str
     bearer_token_env_var: str = ""
+    headers: dict[str, Template] = field(default_factory=dict)  # names as written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class Server:
     name: str
     runs: Local | Remote
     agents: tuple[str, ...] = ("@mcpwrap",)
-    egress: tuple[Destination | Group, ...] = ()
+    egress: tuple[Destination | Group, ...] = ()  # of a URL, its own host is the first
     direct: tuple[Direct, ...] = ()
     transparent: bool = True  # programs that ignore proxy variables are served as well
     intercept: bool = False  # TLS is opened, and each request judged
@@ -118,6 +121,7 @@ class Server:
     cache: bool = False  # a folder that lasts, for what npx and uvx download
     secret_files: tuple[str, ...] = ()
     relay: Relay = "gate"
+    expose: Expose = ""  # how agents may speak to it, beside stdio
     audit: Keep = "hash"
     idle_exit_s: int = IDLE_EXIT_S  # 0 is never
     shared: bool = False
@@ -128,16 +132,24 @@ class Server:
         """Say whether it reaches anything at all."""
         return bool(self.egress or self.direct)
 
+    def speaks_http(self) -> bool:
+        """Say whether each of its agents has a listener of their own for HTTP."""
+        return self.expose == "http" or isinstance(self.runs, Remote)
+
     def secrets(self) -> frozenset[str]:
         """Return the keys of all secrets that this server declares by referring to them."""
         match self.runs:
             case Local(env=env):
-                parts = (part for template in env.values() for part in template)
-                return frozenset(part.key for part in parts if isinstance(part, SecretRef))
-            case Remote(bearer_token_env_var=key):
-                return frozenset({key} if key else ())
+                return _keys(env)
+            case Remote(bearer_token_env_var=key, headers=headers):
+                return _keys(headers) | ({key} if key else set())
             case _:
                 assert_never(self.runs)
+
+
+def _keys(templates: Mapping[str, Template]) -> frozenset[str]:
+    parts = (part for template in templates.values() for part in template)
+    return frozenset(part.key for part in parts if isinstance(part, SecretRef))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

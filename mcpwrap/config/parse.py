@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcpwrap.config import values
+from mcpwrap.config import remote, values
 from mcpwrap.config.model import (
     IDLE_EXIT_S,
     Approvals,
@@ -12,6 +12,7 @@ from mcpwrap.config.model import (
     ConfigError,
     Destination,
     Direct,
+    Group,
     Limits,
     Local,
     Problem,
@@ -25,11 +26,10 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_SERVERS = 1000
 
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
-REMOTE_KEYS = ("url", "bearer_token_env_var", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "state", "cache", "secret_files", "relay", "audit", "shared", "allow_degraded", "idle_exit",
-    "limits",
+    "state", "cache", "secret_files", "relay", "expose", "audit", "shared", "allow_degraded",
+    "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions")
 APPROVALS_KEYS = ("same_uid", "webhook")
@@ -138,15 +138,15 @@ def _server(name: str, reader: Reader) -> Server:
     is_remote = reader.has("url")
     if is_remote == reader.has("command"):
         reader.note("", "needs `command` or `url`, and one only", 'write `command = "/usr/bin/…"`')
-    runs = _remote(reader) if is_remote else _local(reader)
-    reader.finish(REMOTE_KEYS if is_remote else LOCAL_KEYS)
+    runs = remote.read(reader) if is_remote else _local(reader)
+    reader.finish(remote.REMOTE_KEYS if is_remote else LOCAL_KEYS)
     server = Server(
         name=name,
         runs=runs,
         agents=ours.many("agents", values.agent, ("@mcpwrap",), may_be_empty=False),
-        egress=ours.many("egress", values.egress),
+        egress=_egress(runs, ours),
         direct=ours.many("direct", values.direct),
-        transparent=ours.flag("transparent", usual=True),
+        transparent=ours.flag("transparent", usual=not is_remote),
         intercept=ours.flag("intercept"),
         requests=ours.many("requests", values.request),
         workspace=ours.many("workspace", values.workspace),
@@ -155,6 +155,7 @@ def _server(name: str, reader: Reader) -> Server:
         cache=ours.flag("cache"),
         secret_files=ours.many("secret_files", values.secret_key),
         relay=ours.one("relay", values.relay, "gate"),
+        expose=ours.one("expose", values.expose, ""),
         audit=ours.one("audit", values.audit, "hash"),
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
@@ -164,11 +165,28 @@ def _server(name: str, reader: Reader) -> Server:
     ours.finish(OUR_KEYS)
     _expect_sound_egress(server, ours)
     _expect_each_workspace_once(server, ours)
+    if server.relay == "direct" and server.speaks_http():
+        problem = "an agent that speaks HTTP has no descriptors to pass on"
+        ours.note("relay", problem, 'write `relay = "gate"`, or take it out')
+    if is_remote:
+        remote.expect_no_program(server, ours)
+    else:
+        _expect_each_file_to_be_a_secret(server, ours)
+    return server
+
+
+def _egress(runs: Local | Remote, ours: Reader) -> tuple[Destination | Group, ...]:
+    """Return what the server reaches: its own URL, if it is one, and what is listed."""
+    listed = ours.many("egress", values.egress)
+    own = remote.reached(runs) if isinstance(runs, Remote) else ()
+    return tuple(dict.fromkeys([*own, *listed])) if own else listed
+
+
+def _expect_each_file_to_be_a_secret(server: Server, ours: Reader) -> None:
     for key in sorted(set(server.secret_files) - server.secrets()):
         ours.note(
             "secret_files", f"no variable refers to {key}", f'write `env = {{ X = "${{{key}}}" }}`'
         )
-    return server
 
 
 def _expect_sound_egress(server: Server, ours: Reader) -> None:
@@ -198,13 +216,6 @@ def _local(reader: Reader) -> Local:
         cwd=reader.one("cwd", values.absolute_path, ""),
         env={name: env.one(name, values.template, ()) for name in names},
         inherits=reader.many("inherits", values.inherited),
-    )
-
-
-def _remote(reader: Reader) -> Remote:
-    return Remote(
-        url=reader.one("url", values.url, ""),
-        bearer_token_env_var=reader.one("bearer_token_env_var", values.secret_key, ""),
     )
 
 

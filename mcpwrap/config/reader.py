@@ -89,6 +89,12 @@ class Reader:
         name = f"{self._name[:-1]}.{key}]" if self._name else f"[{key}]"
         return Reader(value, file=self._file, name=name, problems=self._problems)
 
+    def refuse(self, key: str, problem: str, fix: str) -> None:
+        """Note a key that does not belong here, if it stands there; it is read no more."""
+        if key in self._table:
+            del self._table[key]
+            self.note(key, problem, fix)
+
     def names(self) -> list[str]:
         """Return the keys that are still to be read."""
         return list(self._table)

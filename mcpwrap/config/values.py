@@ -8,6 +8,7 @@ from mcpwrap.config.model import (
     GROUPS,
     Destination,
     Direct,
+    Expose,
     Group,
     Request,
     SecretRef,
@@ -33,7 +34,8 @@ _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,=:@/-]*")
 # Such connections leave as IPv4, and each tool has its own way of writing these.
 _V4_MAPPED = ipaddress.ip_network("::ffff:0:0/96")
 _V4_COMPATIBLE = ipaddress.ip_network("::/96")
-_EGRESS_NET = ipaddress.ip_network("127.77.0.0/16")  # the addresses of the wrappers themselves
+# The addresses of the wrappers themselves, and of the listeners of their agents.
+_OUR_NETS = tuple(map(ipaddress.ip_network, ("127.77.0.0/16", "127.78.0.0/16")))
 _SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
 _SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 # A value of these makes a program run code, load a library or trust a host that the agent chose.
@@ -204,7 +206,8 @@ def direct(value: str) -> Direct:
             f"{value!r} is not an address and port", "write `10.0.0.5:5432` or `[fd00::5]:5432`"
         )
     is_v4_as_v6 = address in _V4_MAPPED or (address in _V4_COMPATIBLE and not address.is_loopback)
-    if is_v4_as_v6 or address in _EGRESS_NET or address.is_unspecified or address.is_multicast:
+    is_ours = any(address in net for net in _OUR_NETS)
+    if is_v4_as_v6 or is_ours or address.is_unspecified or address.is_multicast:
         raise BadValueError(f"{host} is no address of a server", "write where the server listens")
     return Direct(str(address), _port(port))
 
@@ -281,6 +284,13 @@ def relay(value: str) -> Relay:
     if value in get_args(Relay):
         return cast(Relay, value)
     raise BadValueError(f"{value!r} is no relay", 'write `"gate"` or `"direct"`')
+
+
+def expose(value: str) -> Expose:
+    """Return `http`."""
+    if value == "http":
+        return "http"
+    raise BadValueError(f"{value!r} is nothing that agents speak", 'write `"http"`, or nothing')
 
 
 def size_bytes(value: str) -> int:

@@ -24,6 +24,9 @@ _WHOLE = f"{_SERVER}\ncommand = '/x'"
 BARE = Place(_SERVER, _SERVER)
 LOCAL = Place(_SERVER, _WHOLE)
 REMOTE = Place(_SERVER, f"{_SERVER}\nurl = 'https://x.example/'")
+_URL = f"{_SERVER}\nurl = 'https://x.example/'"
+HEADERS = Place("[mcp_servers.NAME.headers]", f"{_URL}\n[mcp_servers.NAME.headers]")
+REMOTE_OURS = Place("[mcp_servers.NAME.mcpwrap]", f"{_URL}\n[mcp_servers.NAME.mcpwrap]")
 ENV = Place("[mcp_servers.NAME.env]", f"{_WHOLE}\n[mcp_servers.NAME.env]")
 OURS = Place("[mcp_servers.NAME.mcpwrap]", f"{_WHOLE}\n[mcp_servers.NAME.mcpwrap]")
 LIMITS = Place("[mcp_servers.NAME.mcpwrap.limits]", f"{_WHOLE}\n[mcp_servers.NAME.mcpwrap.limits]")

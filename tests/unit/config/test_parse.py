@@ -1,6 +1,7 @@
 """What is right in a configuration, and what it becomes."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,10 +20,23 @@ from mcpwrap.config.model import (
     Request,
     SecretRef,
     Server,
+    Template,
     Workspace,
 )
-from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, REMOTE_KEYS, parse
-from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
+from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, parse
+from mcpwrap.config.remote import REMOTE_KEYS
+from tests.unit.config.places import (
+    BARE,
+    ENV,
+    HEADERS,
+    LIMITS,
+    LOCAL,
+    OURS,
+    REMOTE,
+    REMOTE_OURS,
+    Place,
+    source,
+)
 
 RUNS = Local(command="/x")
 OPENED = "egress = ['*.x.example']\nintercept = true"
@@ -55,6 +69,8 @@ limits = { memory = "1G", tasks = 256, cpu = "150%", sessions = 16 }
 def test_the_example_of_the_design_is_understood() -> None:
     github = Server(
         name="github",
+        egress=(Destination("api.githubcopilot.com", 443, with_subdomains=False),),
+        transparent=False,
         runs=Remote(url="https://api.githubcopilot.com/mcp/", bearer_token_env_var="GITHUB_TOKEN"),
     )
     local_tool = Server(
@@ -90,9 +106,41 @@ def runs(**env: tuple[str | SecretRef, ...]) -> Server:
     return Server(name="a", runs=Local(command="/x", env=env))
 
 
+def remote(
+    *,
+    url: str = "https://x.example/",
+    bearer_token_env_var: str = "",
+    headers: dict[str, Template] | None = None,
+    **ours: Any,
+) -> Server:
+    """Return a server that is a URL; without more, what the shortest text says."""
+    runs = Remote(url=url, bearer_token_env_var=bearer_token_env_var, headers=headers or {})
+    return Server(name="a", runs=runs, **({"egress": (X,), "transparent": False} | ours))
+
+
 RIGHT: list[tuple[Place, str, Server]] = [
     (LOCAL, "", Server(name="a", runs=RUNS)),  # the defaults are the narrowest
-    (BARE, "url = 'https://h:8443/x?y'", Server(name="a", runs=Remote(url="https://h:8443/x?y"))),
+    (BARE, "url = 'https://h.example:8443/x?y'", remote(
+        url="https://h.example:8443/x?y",
+        egress=(Destination("h.example", 8443, with_subdomains=False),))),
+    (BARE, "url = 'https://xn--bcher-kva.example'", remote(
+        url="https://xn--bcher-kva.example",
+        egress=(Destination("xn--bcher-kva.example", 443, with_subdomains=False),))),
+    (REMOTE, "headers = {}", remote()),
+    (REMOTE, "bearer_token_env_var = 'T'", remote(bearer_token_env_var="T")),
+    (HEADERS, "X-Api-Key = '${KEY}'\n\"X_a.b~\" = 'v1 ${A}/${B}'", remote(
+        headers={
+            "X-Api-Key": (SecretRef("KEY"),),
+            "X_a.b~": ("v1 ", SecretRef("A"), "/", SecretRef("B"))})),
+    (HEADERS, "authorization = 'Basic ${A}'", remote(
+        headers={"authorization": ("Basic ", SecretRef("A"))})),
+    (REMOTE_OURS, "egress = ['x.example', 'y.example:8443', '@npm', 'x.example:443']", remote(
+        egress=(X, Destination("y.example", 8443, with_subdomains=False), Group("npm")))),
+    (REMOTE_OURS, "expose = 'http'", remote(expose="http")),  # it is, in any case
+    (REMOTE_OURS, "relay = 'gate'\ntransparent = false\nstate = false", remote()),
+    (REMOTE_OURS, "intercept = true\nrequests = ['POST x.example/']", remote(
+        intercept=True, requests=(Request(("POST",), "x.example", "/"),))),
+    (OURS, "expose = 'http'", Server(name="a", runs=RUNS, expose="http")),
     (LOCAL, "args = ['', 'é', '$HOME', '${']", Server(
         name="a", runs=Local(command="/x", args=("", "é", "$HOME", "${")))),
     (LOCAL, "cwd = '/a b'", Server(name="a", runs=Local(command="/x", cwd="/a b"))),
@@ -145,10 +193,6 @@ RIGHT: list[tuple[Place, str, Server]] = [
         name="a",
         runs=Local(command="/x", env={"A": ("-", SecretRef("B"))}),
         secret_files=("B",))),
-    (REMOTE, "bearer_token_env_var = 'T'\n[mcp_servers.a.mcpwrap]\nsecret_files = ['T']", Server(
-        name="a",
-        runs=Remote(url="https://x.example/", bearer_token_env_var="T"),
-        secret_files=("T",))),
     (OURS, "shared = true", Server(name="a", runs=RUNS, shared=True)),
     (OURS, "state = false", Server(name="a", runs=RUNS)),
     (LIMITS, "memory = '16M'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**24))),
@@ -173,12 +217,26 @@ def test_what_is_right_is_understood(place: Place, line: str, server: Server) ->
         (ENV, "A = '${KEY}-${OTHER}'\nB = '${KEY}'\nC = ''", {"KEY", "OTHER"}),
         (REMOTE, "", set()),
         (REMOTE, "bearer_token_env_var = 'KEY'", {"KEY"}),
+        (HEADERS, "A = 'x'\nB = '${KEY}-${OTHER}'", {"KEY", "OTHER"}),
+        (REMOTE, "bearer_token_env_var = 'KEY'\nheaders = { A = '${B}' }", {"KEY", "B"}),
     ],
 )
 def test_a_server_declares_the_secrets_that_it_refers_to(
     place: Place, line: str, secrets: set[str]
 ) -> None:
     assert parse([source(place.with_line(line))]).servers["a"].secrets() == secrets
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "speaks_http"),
+    [(LOCAL, "", False), (OURS, "expose = 'http'", True), (REMOTE, "", True)],
+)
+def test_agents_of_a_url_speak_http_and_others_if_it_is_written(
+    place: Place,
+    line: str,
+    speaks_http: bool,  # noqa: FBT001
+) -> None:
+    assert parse([source(place.with_line(line))]).servers["a"].speaks_http() is speaks_http
 
 
 def test_no_file_and_an_empty_file_have_no_servers() -> None:
@@ -236,7 +294,7 @@ toml_lines = st.builds(
     st.sampled_from([*LOCAL_KEYS, *REMOTE_KEYS, *OUR_KEYS, *LIMIT_KEYS, "'é'", "a.b"]),
     toml_values,
 )
-places = st.sampled_from([BARE, LOCAL, REMOTE, ENV, OURS, LIMITS])
+places = st.sampled_from([BARE, LOCAL, REMOTE, HEADERS, REMOTE_OURS, ENV, OURS, LIMITS])
 
 
 @given(

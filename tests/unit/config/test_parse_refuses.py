@@ -7,7 +7,19 @@ import pytest
 from mcpwrap.config.model import ConfigError, Problem
 from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, OUR_KEYS, SourceFile, parse
 from mcpwrap.config.reader import MAX_ITEMS
-from tests.unit.config.places import BARE, ENV, LIMITS, LOCAL, OURS, REMOTE, Place, source
+from mcpwrap.config.remote import MAX_HEADERS
+from tests.unit.config.places import (
+    BARE,
+    ENV,
+    HEADERS,
+    LIMITS,
+    LOCAL,
+    OURS,
+    REMOTE,
+    REMOTE_OURS,
+    Place,
+    source,
+)
 from tests.unit.core.test_names import BAD_NAMES
 
 EGRESS = "egress = ['x.example', '*.y.example', '@npm']"
@@ -16,8 +28,12 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (LOCAL, "retries = 3", "retries", "no such setting"),
     (LOCAL, "Args = []", "Args", "no such setting"),
     (LOCAL, "bearer_token_env_var = 'T'", "bearer_token_env_var", "no such setting"),
-    (REMOTE, "args = []", "args", "no such setting"),
-    (REMOTE, "env = {}", "env", "no such setting"),
+    (REMOTE, "args = []", "args", "is for a program"),
+    (REMOTE, "cwd = '/'", "cwd", "is for a program"),
+    (REMOTE, "env = {}", "env", "is for a program"),
+    (REMOTE, "inherits = []", "inherits", "is for a program"),
+    (REMOTE, "header = {}", "header", "no such setting"),
+    (LOCAL, "headers = {}", "headers", "no such setting"),
     (OURS, "agent = ['alice']", "agent", "no such setting"),
     (OURS, "instances = 'per-agent'", "instances", "no such setting"),
     (LIMITS, "memory_bytes = 5", "memory_bytes", "no such setting"),
@@ -36,6 +52,59 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (BARE, "url = 'https://x..example/'", "url", "not an https URL"),
     (BARE, 'url = "https://x.example/\\n"', "url", "not an https URL"),
     (BARE, "url = 'https://x.example:70000/'", "url", "not a port"),
+    (BARE, "url = 'https://x.example:/'", "url", "not a port"),
+    (BARE, "url = 'https://localhost/'", "url", "not a host name"),  # Squid lists names
+    (BARE, "url = 'https://10.0.0.5/'", "url", "not a host name"),
+    (BARE, "url = 'https://bücher.example/'", "url", "not an https URL"),
+    (BARE, "url = 'https://x.example/?key=${KEY}'", "url", "no place for a secret"),
+    (REMOTE, "headers = 'X-Key: 1'", "headers", "text where a table belongs"),
+    (HEADERS, "X-Key = 1", "X-Key", "a number where text belongs"),
+    (HEADERS, "X-Key = ''", "X-Key", "not the value of a header"),
+    (HEADERS, "X-Key = ' a'", "X-Key", "not the value of a header"),
+    (HEADERS, "X-Key = '${KEY} '", "X-Key", "not the value of a header"),
+    (HEADERS, 'X-Key = "a\\r\\nHost: evil"', "X-Key", "not the value of a header"),
+    (HEADERS, 'X-Key = "a\\nb"', "X-Key", "not the value of a header"),
+    (HEADERS, 'X-Key = "a\\u0000"', "X-Key", "a NUL"),
+    (HEADERS, "X-Key = 'é'", "X-Key", "not the value of a header"),
+    (HEADERS, "X-Key = '${key}'", "X-Key", "name of a secret"),
+    (HEADERS, "X-Key = '${KEY'", "X-Key", "without its `}`"),
+    (HEADERS, "'' = 'a'", "''", "name of a header"),
+    (HEADERS, "'X Key' = 'a'", "'X Key'", "name of a header"),
+    (HEADERS, "'X:' = 'a'", "'X:'", "name of a header"),
+    (HEADERS, '"X\\n" = "a"', r"'X\n'", "name of a header"),
+    (HEADERS, "'Ü' = 'a'", r"'\xdc'", "name of a header"),
+    (HEADERS, f"{'X' * 65} = 'a'", repr("X" * 65), "name of a header"),
+    (HEADERS, "X-Key = 'a'\nx-key = 'b'", "x-key", "case makes no difference"),
+    (HEADERS, "Host = 'a'", "'Host'", "is written by mcpwrap"),
+    (HEADERS, "content-length = '1'", "'content-length'", "is written by mcpwrap"),
+    (HEADERS, "Content-Type = 'a'", "'Content-Type'", "is written by mcpwrap"),
+    (HEADERS, "TRANSFER-ENCODING = 'a'", "'TRANSFER-ENCODING'", "is written by mcpwrap"),
+    (HEADERS, "Connection = 'a'", "'Connection'", "is written by mcpwrap"),
+    (HEADERS, "Proxy-Authorization = 'a'", "'Proxy-Authorization'", "is written by mcpwrap"),
+    (HEADERS, "TE = 'a'", "'TE'", "is written by mcpwrap"),
+    (HEADERS, "Accept = 'a'", "'Accept'", "is written by mcpwrap"),
+    (HEADERS, "Cookie = 'a'", "'Cookie'", "is written by mcpwrap"),
+    (HEADERS, "Mcp-Session-Id = 'a'", "'Mcp-Session-Id'", "is written by mcpwrap"),
+    (HEADERS, "mcp-param-x = 'a'", "'mcp-param-x'", "is written by mcpwrap"),
+    (
+        REMOTE,
+        "bearer_token_env_var = 'T'\nheaders = { authorization = 'Basic ${A}' }",
+        "bearer_token_env_var",
+        "`headers` has an Authorization too",
+    ),
+    (REMOTE_OURS, "direct = ['10.0.0.5:443']", "direct", "is for a program"),
+    (REMOTE_OURS, "workspace = ['/home/alice/a:ro']", "workspace", "is for a program"),
+    (REMOTE_OURS, "state = true", "state", "is for a program"),
+    (REMOTE_OURS, "cache = true", "cache", "is for a program"),
+    (REMOTE_OURS, "secret_files = ['KEY']", "secret_files", "is for a program"),
+    (REMOTE_OURS, "transparent = true", "transparent", "through its proxy alone"),
+    (REMOTE_OURS, "relay = 'direct'", "relay", "no descriptors to pass on"),
+    (REMOTE_OURS, "expose = 'sse'", "expose", "nothing that agents speak"),
+    (REMOTE_OURS, "requests = ['GET x.example/']", "requests", "nobody sees requests"),
+    (OURS, "expose = ''", "expose", "nothing that agents speak"),
+    (OURS, "expose = true", "expose", "true or false where text belongs"),
+    (OURS, "expose = 'http'\nrelay = 'direct'", "relay", "no descriptors to pass on"),
+    (OURS, "direct = ['127.78.0.1:52100']", "direct[0]", "no address of a server"),
     (REMOTE, "bearer_token_env_var = 'token'", "bearer_token_env_var", "name of a secret"),
     (LOCAL, "args = '--x'", "args", "text where a list"),
     (LOCAL, "args = ['--x', 5]", "args", "where a list of text belongs"),
@@ -295,3 +364,15 @@ def test_a_key_cannot_steer_the_terminal_that_shows_its_problem() -> None:
         parse([source(r'"a\u001b[2J\nb" = 1')])
     assert "\x1b" not in str(caught.value)
     assert len(str(caught.value).splitlines()) == 3
+
+
+def test_there_is_a_last_header() -> None:
+    lines = "\n".join(f"X-{number} = 'a'" for number in range(MAX_HEADERS + 1))
+    [found] = problems(source(HEADERS.with_line(lines)))
+    assert (found.table, found.key) == ("[mcp_servers.a.headers]", "")
+    assert found.problem == "65 headers"
+
+
+def test_a_url_that_is_wrong_leads_nowhere() -> None:
+    [found] = problems(source(BARE.with_line("url = 'https://me@x.example/'")))
+    assert found.key == "url"

@@ -68,6 +68,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "[fe80::1%a } accept; {]:5432",  # and it may be any text
         "127.77.0.5:3128",  # the way out of another wrapper
         "127.77.255.255:443",
+        "127.78.0.1:52100",  # where an agent is heard
         "0.0.0.0:5432",  # to connect(2), this machine
         "[::]:5432",
         "224.0.0.1:5432",
@@ -243,7 +244,7 @@ def test_a_destination_is_understood(text: str, destination: Destination) -> Non
         ("[0:0::1]:65535", Direct("::1", 65535)),  # written in one way only
         ("127.0.0.1:5432", Direct("127.0.0.1", 5432)),
         ("127.76.255.255:1", Direct("127.76.255.255", 1)),
-        ("127.78.0.0:1", Direct("127.78.0.0", 1)),
+        ("127.79.0.0:1", Direct("127.79.0.0", 1)),
         ("[fd00::FFFF:0a00:5]:1", Direct("fd00::ffff:a00:5", 1)),
     ],
 )
