@@ -60,12 +60,17 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.ReloadUnits():
             run(SYSTEMCTL, "daemon-reload")
         case steps.StopServer(name):
-            _stop(name)
+            _stop(_units(name))
         case steps.RestartServer(name):
             run(SYSTEMCTL, "try-restart", paths.service_unit(name))
         case steps.StartSocket(name):
-            _forget_failures(name)
+            _forget_failures(_units(name))
             run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.socket_unit(name))
+        case steps.StopListener(instance):
+            _stop(_listener_units(instance))
+        case steps.StartListener(instance):
+            _forget_failures(_listener_units(instance))
+            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.listener_socket(instance))
         case _:
             assert_never(step)
 
@@ -111,18 +116,22 @@ def _remove_account(name: str) -> None:
         run(GROUPDEL, name)
 
 
-def _stop(name: str) -> None:
+def _stop(units: tuple[str, str]) -> None:
     """Stop and disable; a unit that was never started is no failure."""
-    run(SYSTEMCTL, "disable", "--quiet", "--now", "--", *_units(name))
-    _forget_failures(name)
+    run(SYSTEMCTL, "disable", "--quiet", "--now", "--", *units)
+    _forget_failures(units)
 
 
-def _forget_failures(name: str) -> None:
-    """Take failed units of the server out of systemd's memory, and with them their start limits."""
-    for unit in _units(name):
+def _forget_failures(units: tuple[str, str]) -> None:
+    """Take units that failed out of systemd's memory, and with them their start limits."""
+    for unit in units:
         with suppress(ToolError):  # it is not loaded: nothing to forget
             run(SYSTEMCTL, "reset-failed", "--", unit)
 
 
 def _units(name: str) -> tuple[str, str]:
     return paths.socket_unit(name), paths.service_unit(name)
+
+
+def _listener_units(instance: str) -> tuple[str, str]:
+    return paths.listener_socket(instance), paths.listener_service(instance)

@@ -27,6 +27,9 @@ _RESOLVERS = ("resolvers4", "resolvers6")
 # The first is what the others require: nothing starts again before the rules can be loaded.
 _ALL = (
     "mcpwrap-nft.service",
+    # Without rules anybody could be heard as the agent, and anybody could answer the agent.
+    "mcpwrap-http@*.socket",
+    "mcpwrap-http@*.service",
     "mcpwrap@*.service",
     "mcpwrap-squid-*@*.service",
     "mcpwrap-front.service",

@@ -6,16 +6,28 @@ import click
 import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.core.http_listener import url
 from mcpwrap.core.names import account_of
 from mcpwrap.core.status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
-from mcpwrap.linux import observe, packet_rules, systemd
+from mcpwrap.linux import accounts, observe, packet_rules, systemd
 from mcpwrap.plan import paths
+from mcpwrap.plan.listeners import instance
 from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
+_CLOSED = "closed: `sudo mcpwrap apply`"
 _MIB = 1024 * 1024
 _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothing counts memory
+
+
+class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one agent finds a server by HTTP."""
+
+    agent: str  # the account, or its number where it has no name any more
+    uid: int
+    url: str
+    is_open: bool
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +41,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     memory_bytes: int | None
     refused: int | None  # packets, by the packet rules, since these were loaded; null: ask as root
+    http: tuple[HttpStatus, ...] = ()  # one for each agent that speaks HTTP
 
 
 @click.command("status")
@@ -40,6 +53,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     \b
     Example:  mcpwrap status git --json
     REFUSED are packets, counted by the packet rules since these were loaded; only root can see it.
+    Agents that speak HTTP are shown the URL to give them: each has its own.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     known = {n: a for n, a in observe.registry().by_name.items() if not a.is_retired}
@@ -58,6 +72,7 @@ def command(*, name: str | None, as_json: bool) -> int:
                 for r in rows
             ],
         )
+        _print_urls(rows)
     else:
         click.echo("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observe.panic()
@@ -68,7 +83,18 @@ def command(*, name: str | None, as_json: bool) -> int:
     if not is_listening:
         click.echo(_NO_GATE, err=True)
     is_good = is_listening and all(row.state not in {"failed", "stopped"} for row in rows)
+    is_good = is_good and all(each.is_open for row in rows for each in row.http)
     return EXIT_OK if is_good else EXIT_FAILED
+
+
+def _print_urls(rows: list[ServerStatus]) -> None:
+    heard = [(row.name, each) for row in rows for each in row.http]
+    if heard:
+        click.echo()
+        print_table(
+            ["NAME", "AGENT", "URL", "LISTENER"],
+            [[name, h.agent, h.url, "open" if h.is_open else _CLOSED] for name, h in heard],
+        )
 
 
 def _gate_listens() -> bool:
@@ -82,7 +108,8 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemd.properties(units, names)
     refused = packet_rules.refused_by_uid() if os.geteuid() == 0 else None
-    return [
+    http = _http()
+    found = [
         _status(
             n,
             a.uid,
@@ -92,6 +119,24 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
         )
         for n, a in known.items()
     ]
+    return [msgspec.structs.replace(each, http=http.get(each.name, ())) for each in found]
+
+
+def _http() -> dict[str, tuple[HttpStatus, ...]]:
+    """Return where agents find servers by HTTP, by server."""
+    listeners = observe.listeners()
+    sockets = {each: paths.listener_socket(instance(each)) for each in listeners}
+    shown = systemd.properties(sockets.values(), ["ActiveState"])
+    found: dict[str, tuple[HttpStatus, ...]] = {}
+    for each, socket in sockets.items():
+        status = HttpStatus(
+            agent=accounts.name_of(each.uid) or str(each.uid),
+            uid=each.uid,
+            url=url(each.address),
+            is_open=shown[socket]["ActiveState"] == "active",
+        )
+        found[each.server] = (*found.get(each.server, ()), status)
+    return found
 
 
 def _status(

@@ -61,6 +61,7 @@ def logs(*, name: str, follow: bool, lines: int, as_json: bool) -> int:
     argv = [JOURNALCTL, "--no-pager", f"--lines={lines}", *(["--follow"] if follow else [])]
     argv += ["--output=json"] if as_json else ["--output=short-iso"]
     units = [paths.service_unit(name), paths.socket_unit(name), *paths.helper_units(name)]
+    units += [paths.listener_service(f"{name}.*"), paths.listener_socket(f"{name}.*")]
     os.execv(argv[0], [*argv, *(f"--unit={unit}" for unit in units)])
 
 

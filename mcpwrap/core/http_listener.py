@@ -3,6 +3,7 @@
 import msgspec
 
 PORT = 52100
+LAST = 65_534  # of the numbers of listeners, from 1
 
 
 class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -12,6 +13,17 @@ class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     uid: int  # of the agent
     address: str  # 127.78.0.0/16
     is_remote: bool  # the server is a URL
+
+
+def address_at(number: int) -> str:
+    """Return the address of the listener with this number: 127.78.0.1 to 127.78.255.254."""
+    high, low = divmod(number, 256)
+    return f"127.78.{high}.{low}"
+
+
+def url(address: str) -> str:
+    """Return what an agent is told of its listener."""
+    return f"http://{address}:{PORT}/"
 
 
 def decode(text: bytes) -> Listener:

@@ -74,6 +74,20 @@ def home_of(account: str) -> str:
     return pwd.getpwnam(account).pw_dir
 
 
+def uids_in(group: str) -> frozenset[int]:
+    """Return the UIDs of all in a group, by listing or as their own. Source: initgroups(3).
+
+    Of a directory that cannot be listed, those whose own group it is are not found.
+    """
+    try:
+        entry = grp.getgrnam(group)
+    except KeyError:
+        return frozenset()
+    listed = (uid_of(name) for name in entry.gr_mem)
+    own = {person.pw_uid for person in pwd.getpwall() if person.pw_gid == entry.gr_gid}
+    return frozenset(own | {uid for uid in listed if uid is not None})
+
+
 def members_of(group: str) -> list[str]:
     """Return the accounts that are listed as members of a group; those of its own GID are not."""
     try:

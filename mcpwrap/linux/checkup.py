@@ -10,6 +10,7 @@ from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.linux import landlock, observe, packet_rules
 from mcpwrap.linux.systemd import ToolError, properties, run
 from mcpwrap.plan import paths
+from mcpwrap.plan.listeners import instance
 
 SQUID = "/usr/sbin/squid"
 _OLDEST_SQUID = (5, 7)
@@ -23,6 +24,9 @@ def machine(config: Config) -> list[Check]:
     if config.approvals.same_uid:
         text = "approvals need no proof: whatever runs as an agent's account can approve its calls"
         found.append(warned("approvals", text, "take `same_uid` out of [approvals], and apply"))
+    for listener in observe.listeners():
+        unit = paths.listener_socket(instance(listener))
+        found.append(_unit(unit, f"UID {listener.uid} does not find {listener.server} by HTTP"))
     if config.approvals.webhook:
         found.append(_unit(paths.WEBHOOK_UNIT, "nobody is told what waits for approval"))
     if any(server.egress for server in config.servers.values()):

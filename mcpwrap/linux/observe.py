@@ -7,6 +7,8 @@ import msgspec
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
+from mcpwrap.core import http_listener
+from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.panic import Panic
 from mcpwrap.core.panic import decode as decode_panic
 from mcpwrap.core.stored import Settings
@@ -47,6 +49,22 @@ def server_names() -> list[str]:
     return [n for n, allocation in registry().by_name.items() if not allocation.is_retired]
 
 
+def listeners() -> list[Listener]:
+    """Return the listeners that were applied, in the order of servers and agents."""
+    found = {p: text for p in _glob(paths.listener("*")) if (text := _text(p)) is not None}
+    return sorted(
+        (_listener(path, text) for path, text in found.items()),
+        key=lambda each: (each.server, each.uid),
+    )
+
+
+def _listener(path: str, text: str) -> Listener:
+    try:
+        return http_listener.decode(text.encode())
+    except msgspec.MsgspecError as error:
+        raise McpwrapError(f"damaged: {error}", where=path, fix="`sudo mcpwrap apply`") from error
+
+
 def panic() -> Panic:
     """Return which servers were stopped in an emergency."""
     text = _text(paths.PANIC)
@@ -78,7 +96,17 @@ def ids(config: Config) -> Ids:
     names = {agent for server in config.servers.values() for agent in server.agents}
     uids = {n: uid for n in names if (uid := accounts.uid_of(n)) is not None}
     groups = {n[1:] for n in names if n.startswith("@")}
-    return Ids(uids, {n: gid for n in groups if (gid := accounts.gid_of(n)) is not None})
+    heard = {
+        agent.removeprefix("@")
+        for server in config.servers.values()
+        for agent in server.agents
+        if agent.startswith("@") and server.speaks_http()
+    }
+    return Ids(
+        uids,
+        {n: gid for n in groups if (gid := accounts.gid_of(n)) is not None},
+        {n: accounts.uids_in(n) for n in heard},
+    )
 
 
 def observe() -> Observed:
@@ -86,8 +114,12 @@ def observe() -> Observed:
     links = {path: str(Path(path).readlink()) for path in _glob(paths.link("*"))}
     loaded = systemd.loaded_instances()
     on_disk = {Path(path).stem for path in _glob(paths.spec("*"))}
+    heard = systemd.loaded_listeners()
     units = systemd.properties(
-        (unit for name in loaded | on_disk for unit in _units(name)),
+        [
+            *(unit for name in loaded | on_disk for unit in _units(name)),
+            *(unit for instance in heard for unit in _listener_units(instance)),
+        ],
         ["ActiveState", "UnitFileState", "NeedDaemonReload"],
     )
     files = {path: text for path in _our_files() if (text := _text(path)) is not None}
@@ -96,8 +128,14 @@ def observe() -> Observed:
         files=files,
         links=links,
         uid_by_account=accounts.ours(),
-        listening=frozenset(n for n in loaded | on_disk if _is_listening(units, n)),
+        listening=frozenset(
+            n for n in loaded | on_disk if _is_listening(units, paths.socket_unit(n))
+        ),
         loaded_units=loaded,
+        open_listeners=frozenset(
+            i for i in heard if _is_listening(units, paths.listener_socket(i))
+        ),
+        loaded_listeners=heard,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
         elements=packet_rules.elements() if os.geteuid() == 0 else None,
         authorities=frozenset(Path(p).parent.name for p in _glob(paths.ca_bundle("*"))),
@@ -121,7 +159,10 @@ def _applied(text: str) -> Applied:
 def _our_files() -> list[str]:
     fixed = [paths.REGISTRY, paths.APPLIED, paths.ADMISSIONS, paths.ELEMENTS, paths.FRONT]
     fixed.append(paths.WEBHOOK)
-    templates = (paths.spec, paths.sysusers, paths.drop_in, paths.resolv_conf, paths.proxy)
+    templates = (
+        paths.spec, paths.sysusers, paths.drop_in, paths.resolv_conf, paths.proxy, paths.listener,
+        paths.listener_drop_in,
+    )  # fmt: skip
     return fixed + [path for template in templates for path in _glob(template("*"))]
 
 
@@ -142,8 +183,12 @@ def _units(name: str) -> tuple[str, str]:
     return paths.socket_unit(name), paths.service_unit(name)
 
 
-def _is_listening(units: dict[str, dict[str, str]], name: str) -> bool:
-    unit = units.get(paths.socket_unit(name), {})
+def _listener_units(instance: str) -> tuple[str, str]:
+    return paths.listener_socket(instance), paths.listener_service(instance)
+
+
+def _is_listening(units: dict[str, dict[str, str]], socket: str) -> bool:
+    unit = units.get(socket, {})
     return unit.get("ActiveState") == "active" and unit.get("UnitFileState") == "enabled"
 
 

@@ -70,6 +70,16 @@ def loaded_instances() -> frozenset[str]:
     )
 
 
+def loaded_listeners() -> frozenset[str]:
+    """Return all listeners, as NAME.UID, of which a unit is loaded: active, failed or enabled."""
+    listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-http@*")
+    return frozenset(
+        re.findall(
+            r"^mcpwrap-http@([a-z0-9_-]+\.[0-9]+)\.(?:service|socket) ", listed, re.MULTILINE
+        )
+    )
+
+
 def loaded_squids() -> frozenset[str]:
     """Return the units of Squid that are loaded: active, failed or enabled."""
     listed = run(SYSTEMCTL, "list-units", *_AS_TABLE, "mcpwrap-squid-*@*.service")

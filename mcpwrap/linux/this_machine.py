@@ -3,7 +3,7 @@
 from mcpwrap.config.parse import parse
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts, commands, observe, package_sources, way_out
-from mcpwrap.plan import registry, unsupported, widenings
+from mcpwrap.plan import listeners, registry, widenings
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
 from mcpwrap.plan.observed import Observed
@@ -41,11 +41,10 @@ def wanted() -> Desired:
 
 def _wanted(have: Observed) -> Desired:
     config = parse(observe.config_files())
-    unsupported.refuse(config)
     commands.expect_visible(config)
     way_out.expect_possible(config)
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
-    before = registry.adopt(observe.registry(), known)
+    before = listeners.adopted(registry.adopt(observe.registry(), known), have.files)
     allocated = registry.allocate(
         config.servers,
         before,

@@ -1,7 +1,7 @@
 """From the configuration to the files, links and accounts that should exist."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
@@ -9,9 +9,10 @@ import msgspec
 from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server
 from mcpwrap.core import front, webhook
 from mcpwrap.core import spec as specs
+from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.names import egress_address
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import egress, instances, nft, paths, units, workspaces
+from mcpwrap.plan import egress, instances, listeners, nft, paths, units, workspaces
 from mcpwrap.plan.egress import Sources
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -22,6 +23,8 @@ class Ids:
 
     uid_by_account: Mapping[str, int]
     gid_by_group: Mapping[str, int]
+    # Of groups whose members speak HTTP: those listed in it, and those whose own group it is.
+    uids_by_group: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Desired:
     admissions: specs.Admissions
     registry: Registry
     workspaces: dict[str, specs.Workspaces]  # of the servers that have any
+    listeners: dict[str, Listener]  # by instance
 
 
 def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> Desired:
@@ -49,9 +53,10 @@ def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> D
         UsageError: an agent has no account on this machine, or agents would share what is private.
     """
     servers = config.servers
-    registry = instances.assigned(config, registry)
     uids = {name: registry.uid_of(name) for name in servers}
     admissions = {name: _admission(server, ids) for name, server in servers.items()}
+    registry = listeners.assigned(instances.assigned(config, registry), admissions)
+    heard = listeners.wanted(config, admissions, registry)
     shown = workspaces.described(config, admissions)
     return Desired(
         uid_by_name=uids,
@@ -60,7 +65,7 @@ def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> D
             for name, server in servers.items()
         },
         sysusers_files={paths.sysusers(n): units.sysusers(n, uid) for n, uid in uids.items()},
-        elements=nft.elements(config, uids, sources),
+        elements=nft.elements(config, uids, sources) | listeners.elements(heard),
         proxies=egress.proxies(config, registry, sources),
         front=_front(config, uids),
         webhook=_webhook(config),
@@ -71,6 +76,7 @@ def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> D
         ),
         registry=registry,
         workspaces=shown,
+        listeners=heard,
     )
 
 
@@ -108,7 +114,7 @@ def _files(
 
 
 def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
-    runs = _local(server)
+    runs = _program(server)
     return specs.Spec(
         name=server.name,
         command=runs.command,
@@ -126,19 +132,28 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         memory_bytes=server.limits.memory_bytes,
         tasks=server.limits.tasks,
         cpu_percent=server.limits.cpu_percent,
+        remote=_remote(server.runs) if isinstance(server.runs, Remote) else None,
     )
+
+
+def _remote(runs: Remote) -> specs.Remote:
+    headers = {name: tuple(map(_part, template)) for name, template in runs.headers.items()}
+    if key := runs.bearer_token_env_var:
+        headers["Authorization"] = ("Bearer ", specs.SecretPart(key))
+    return specs.Remote(url=runs.url, headers=headers)
 
 
 def _part(part: str | SecretRef) -> str | specs.SecretPart:
     return specs.SecretPart(part.key) if isinstance(part, SecretRef) else part
 
 
-def _local(server: Server) -> Local:
+def _program(server: Server) -> Local:
+    """Return what the wrapper runs: for a URL, a program of ours that speaks for it."""
     match server.runs:
         case Local() as local:
             return local
         case Remote():
-            raise TypeError(f"{server.name}: `unsupported.refuse` comes first")
+            return Local(command=paths.REMOTE_PROGRAM)
         case _:
             assert_never(server.runs)
 
@@ -170,10 +185,20 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
     return specs.Admission(
         uids=tuple(sorted(uids)),
         gids=tuple(sorted(gids)),
-        inherits=_local(server).inherits,
+        inherits=_program(server).inherits,
         relay=server.relay,
         audit=server.audit,
+        http_uids=_http_uids(server, uids, ids) if server.speaks_http() else (),
     )
+
+
+def _http_uids(server: Server, uids: list[int], ids: Ids) -> tuple[int, ...]:
+    """Return each account that may use the server; root, in whichever group, is no agent."""
+    found = set(uids)
+    for agent in server.agents:
+        if agent.startswith("@"):
+            found |= ids.uids_by_group.get(agent[1:], frozenset())
+    return tuple(sorted(found - {0}))
 
 
 def _id(server: Server, agent: str, id_by_name: Mapping[str, int], name: str) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from mcpwrap.core import spec as specs
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
-from mcpwrap.plan import diff_way_out, diff_webhook, effect, nft, paths, steps
+from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, nft, paths, steps
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
@@ -32,6 +32,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
         *_forget_changed(want, have),
+        *diff_listeners.close(want, have),
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
@@ -39,6 +40,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
+        *diff_listeners.open_all(want, have),
         *diff_webhook.load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
@@ -73,10 +75,21 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
         return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions()))]
     by_server, same_uid = want.admissions.by_server, want.admissions.same_uid_approves
     kept = specs.Admissions(
-        by_server={n: a for n, a in now.by_server.items() if by_server.get(n) == a},
+        by_server={
+            name: both
+            for name, guests in now.by_server.items()
+            if name in by_server and (both := _in_both(guests, by_server[name]))
+        },
         same_uid_approves=now.same_uid_approves and same_uid,
     )
     return [] if kept == now else [steps.WriteFile(paths.ADMISSIONS, specs.encode(kept))]
+
+
+def _in_both(now: specs.Admission, then: specs.Admission) -> specs.Admission | None:
+    """Return who stays; None if there is more to it than agents by HTTP, who come and go alone."""
+    uids = tuple(uid for uid in now.http_uids if uid in then.http_uids)
+    both = msgspec.structs.replace(now, http_uids=uids)
+    return both if both == msgspec.structs.replace(then, http_uids=uids) else None
 
 
 def _forget_changed(want: Desired, have: Observed) -> list[Step]:
@@ -131,6 +144,7 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     todo: list[Step] = []
     for files in want.server_files.values():
         todo += _write(files, have)
+    todo += [*_write(diff_listeners.files(want), have), *diff_listeners.remove(want, have)]
     for name in gone:
         mine = (paths.spec(name), paths.drop_in(name), paths.link(name))
         todo += [

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Mapping
 
+import msgspec
+
 from mcpwrap.core import spec as specs
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Desired
@@ -10,8 +12,12 @@ from mcpwrap.plan.observed import Observed
 
 
 def _guests(want: Desired, name: str) -> str:
-    """Who may use it: whoever may no longer must not go on in a session that is open."""
-    return specs.encode(want.admissions.by_server[name])
+    """Who may use it: whoever may no longer must not go on in a session that is open.
+
+    Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
+    """
+    guests = want.admissions.by_server[name]
+    return specs.encode(msgspec.structs.replace(guests, http_uids=()))
 
 
 def all_of(want: Desired) -> Applied:

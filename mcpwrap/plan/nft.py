@@ -9,7 +9,9 @@ from mcpwrap.plan import paths
 from mcpwrap.plan.egress import Sources, hosts
 
 # The sets that `apply` fills; the others are filled by the kernel, or follow /etc/resolv.conf.
-SETS = ("wrapped", "own", "fronted", "direct4", "direct6", "ports", "parents4", "parents6")
+SETS = (
+    "wrapped", "own", "fronted", "heard", "direct4", "direct6", "ports", "parents4", "parents6",
+)  # fmt: skip
 Elements = frozenset[tuple[str, str]]  # the set, and what is in it, as nft(8) writes it
 
 

@@ -16,6 +16,8 @@ class Observed:
     uid_by_account: Mapping[str, int] = field(default_factory=dict)  # ours alone
     listening: frozenset[str] = frozenset()  # servers whose socket is active and enabled
     loaded_units: frozenset[str] = frozenset()  # servers of which systemd knows a unit
+    open_listeners: frozenset[str] = frozenset()  # those of HTTP that are active and enabled
+    loaded_listeners: frozenset[str] = frozenset()  # those of which systemd knows a unit
     has_stale_units: bool = False
     elements: Elements | None = None  # in the kernel; None: only root can see
     authorities: frozenset[str] = frozenset()  # of which all files are there

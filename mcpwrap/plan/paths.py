@@ -27,6 +27,7 @@ WRITTEN = (
     "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
 )
 SPECS = "/var/lib/mcpwrap/servers"
+LISTENERS = "/var/lib/mcpwrap/http"
 STATES = "/var/lib/mcpwrap/state"
 LINKS = "/var/lib/mcpwrap/bin"
 SYSUSERS = "/var/lib/mcpwrap/sysusers"
@@ -49,6 +50,7 @@ STUB = "/usr/bin/mcpwrap-connect"
 ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
 AUDIT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-audit"
 MINT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-mint"
+REMOTE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-remote"
 WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
 
@@ -80,6 +82,26 @@ def socket_unit(name: str) -> str:
 def service_unit(name: str) -> str:
     """Return the unit of the wrapper of `name`."""
     return f"mcpwrap@{name}.service"
+
+
+def listener(instance: str) -> str:
+    """Return the file that tells a listener, called NAME.UID, whom it serves."""
+    return f"{LISTENERS}/{instance}.json"
+
+
+def listener_drop_in(instance: str) -> str:
+    """Return the drop-in with the address of a listener."""
+    return f"{UNITS}/mcpwrap-http@{instance}.socket.d/10-mcpwrap.conf"
+
+
+def listener_socket(instance: str) -> str:
+    """Return the unit in which PID 1 listens for one agent of one server."""
+    return f"mcpwrap-http@{instance}.socket"
+
+
+def listener_service(instance: str) -> str:
+    """Return the unit that answers there."""
+    return f"mcpwrap-http@{instance}.service"
 
 
 def helper_units(name: str) -> tuple[str, str]:

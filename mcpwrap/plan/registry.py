@@ -1,15 +1,18 @@
-"""Which UID belongs to which name, for good; and which instance of Squid, while it needs one."""
+"""Which UID and addresses belong to which name, for good; and which Squid, while it needs one."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated
 
 import msgspec
 
+from mcpwrap.core import http_listener
 from mcpwrap.core.names import FIRST_UID, LAST_UID, next_uid, preferred_uid
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
 FORMAT = 1
+_AgentUid = Annotated[str, msgspec.Meta(pattern=r"\A(?:0|[1-9][0-9]{0,9})\Z")]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=http_listener.LAST)]
 _INSTANCE = r"\A(?:(?:proxy|intercept)-[1-9][0-9]{0,3})?\Z"
 
 
@@ -20,6 +23,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_retired: bool = False
     # The instance of Squid, "" for none; null is of a version that had one of each kind.
     squid: Annotated[str, msgspec.Meta(pattern=_INSTANCE)] | None = None
+    # The numbers of its listeners, by the UID of the agent: what an agent was told once stays true.
+    http: dict[_AgentUid, _Number] = {}
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +64,9 @@ def decode(text: str) -> Registry:
     uids = [allocation.uid for allocation in registry.by_name.values()]
     if len(set(uids)) < len(uids):
         raise _garbage("two names have one UID")
+    numbers = [n for allocation in registry.by_name.values() for n in allocation.http.values()]
+    if len(set(numbers)) < len(numbers):
+        raise _garbage("two listeners have one address")
     return registry
 
 
@@ -102,7 +110,8 @@ def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int
     for name in sorted(wanted - by_name.keys()):
         uid = _free_uid(name, used)
         used.add(uid)
-        by_name[name] = Allocation(uid=uid, squid="")
+        old_http = registry.by_name[name].http if name in registry.by_name else {}
+        by_name[name] = Allocation(uid=uid, squid="", http=old_http)
     return Registry(by_name=dict(sorted(by_name.items())))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mcpwrap.core.http_listener import Listener, url
 from mcpwrap.plan.nft import Elements
 from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
 
@@ -112,6 +113,8 @@ class LoadRules:
         text += f"{len(by_set['own'])} of them with an allowlist"
         if by_set["direct"]:
             text += f"; DIRECT, not through Squid: {', '.join(by_set['direct'])}"
+        if heard := sum(name == "heard" for name, _ in self.elements):
+            text += f"; {heard} agents by HTTP"
         return text
 
 
@@ -211,6 +214,30 @@ class StartSocket:
         return f"listen for sessions of {self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class StopListener:
+    """Close what listens for one agent of a server, and end the sessions of who was heard there."""
+
+    instance: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"close the listener {self.instance}; its sessions end"
+
+
+@dataclass(frozen=True, slots=True)
+class StartListener:
+    """Listen for an agent that speaks HTTP, now and after a reboot."""
+
+    instance: str
+    listener: Listener
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        who = f"UID {self.listener.uid} alone"
+        return f"listen at {url(self.listener.address)} for {self.listener.server}, {who}"
+
+
 Step = (
     WriteFile
     | RemoveFile
@@ -230,4 +257,6 @@ Step = (
     | StopServer
     | RestartServer
     | StartSocket
+    | StopListener
+    | StartListener
 )

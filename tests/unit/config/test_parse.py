@@ -115,7 +115,8 @@ def remote(
 ) -> Server:
     """Return a server that is a URL; without more, what the shortest text says."""
     runs = Remote(url=url, bearer_token_env_var=bearer_token_env_var, headers=headers or {})
-    return Server(name="a", runs=runs, **({"egress": (X,), "transparent": False} | ours))
+    usual: dict[str, Any] = {"egress": (X,), "transparent": False}
+    return Server(name="a", runs=runs, **(usual | ours))
 
 
 RIGHT: list[tuple[Place, str, Server]] = [

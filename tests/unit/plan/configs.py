@@ -28,6 +28,12 @@ ONE_OPENED = f"{INTERCEPT}{TIME}[mcp_servers.time.mcpwrap]\negress = ['time.exam
 OTHER_OPENED = f"{EGRESS}{TIME}[mcp_servers.time.mcpwrap]\negress = ['@pypi']\nintercept = true\n"
 PARENT = f"[egress]\nparent = '10.0.0.1:3128'\n{EGRESS}"
 APPROVALS = f"[approvals]\nsame_uid = true\nwebhook = 'https://hook.example/a'\n{GIT}"
+HTTP = f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\nexpose = 'http'\n"
+HTTP_OF_MORE = HTTP.replace("['alice']", "['@mcpwrap', 'bob']")
+URL = (
+    "[mcp_servers.git]\nurl = 'https://mcp.example.com/git'\nbearer_token_env_var = 'TOKEN'\n"
+    "[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
+)
 CONFIGS = {
     "nothing": NOTHING,
     "git": GIT,
@@ -47,6 +53,9 @@ CONFIGS = {
     "other-opened": OTHER_OPENED,
     "parent": PARENT,
     "approvals": APPROVALS,
+    "http": HTTP,
+    "http-of-more": HTTP_OF_MORE,
+    "url": URL,
 }
 from_each = pytest.mark.parametrize("before", CONFIGS.values(), ids=CONFIGS)
 to_each = pytest.mark.parametrize("text", CONFIGS.values(), ids=CONFIGS)

@@ -15,14 +15,18 @@ from mcpwrap.core import spec as specs
 from mcpwrap.core.front import decode_front
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.webhook import decode as decode_webhook
-from mcpwrap.plan import nft, paths, registry, squid, steps, units
+from mcpwrap.plan import listeners, nft, paths, registry, squid, steps, units
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
 from mcpwrap.plan.diff import Retired, diff
 from mcpwrap.plan.egress import PackageSource
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step
 
-IDS = Ids({"alice": 1000, "bob": 1001}, {"mcpwrap": 990})
+IDS = Ids(
+    {"alice": 1000, "bob": 1001},
+    {"mcpwrap": 990},
+    {"mcpwrap": frozenset({0, 1000, 1002})},  # root has joined it, and is no agent
+)
 SOURCES = {
     "npm": PackageSource(
         (Destination("npm.example", 443, with_subdomains=False),),
@@ -41,6 +45,7 @@ class Machine:
     links: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, int] = field(default_factory=dict)
     listening: set[str] = field(default_factory=set)
+    open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they read
     elements: set[tuple[str, str]] = field(default_factory=set)
     authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
     made: int = 0
@@ -64,6 +69,8 @@ class Machine:
             uid_by_account=dict(self.accounts),
             listening=frozenset(self.listening),
             loaded_units=frozenset(self.listening | self.running.keys()),
+            open_listeners=frozenset(self.open_listeners),
+            loaded_listeners=frozenset(self.open_listeners),
             has_stale_units=self.has_stale_units,
             elements=frozenset(self.elements),
             authorities=frozenset(self.authorities),
@@ -81,9 +88,11 @@ class Machine:
     def carry_out(self, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a step
         match step:
             case steps.WriteFile(path, text):
+                assert path not in self.files_of_open_listeners()  # they would not read it
                 self.files[path] = text
                 self.has_stale_units |= path.startswith(paths.UNITS)
             case steps.RemoveFile(path):
+                assert path not in self.files_of_open_listeners()
                 assert path != paths.WEBHOOK or not self.webhook
                 assert path not in {paths.proxy(i) for i in self.squids}
                 self.files.pop(path, None)
@@ -136,8 +145,24 @@ class Machine:
                     self._start(name)
             case steps.StartSocket(name):
                 self.listening.add(name)
+            case steps.StopListener(instance):
+                self.open_listeners.pop(instance, None)
+            case steps.StartListener(instance, listener):
+                assert not self.has_stale_units
+                assert ("heard", f"{listener.uid} . {listener.address}") in self.elements
+                assert listener.uid in self.admissions().by_server[listener.server].http_uids
+                assert listener.server in self.listening
+                self.open_listeners[instance] = self.files_of_listener(instance)
             case _:
                 assert_never(step)
+
+    def files_of_listener(self, instance: str) -> tuple[str, ...]:
+        """Return what PID 1 and the listener read as they start."""
+        return self.files[paths.listener(instance)], self.files[paths.listener_drop_in(instance)]
+
+    def files_of_open_listeners(self) -> set[str]:
+        templates = (paths.listener, paths.listener_drop_in)
+        return {template(instance) for template in templates for instance in self.open_listeners}
 
     def broken_off_in(self, step: steps.LoadProxy) -> "Machine":
         """Return the machine when the file is written, and Squid has not read it."""
@@ -209,13 +234,14 @@ def parsed(text: str) -> Config:
     return parse([SourceFile("config.toml", text.encode())])
 
 
-def wanted(text: str, have: Observed) -> Desired:
+def wanted(text: str, have: Observed, ids: Ids = IDS) -> Desired:
     known = {a.removeprefix(ACCOUNT_PREFIX): uid for a, uid in have.uid_by_account.items()}
     text_before = have.files.get(paths.REGISTRY)
     before = registry.decode(text_before) if text_before else registry.Registry()
     config = parsed(text)
-    allocated = registry.allocate(config.servers, registry.adopt(before, known), frozenset())
-    return desired(config, allocated, IDS, SOURCES)
+    before = listeners.adopted(registry.adopt(before, known), have.files)
+    allocated = registry.allocate(config.servers, before, frozenset())
+    return desired(config, allocated, ids, SOURCES)
 
 
 def plan(text: str, have: Observed) -> list[Step]:

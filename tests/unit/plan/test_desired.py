@@ -2,13 +2,15 @@
 
 import pytest
 
-from mcpwrap.core.spec import Admission, SecretPart, Spec, decode_spec
+from mcpwrap.core.spec import Admission, Remote, SecretPart, Spec, decode_spec
 from mcpwrap.core.webhook import Webhook, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
+from mcpwrap.plan.desired import Ids, desired
 from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.registry import Registry, allocate
 from tests.unit.plan.configs import GIT, SECRET, STATE
-from tests.unit.plan.machine import wanted
+from tests.unit.plan.machine import parsed, wanted
 
 FULL = """
 [mcp_servers.git]
@@ -139,9 +141,78 @@ def test_a_wrapper_is_told_its_secrets_in_the_order_of_their_keys(
     assert (spec.secrets, spec.secret_files) == (secrets, secret_files)
 
 
-def test_a_server_that_was_to_be_refused_is_a_bug_here() -> None:
-    with pytest.raises(TypeError, match=r"unsupported\.refuse"):
-        wanted("[mcp_servers.git]\nurl = 'https://x.example/'\n", Observed())
+REMOTE = """
+[mcp_servers.git]
+url = "https://mcp.example.com:8443/git?x"
+bearer_token_env_var = "TOKEN"
+headers = { X-Tenant = "t-${TENANT}", X-Version = "2" }
+[mcp_servers.git.mcpwrap]
+agents = ["alice"]
+"""
+
+
+def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
+    want = wanted(REMOTE, Observed())
+    spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
+    assert (spec.command, spec.args, spec.env) == ("/usr/lib/mcpwrap/mcpwrap-remote", (), {})
+    assert (spec.cwd, spec.inherits, spec.secret_files) == ("", (), ())
+    assert spec.secrets == ("TENANT", "TOKEN")
+    assert spec.remote == Remote(
+        url="https://mcp.example.com:8443/git?x",
+        headers={
+            "X-Tenant": ("t-", SecretPart("TENANT")),
+            "X-Version": ("2",),
+            "Authorization": ("Bearer ", SecretPart("TOKEN")),
+        },
+    )
+    assert spec.egress_env["HTTPS_PROXY"] == "http://127.77.6.234:3128"
+    assert list(want.server_files["git"]) == [paths.spec("git"), paths.drop_in("git")]
+    assert not want.front  # our program knows the proxy
+    assert "mcp.example.com" in want.proxies["proxy-1"].replace("\\", "")
+
+
+def test_a_program_is_no_remote_server() -> None:
+    text = wanted(GIT, Observed()).server_files["git"][paths.spec("git")]
+    assert decode_spec(text.encode()).remote is None
+
+
+@pytest.mark.parametrize(
+    ("text", "http_uids"),
+    [
+        (GIT, ()),
+        (REMOTE, (1000,)),
+        (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'", (1000, 1002)),  # root is no agent
+        (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'\nagents = ['bob', 'alice']",
+         (1000, 1001)),
+        (f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'\nagents = ['alice', '@mcpwrap']",
+         (1000, 1002)),
+    ],
+)  # fmt: skip
+def test_the_gate_is_told_whom_a_listener_may_speak_for(
+    text: str, http_uids: tuple[int, ...]
+) -> None:
+    want = wanted(text, Observed())
+    assert want.admissions.by_server["git"].http_uids == http_uids
+    assert [(each.server, each.uid) for each in want.listeners.values()] == [
+        ("git", uid) for uid in http_uids
+    ]
+
+
+def test_a_group_without_members_has_no_listener() -> None:
+    ids = Ids({}, {"mcpwrap": 990})
+    config = parsed(f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'")
+    want = desired(config, allocate(["git"], Registry(), ()), ids, {})
+    assert (want.listeners, want.admissions.by_server["git"].gids) == ({}, (990,))
+
+
+def test_a_url_with_a_secret_is_shared_only_on_purpose() -> None:
+    more = REMOTE.replace('["alice"]', '["alice", "bob"]')
+    with pytest.raises(UsageError, match="this server's secrets"):
+        wanted(more, Observed())
+    assert wanted(f"{more}shared = true\n", Observed()).listeners.keys() == {
+        "git.1000",
+        "git.1001",
+    }
 
 
 @pytest.mark.parametrize("same_uid", [False, True])

@@ -15,6 +15,7 @@ from tests.unit.plan.configs import (
     EGRESS,
     GIT,
     GIT_AND_TIME,
+    HTTP,
     INTERCEPT,
     LESS_EGRESS,
     NOTHING,
@@ -23,10 +24,12 @@ from tests.unit.plan.configs import (
     PARENT,
     SECRET,
     STATE,
+    URL,
     from_each,
     to_each,
 )
 from tests.unit.plan.machine import (
+    IDS,
     SQUIDS,
     Machine,
     after,
@@ -38,6 +41,7 @@ from tests.unit.plan.machine import (
 )
 
 GIT_UID = 21_770
+GIT_OF_ALICE = HTTP.replace("expose = 'http'", "")
 
 
 def described(todo: list[steps.Step]) -> list[str]:
@@ -158,6 +162,98 @@ def test_a_purge_that_is_broken_off_forgets_the_secrets_the_next_time() -> None:
 )
 def test_a_server_that_refers_to_another_secret_is_restarted(before: str, text: str) -> None:
     assert steps.RestartServer("git") in plan(text, applied(before).seen_by_root())
+
+
+CLOSE = "close the listener git.1000; its sessions end"
+OPEN = "listen at http://127.78.0.1:52100/ for git, UID 1000 alone"
+OPEN_OTHER = "listen at http://127.78.0.2:52100/ for git, UID 1001 alone"
+LISTENER = "/var/lib/mcpwrap/http/git.{}.json"
+DROP_IN = "/etc/systemd/system/mcpwrap-http@git.{}.socket.d/10-mcpwrap.conf"
+
+
+def test_an_agent_is_heard_when_all_else_stands() -> None:
+    assert described(plan(HTTP, applied(GIT_OF_ALICE).seen_by_root())) == [
+        "write /var/lib/mcpwrap/registry.json",
+        "write /var/lib/mcpwrap/wrapped.nft",
+        "load the packet rules: 1 servers, 0 of them with an allowlist; 1 agents by HTTP",
+        f"write {LISTENER.format(1000)}",
+        f"write {DROP_IN.format(1000)}",
+        "make systemd read the unit files again",
+        "write /var/lib/mcpwrap/gate.json",
+        OPEN,
+        "write /var/lib/mcpwrap/applied.json",
+    ]  # the server goes on, and so do sessions that are open
+
+
+def test_an_agent_that_is_heard_no_more_is_shut_out_before_its_rule_goes() -> None:
+    assert described(plan(GIT_OF_ALICE, applied(HTTP).seen_by_root())) == [
+        "write /var/lib/mcpwrap/gate.json",
+        CLOSE,
+        "write /var/lib/mcpwrap/wrapped.nft",
+        "load the packet rules: 1 servers, 0 of them with an allowlist",
+        f"remove {LISTENER.format(1000)}",
+        f"remove {DROP_IN.format(1000)}",
+        "make systemd read the unit files again",
+        "write /var/lib/mcpwrap/gate.json",
+        "write /var/lib/mcpwrap/applied.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("joined", "closed", "opened"),
+    [
+        ({1000}, [], []),
+        ({0, 1000}, [], []),
+        ({1000, 1001}, [], [OPEN_OTHER]),
+        ({1001}, [CLOSE], [OPEN_OTHER]),
+        ({}, [CLOSE], []),
+    ],
+)
+def test_who_joins_and_leaves_a_group_ends_no_session_of_others(
+    joined: set[int], closed: list[str], opened: list[str]
+) -> None:
+    text = HTTP.replace("'alice'", "'@mcpwrap'")
+    then, now = (replace(IDS, uids_by_group={"mcpwrap": frozenset(g)}) for g in ({1000}, joined))
+    machine = after(Machine(), diff(wanted(text, Observed(), then), Observed()))
+    machine.let_agents_come()
+    have = machine.seen_by_root()
+    todo = diff(wanted(text, have, now), have)
+    units = steps.StopListener | steps.StartListener | steps.RestartServer | steps.StopServer
+    found = [step.describe() for step in todo if isinstance(step, units)]
+    assert found == closed + opened
+    for left in stages(machine, todo):
+        assert left.admissions().by_server["git"].gids == (990,)
+
+
+def test_a_listener_is_told_that_its_server_is_a_url_now() -> None:
+    todo = described(plan(URL, applied(HTTP).seen_by_root()))
+    assert [step for step in todo if step in {CLOSE, OPEN, RESTART}] == [CLOSE, RESTART, OPEN]
+
+
+def test_nobody_else_is_shut_out_when_an_agent_by_http_comes_or_leaves() -> None:
+    for before, text in ((HTTP, GIT_OF_ALICE), (GIT_OF_ALICE, HTTP)):
+        machine = applied(before)
+        for left in stages(machine, plan(text, machine.seen_by_root())):
+            assert left.admissions().by_server["git"].uids == (1000,)
+
+
+@pytest.mark.parametrize("path", [LISTENER.format(1000), DROP_IN.format(1000)])
+def test_a_listener_of_which_somebody_changed_a_file_is_closed_until_it_is_right(path: str) -> None:
+    machine, complete = applied(HTTP), applied(HTTP)
+    machine.files[path] = ""
+    machine.open_listeners.clear()  # it would not have written there
+    machine.open_listeners["git.1000"] = ()
+    todo = plan(HTTP, machine.seen_by_root())
+    assert [todo[0].describe(), todo[-1].describe()] == [CLOSE, OPEN]
+    assert after(machine, todo) == complete
+
+
+def test_a_listener_that_was_closed_is_opened_again() -> None:
+    machine, complete = applied(HTTP), applied(HTTP)
+    machine.open_listeners.clear()
+    todo = plan(HTTP, machine.seen_by_root())
+    assert described(todo) == [OPEN]
+    assert after(machine, todo) == complete
 
 
 def way_out(todo: list[steps.Step]) -> list[str]:
@@ -431,6 +527,10 @@ def test_an_account_with_another_uid_is_refused_its_packets_as_long_as_it_is_the
         Observed(links={paths.link("old"): paths.STUB}),
         Observed(listening=frozenset({"old"})),
         Observed(loaded_units=frozenset({"old"})),
+        Observed(files={paths.listener("old.1000"): ""}),
+        Observed(files={paths.listener_drop_in("old.1000"): ""}),
+        Observed(open_listeners=frozenset({"old.1000"})),
+        Observed(elements=frozenset({("heard", "1000 . 127.78.0.1")})),
     ],
 )
 def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
@@ -439,6 +539,7 @@ def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
         links=dict(have.links),
         accounts=dict(have.uid_by_account),
         listening=set(have.listening),
+        open_listeners=dict.fromkeys(have.open_listeners, ()),
         elements=set(have.elements or ()),
         authorities=dict.fromkeys(have.authorities, 1),
         caches=set(have.caches),
@@ -450,6 +551,7 @@ def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
     cleaned = after(machine, todo)
     assert (cleaned.accounts, cleaned.links, cleaned.listening) == ({}, {}, set())
     assert not [path for path in cleaned.files if "old" in path]
+    assert cleaned.open_listeners == {}
     assert (cleaned.elements, cleaned.authorities, cleaned.caches) == (set(), {}, set())
     assert (cleaned.serving(), plan(NOTHING, cleaned.seen_by_root())) == (set(), [])
     if have.loaded_units | have.listening:

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from mcpwrap.core.http_listener import decode
 from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.spec import encode
 from mcpwrap.plan import paths, steps
@@ -46,7 +47,8 @@ def broken_off(before: str, text: str) -> list[Machine]:
 
 def allowed(elements: Iterable[tuple[str, str]]) -> set[tuple[int, str]]:
     """Return which account reaches which address."""
-    pairs = [text.split(" . ") for name, text in elements if name in {"own", "direct4", "direct6"}]
+    sets = {"own", "direct4", "direct6", "heard"}
+    pairs = [text.split(" . ") for name, text in elements if name in sets]
     return {(int(uid), address) for uid, address, *_ in pairs}
 
 
@@ -62,6 +64,9 @@ def expect_nothing_left(machine: Machine, want: Desired) -> None:
     assert machine.elements == want.elements
     assert machine.authorities.keys() == want.authorities
     assert machine.caches <= want.uid_by_name.keys()
+    assert machine.open_listeners.keys() == want.listeners.keys()
+    for template in (paths.listener, paths.listener_drop_in):
+        assert paths.names_in(machine.files, template) == want.listeners.keys()
     wanted_files = {path for files in want.server_files.values() for path in files}
     resolv_confs = {path for path in machine.files if path.startswith(paths.RESOLV_CONFS)}
     assert resolv_confs <= wanted_files
@@ -73,12 +78,21 @@ def expect_safe(machine: Machine) -> None:
     wrapped = {int(element) for name, element in machine.elements if name == "wrapped"}
     assert set(machine.accounts.values()) <= wrapped
     for uid, address in allowed(machine.elements):
+        if address.startswith("127.78."):
+            assert uid not in wrapped
+            continue
         assert uid in wrapped  # else the rule that lets it out is never asked
         assert address == egress_address(uid) or not address.startswith("127.77.")
     for name in {*machine.admissions().by_server, *machine.running}:
         assert machine.accounts[account_of(name)] in wrapped
         assert {paths.spec(name), paths.drop_in(name), paths.sysusers(name)} <= machine.files.keys()
         assert name in machine.listening
+    for instance in machine.open_listeners:  # a file that is there says that it is so
+        listener = decode(machine.files[paths.listener(instance)].encode())
+        address = f"ListenStream={listener.address}:52100\n"
+        assert instance == f"{listener.server}.{listener.uid}"
+        assert machine.files[paths.listener_drop_in(instance)].endswith(address)
+        assert ("heard", f"{listener.uid} . {listener.address}") in machine.elements
 
 
 @from_each
@@ -108,6 +122,7 @@ def test_whenever_root_stops_the_operator_may_change_their_mind(before: str, tex
         assert plan(then, end.seen_by_root()) == []
         assert end.listening == end.running.keys() == end.admissions().by_server.keys() == names
         assert end.running == {name: end.current_files(name) for name in names}
+        assert end.open_listeners == {i: end.files_of_listener(i) for i in want.listeners}
         expect_ways_out(end, want)
         assert end.webhook == want.webhook
         expect_nothing_left(end, want)
@@ -120,6 +135,7 @@ def test_what_is_allowed_no_more_ends_before_anything_new_begins(before: str, te
     want = wanted(text, machine.seen_by_root())
     todo = plan(text, machine.seen_by_root())
     opened = steps.MakeAccount | steps.LoadProxy | steps.LoadFront | steps.StartSocket
+    opened |= steps.StartListener
     for step in todo:
         if isinstance(step, opened | steps.RestartServer | steps.RemoveAccount):
             assert allowed(machine.elements) <= allowed(want.elements)

@@ -4,6 +4,7 @@ import pytest
 
 from mcpwrap.plan import nft
 from mcpwrap.plan.observed import Observed
+from tests.unit.plan.configs import URL
 from tests.unit.plan.machine import wanted
 
 HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
@@ -11,6 +12,7 @@ FLUSH = """\
 flush set inet mcpwrap wrapped
 flush set inet mcpwrap own
 flush set inet mcpwrap fronted
+flush set inet mcpwrap heard
 flush set inet mcpwrap direct4
 flush set inet mcpwrap direct6
 flush set inet mcpwrap ports
@@ -50,6 +52,15 @@ FRONTED = ("fronted", "21770 . 127.77.6.234")
         (
             f"{GIT}direct = ['10.0.0.5:5432', '[fd00::5]:1']",
             {WRAPPED, ("direct4", "21770 . 10.0.0.5 . 5432"), ("direct6", "21770 . fd00::5 . 1")},
+        ),
+        (f"{GIT}expose = 'http'\nagents = ['alice']", {WRAPPED, ("heard", "1000 . 127.78.0.1")}),
+        (
+            f"{GIT}expose = 'http'",  # each member its own, and root none
+            {WRAPPED, ("heard", "1000 . 127.78.0.1"), ("heard", "1002 . 127.78.0.2")},
+        ),
+        (
+            URL.replace("alice", "bob"),
+            {WRAPPED, OWN, ("ports", "443"), ("heard", "1001 . 127.78.0.1")},
         ),
         ("[egress]\nparent = '10.0.0.1:3128'", {("parents4", "10.0.0.1 . 3128")}),
         ("[egress]\nparent = '[fd00::1]:80'", {("parents6", "fd00::1 . 80")}),

@@ -14,6 +14,13 @@ from mcpwrap.plan import paths
         (paths.link("git"), "/var/lib/mcpwrap/bin/mcp-wrapper-git"),
         (paths.socket_unit("git"), "mcpwrap@git.socket"),
         (paths.service_unit("git"), "mcpwrap@git.service"),
+        (paths.listener("git.1000"), "/var/lib/mcpwrap/http/git.1000.json"),
+        (
+            paths.listener_drop_in("git.1000"),
+            "/etc/systemd/system/mcpwrap-http@git.1000.socket.d/10-mcpwrap.conf",
+        ),
+        (paths.listener_socket("git.1000"), "mcpwrap-http@git.1000.socket"),
+        (paths.listener_service("git.1000"), "mcpwrap-http@git.1000.service"),
         (paths.sealed("git", "TOKEN"), "/var/lib/mcpwrap/sealed/git/TOKEN.sealed"),
         (paths.capability("git"), "/run/mcpwrap/mint/git"),
         (paths.bundle("git"), "/run/mcpwrap/bundle/git/bundle"),

@@ -130,6 +130,18 @@ def test_no_uid_ever_moves_and_no_two_names_share_one(
             '{"format": 1, "by_name": {"a": {"uid": 20000}, "b": {"uid": 20000}}}',
             "two names have one UID",
         ),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"x": 1}}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"01": 1}}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 0}}}}', "not a registry"),
+        ('{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 65535}}}}', "not a registry"),
+        (
+            '{"format": 1, "by_name": {"a": {"uid": 20000, "http": {"1": 7, "2": 7}}}}',
+            "two listeners have one address",
+        ),
+        (
+            '{"format":1,"by_name":{"a":{"uid":20000,"http":{"1":7}},"b":{"uid":20001,"http":{"1":7}}}}',
+            "two listeners have one address",
+        ),
         ('{"format": 1, "by_name": {}}x', "not a registry"),
         ('{"format": 0, "by_name": {}}', "format 0, and this version knows 1"),
         ('{"format": 2, "by_name": {}}', "format 2, and this version knows 1"),
@@ -150,6 +162,13 @@ def test_a_uid_that_went_to_somebody_else_is_given_up() -> None:
     assert uids(allocate(["git-b"], registry, [27514])) == {"git-b": 27515}
     retired = allocate([], registry, [27514])
     assert uids(retired) == {"git-b": 27514}  # it uses none, so there is nothing to give up
+
+
+def test_listeners_keep_their_addresses_when_the_uid_of_their_server_does_not() -> None:
+    known = Registry(by_name={"git-b": Allocation(uid=27_514, http={"1000": 7})})
+    assert allocate(["git-b"], known, [27_514]).by_name == {
+        "git-b": Allocation(uid=27_515, squid="", http={"1000": 7})
+    }
 
 
 def test_a_registry_of_before_there_were_several_squids_is_read() -> None:

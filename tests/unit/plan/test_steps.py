@@ -4,6 +4,7 @@ from typing import get_args
 
 import pytest
 
+from mcpwrap.core.http_listener import Listener
 from mcpwrap.plan import steps
 from mcpwrap.plan.paths import SPLICE_CA
 
@@ -18,6 +19,7 @@ RULES = frozenset(
         ("parents4", "10.0.0.1 . 3128"),
     }
 )
+HEARD = Listener(server="a", uid=1000, address="127.78.0.1", is_remote=False)
 LOADED = "load the packet rules: 2 servers, 1 of them with an allowlist"
 DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.WriteFile("/a", "text"), "write /a"),  # not what is in it
@@ -58,6 +60,15 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     (steps.StopServer("a"), "stop a; its sessions end"),
     (steps.RestartServer("a"), "restart a if it runs; its sessions end"),
     (steps.StartSocket("a"), "listen for sessions of a"),
+    (steps.StopListener("a.1000"), "close the listener a.1000; its sessions end"),
+    (
+        steps.StartListener("a.1000", HEARD),
+        "listen at http://127.78.0.1:52100/ for a, UID 1000 alone",
+    ),
+    (
+        steps.LoadRules(frozenset({("wrapped", "1"), ("heard", "1000 . 127.78.0.1")})),
+        "load the packet rules: 1 servers, 0 of them with an allowlist; 1 agents by HTTP",
+    ),
 ]
 
 

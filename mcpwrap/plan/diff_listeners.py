@@ -1,0 +1,51 @@
+"""The steps for agents that speak HTTP: their listeners, and what those are told.
+
+A listener is closed before anything that it was told changes, and opened last of all, when packet
+rules, server and guest list are whole: so PID 1 listens nowhere that is not bound to one account,
+and whoever is heard is let in. Broken off before that, nobody listens.
+"""
+
+from mcpwrap.plan import listeners, paths, steps
+from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.steps import Step
+
+
+def close(want: Desired, have: Observed) -> list[Step]:
+    """Close those that go, and those that are told something else: they read it as they start."""
+    loaded = have.loaded_listeners | have.open_listeners
+    return [steps.StopListener(i) for i in sorted(loaded) if not _is_told(i, want, have)]
+
+
+def files(want: Desired) -> dict[str, str]:
+    """Return all files of all listeners."""
+    found: dict[str, str] = {}
+    for listener in want.listeners.values():
+        found |= listeners.files(listener)
+    return found
+
+
+def remove(want: Desired, have: Observed) -> list[Step]:
+    """Remove the files of those that are closed."""
+    return [
+        steps.RemoveFile(template(instance))
+        for template in (paths.listener, paths.listener_drop_in)
+        for instance in sorted(paths.names_in(have.files, template) - want.listeners.keys())
+    ]
+
+
+def open_all(want: Desired, have: Observed) -> list[Step]:
+    """Listen where nobody does, or where it was closed above."""
+    return [
+        steps.StartListener(instance, listener)
+        for instance, listener in want.listeners.items()
+        if instance not in have.open_listeners or not _is_told(instance, want, have)
+    ]
+
+
+def _is_told(instance: str, want: Desired, have: Observed) -> bool:
+    """Say whether its files are what they should be. They change only while it is closed."""
+    listener = want.listeners.get(instance)
+    if listener is None:
+        return False
+    return all(have.files.get(p) == text for p, text in listeners.files(listener).items())

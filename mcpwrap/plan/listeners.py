@@ -1,0 +1,126 @@
+"""Listeners for agents that speak HTTP: one address for each agent of each server, for good."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from mcpwrap.config.model import Config, Remote
+from mcpwrap.core import http_listener
+from mcpwrap.core import spec as specs
+from mcpwrap.core.http_listener import PORT, Listener
+from mcpwrap.errors import McpwrapError
+from mcpwrap.plan import paths
+from mcpwrap.plan.nft import Elements
+from mcpwrap.plan.registry import Registry
+
+NFT = "/usr/sbin/nft"
+
+
+def instance(listener: Listener) -> str:
+    """Return what the units of a listener are called: no name of a server has a dot."""
+    return f"{listener.server}.{listener.uid}"
+
+
+def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
+    """Return the registry with addresses that listeners have and that it does not know.
+
+    So a lost registry does not lead an agent to another server than it was told of.
+    """
+    known = dict(registry.by_name)
+    taken = {n for allocation in known.values() for n in allocation.http.values()}
+    for listener in _written(files):
+        allocation, uid = known.get(listener.server), str(listener.uid)
+        number = _number(listener)
+        if allocation and uid not in allocation.http and number and number not in taken:
+            taken.add(number)
+            http = {**allocation.http, uid: number}
+            known[listener.server] = msgspec.structs.replace(allocation, http=http)
+    return Registry(by_name=known)
+
+
+def assigned(registry: Registry, guests: Mapping[str, specs.Admission]) -> Registry:
+    """Return the registry in which each agent that speaks HTTP has an address for each server.
+
+    One that was given stays: also of an agent that leaves, and of a server that is retired.
+
+    Raises:
+        McpwrapError: all 65534 are taken.
+    """
+    by_name = dict(registry.by_name)
+    free = _free({n for allocation in by_name.values() for n in allocation.http.values()})
+    for name, admission in sorted(guests.items()):
+        http = by_name[name].http
+        new = {str(uid): next(free) for uid in admission.http_uids if str(uid) not in http}
+        if new:
+            by_name[name] = msgspec.structs.replace(by_name[name], http={**http, **new})
+    return Registry(by_name=by_name)
+
+
+def wanted(
+    config: Config, guests: Mapping[str, specs.Admission], registry: Registry
+) -> dict[str, Listener]:
+    """Return the listeners that there should be, by instance."""
+    found = [
+        Listener(
+            server=name,
+            uid=uid,
+            address=http_listener.address_at(registry.by_name[name].http[str(uid)]),
+            is_remote=isinstance(config.servers[name].runs, Remote),
+        )
+        for name, admission in guests.items()
+        for uid in admission.http_uids
+    ]
+    return {instance(listener): listener for listener in found}
+
+
+def elements(listeners: Mapping[str, Listener]) -> Elements:
+    """Return the elements by which each agent, and nobody else, reaches its listeners."""
+    return frozenset(("heard", f"{each.uid} . {each.address}") for each in listeners.values())
+
+
+def files(listener: Listener) -> dict[str, str]:
+    """Return what a listener is told, and its address for PID 1."""
+    name = instance(listener)
+    return {
+        paths.listener(name): specs.encode(listener),
+        paths.listener_drop_in(name): _drop_in(listener),
+    }
+
+
+def _drop_in(listener: Listener) -> str:
+    heard = f"{listener.uid} . {listener.address}"
+    lines = [
+        "[Socket]",
+        "# Nobody listens before the packet rules let this account there, and no other.",
+        f"ExecStartPre={NFT} get element inet mcpwrap heard {{ {heard} }}",
+        f"ListenStream={listener.address}:{PORT}",
+    ]
+    return paths.WRITTEN + "\n".join(lines) + "\n"
+
+
+def _written(found: Mapping[str, str]) -> Iterator[Listener]:
+    for name in sorted(paths.names_in(found, paths.listener)):
+        try:
+            yield http_listener.decode(found[paths.listener(name)].encode())
+        except msgspec.MsgspecError:  # it is written anew
+            continue
+
+
+def _number(listener: Listener) -> int:
+    """Return the number of its address; 0 if that is none of ours."""
+    found = re.fullmatch(r"127\.78\.([0-9]{1,3})\.([0-9]{1,3})", listener.address)
+    number = int(found[1]) * 256 + int(found[2]) if found else 0
+    is_ours = http_listener.address_at(number) == listener.address
+    return number if is_ours and number <= http_listener.LAST else 0
+
+
+def _free(taken: set[int]) -> Iterator[int]:
+    for number in range(1, http_listener.LAST + 1):
+        if number not in taken:
+            yield number
+    raise McpwrapError(
+        f"all {http_listener.LAST} addresses of listeners are taken",
+        where="agents that speak HTTP",
+        fix="remove servers with `mcpwrap apply --purge`, or name fewer `agents`",
+    )
