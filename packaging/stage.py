@@ -35,6 +35,8 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-front-reload": "mcpwrap.as_front.reload",
     f"{LIB}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
     f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
+    f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",
+    f"{LIB}/mcpwrap-remote": "mcpwrap.as_wrapper.remote.main",
 }
 LAUNCHER = """\
 #!/usr/bin/python3 -I
