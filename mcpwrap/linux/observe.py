@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.config.model import Config
+from mcpwrap.config.model import Config, Remote
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
 from mcpwrap.core import http_listener
 from mcpwrap.core.http_listener import Listener
@@ -87,7 +87,8 @@ def declared_secrets() -> dict[tuple[str, str], str]:
     found = {}
     for name, server in parse(config_files()).servers.items():
         for key in server.secrets():
-            found[name, key] = "L1 file" if key in server.secret_files else "L2 variable"
+            is_file = key in server.secret_files or isinstance(server.runs, Remote)
+            found[name, key] = "L1 file" if is_file else "L2 variable"
     return found
 
 
