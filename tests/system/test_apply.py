@@ -334,13 +334,3 @@ def test_a_configuration_that_others_can_write_is_refused(
     machine.as_root(f"rm {file}")
     machine.configure(text)
     assert machine.apply() == "nothing to do\n"
-
-
-def test_what_cannot_be_carried_out_yet_is_refused(machine: Machine) -> None:
-    before = machine.read("/etc/mcpwrap/config.toml")
-    more = '[mcp_servers.later]\nurl = "https://api.example.com/mcp"\n'
-    machine.configure(before + more)
-    assert "not carried out by this version" in machine.as_root("mcpwrap apply", status=2).err
-    machine.as_root("mcpwrap check /etc/mcpwrap/config.toml")  # the twin: it is written right
-    assert "not carried out by this version" in machine.as_root("mcpwrap check", status=2).err
-    machine.configure(before)

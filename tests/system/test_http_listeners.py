@@ -22,6 +22,13 @@ args = ["{NODE_MODULES}/server-everything/dist/index.js"]
 agents = ["alice", "@team"]
 expose = "http"
 """
+REMOTE = """
+[mcp_servers.everything]
+url = "https://mcp.example.com/mcp"
+bearer_token_env_var = "TOKEN"
+[mcp_servers.everything.mcpwrap]
+agents = ["alice"]
+"""
 PLAIN = EVERYTHING.replace('expose = "http"\n', "")
 
 # Answers each connection with what it can do, then with what it is sent.
@@ -264,6 +271,24 @@ def test_listeners_come_back_with_the_rules_and_after_a_boot(machine: Machine) -
     machine.reboot()
     told(machine, "alice", address)
     assert machine.apply() == "nothing to do\n"
+
+
+def test_a_server_that_is_a_url_has_a_listener_and_a_way_out(machine: Machine) -> None:
+    before = urls(machine)
+    machine.configure(REMOTE)
+    machine.announce("everything")  # its secret was not set
+    assert "does not start before `sudo mcpwrap secret set everything TOKEN`" in machine.apply()
+    found = urls(machine)
+    assert found == {"alice": before["alice"]}
+    assert told(machine, "alice", found["alice"])["told"]["is_remote"] is True
+    uid = machine.uid_of("mcpw-everything")
+    assert f"{uid} . 127.77." in machine.as_root("nft -n list set inet mcpwrap own").out
+    squid = machine.read("/var/lib/mcpwrap/squid/proxy-1.conf").replace("\\", "")
+    assert "mcp.example.com" in squid
+    spec = json.loads(machine.read("/var/lib/mcpwrap/servers/everything.json"))
+    assert spec["command"] == "/usr/lib/mcpwrap/mcpwrap-remote"
+    assert spec["remote"]["headers"]["Authorization"] == ["Bearer ", {"secret": "TOKEN"}]
+    assert machine.apply().startswith("nothing to do\n")
 
 
 def test_a_purge_leaves_nothing(machine: Machine) -> None:

@@ -171,6 +171,12 @@ def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
     assert "mcp.example.com" in want.proxies["proxy-1"].replace("\\", "")
 
 
+def test_a_url_need_not_have_a_secret() -> None:
+    want = wanted(REMOTE.splitlines()[1] + "\nurl = 'https://a.example/'\n", Observed())
+    spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
+    assert (spec.remote, spec.secrets) == (Remote(url="https://a.example/", headers={}), ())
+
+
 def test_a_program_is_no_remote_server() -> None:
     text = wanted(GIT, Observed()).server_files["git"][paths.spec("git")]
     assert decode_spec(text.encode()).remote is None
