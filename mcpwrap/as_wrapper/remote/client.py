@@ -1,0 +1,138 @@
+"""RUNS AS mcpw-NAME: one HTTP request, with the credential, and the head of its answer."""
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.request import getproxies, proxy_bypass
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from multidict import CIMultiDict
+from yarl import URL
+
+from mcpwrap import __version__
+from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.as_wrapper.remote.failing import CONNECT_S, HEAD_S, explained
+
+EVENT_STREAM = "text/event-stream"
+JSON = "application/json"
+_FIRST = {
+    "User-Agent": f"mcpwrap/{__version__}",
+    "Accept": f"{JSON}, {EVENT_STREAM}",
+    # What is compressed is read too; but what passes through a compressor waits in it.
+    "Accept-Encoding": "identity",
+}
+_NONE_LEFT_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST is not sent twice
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the server is, and which proxy leads there; "" for none."""
+
+    url: URL
+    proxy: str
+
+
+def place(url: str) -> Place:
+    """Return where a URL leads from here, by the variables that each program knows.
+
+    Raises:
+        ValueError: it is no URL of HTTP.
+    """
+    parsed = URL(url)
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise ValueError("the URL of the server is none of HTTP")
+    by_scheme = getproxies()
+    if proxy_bypass(f"{parsed.host}:{parsed.port}"):
+        return Place(parsed, "")
+    return Place(parsed, by_scheme.get(parsed.scheme, ""))
+
+
+def trusted(ca_file: str | None) -> ssl.SSLContext:
+    """Return what verifies certificates: by the authorities in a file, or the system's.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ValueError(f"the certificates of authorities cannot be read: {error}") from error
+
+
+def session(verify: ssl.SSLContext | None) -> ClientSession:
+    """Return what connects: without cookies, `.netrc` or a bound of its own on streams."""
+    return ClientSession(
+        connector=TCPConnector(limit=0, ssl=verify or True, keepalive_timeout=_NONE_LEFT_S),
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(total=None, connect=CONNECT_S),
+        trust_env=False,
+    )
+
+
+class Client:
+    """Speaks with one server."""
+
+    def __init__(self, here: Place, http: ClientSession, credentials: Credentials) -> None:
+        self.url = here.url
+        self._proxy = here.proxy or None
+        self._http = http
+        self._credentials = credentials
+
+    @asynccontextmanager
+    async def post(
+        self, body: bytes, headers: Mapping[str, str], url: URL | None = None
+    ) -> AsyncIterator[ClientResponse]:
+        """Send a message.
+
+        Raises:
+            RemoteError: no answer began.
+        """
+        told = {**headers, "Content-Type": JSON}
+        async with self._send("POST", url or self.url, told, body) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def listen(self, headers: Mapping[str, str]) -> AsyncIterator[ClientResponse]:
+        """Ask for a stream of events.
+
+        Raises:
+            RemoteError: no answer began.
+        """
+        told = {**headers, "Accept": EVENT_STREAM}
+        async with self._send("GET", self.url, told, None) as answer:
+            yield answer
+
+    async def end(self, headers: Mapping[str, str]) -> None:
+        """End a session.
+
+        Raises:
+            RemoteError: there was no answer.
+        """
+        async with self._send("DELETE", self.url, headers, None):
+            pass
+
+    @asynccontextmanager
+    async def _send(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[ClientResponse]:
+        told = CIMultiDict(_FIRST)
+        told.update(self._credentials.headers())
+        told.update(headers)
+        data = None if body is None else io.BytesIO(body)
+        with explained():
+            async with asyncio.timeout(HEAD_S):
+                answer = await self._http.request(
+                    method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
+                )
+        try:
+            yield answer
+        finally:
+            answer.release()  # which closes the connection of what was not read to its end
+
+
+def kind_of(answer: ClientResponse) -> str:
+    """Return its media type in small letters, "" if it says none."""
+    return answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()

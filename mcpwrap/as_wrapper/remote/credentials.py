@@ -1,0 +1,76 @@
+"""RUNS AS mcpw-NAME: the headers that the wrapper gives, and their removal from what is said."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core import header_values
+from mcpwrap.core.redact import Redactor, is_redactable
+from mcpwrap.core.remote_failure import RemoteError
+
+_UNREADABLE = "The credential of this server cannot be read: see the journal of its wrapper"
+_UNFIT = "The credential of this server cannot be sent in a header: it has a character too many"
+_NAME = re.compile(header_values.FIELD_NAME)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 section 5.5
+_WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,15} +(\S+)")  # section 11.4: Bearer X
+
+
+@dataclass(slots=True)
+class Credentials:
+    """The file that is written anew when a secret is; None where there is none to send."""
+
+    path: Path | None
+    _seen: tuple[int, int, int] | None = None
+    _headers: dict[str, str] = field(default_factory=dict)
+    _value_by_name: dict[str, str] = field(default_factory=dict)  # all that were ever sent
+    _redactor: Redactor = field(default_factory=lambda: Redactor({}))
+
+    def headers(self) -> dict[str, str]:
+        """Return those that the file has now.
+
+        Raises:
+            RemoteError: there is no such file, or what is in it are no headers.
+        """
+        if self.path is None:
+            return {}
+        try:
+            found = self.path.stat()
+            seen = found.st_ino, found.st_mtime_ns, found.st_size
+            if seen != self._seen:
+                self._load(self.path.read_bytes())
+                self._seen = seen
+        except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise RemoteError(_UNREADABLE) from error
+        return self._headers
+
+    def clean(self, line: bytes) -> bytes:
+        """Return a line, newline included, without any value that was ever sent."""
+        return self._redactor.feed(line)
+
+    def _load(self, text: bytes) -> None:
+        given = msgspec.json.decode(text, type=dict[str, str])
+        headers = {name: value.strip() for name, value in given.items()}
+        for name, value in headers.items():
+            if not _NAME.fullmatch(name) or _CONTROL.search(value):
+                raise RemoteError(_UNFIT)
+        for name, value in headers.items():
+            self._remember(name, _secret_of(value))
+        self._redactor = Redactor(self._value_by_name)
+        self._headers = headers
+
+    def _remember(self, name: str, secret: str) -> None:
+        if secret in self._value_by_name.values():
+            return
+        key, number = name, 1
+        while key in self._value_by_name:
+            number += 1
+            key = f"{name} {number}"
+        self._value_by_name[key] = secret
+
+
+def _secret_of(value: str) -> str:
+    """Return the part that is secret, which also stands alone; all of it unless that is plain."""
+    found = _WITH_SCHEME.fullmatch(value)
+    return found[1] if found and is_redactable(found[1]) else value

@@ -1,0 +1,70 @@
+"""RUNS AS mcpw-NAME: what goes wrong on the way to a remote server, in words."""
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+
+from mcpwrap.core import remote_failure
+from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.sse import EventTooLongError
+
+CONNECT_S = 10.0
+HEAD_S = 300.0  # a tool that answers in JSON may take its time before it says anything
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Raise what goes wrong as a RemoteError."""
+    try:
+        yield
+    except (LineTooLongError, EventTooLongError) as error:
+        raise RemoteError(remote_failure.TOO_LONG) from error
+    except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+        raise _explained(error) from error
+
+
+def _explained(error: Exception) -> RemoteError:
+    match error:
+        case aiohttp.ClientConnectorCertificateError(certificate_error=inner):
+            return remote_failure.bad_certificate(getattr(inner, "verify_code", 0))
+        case ssl.SSLCertVerificationError():
+            return remote_failure.bad_certificate(error.verify_code)
+        case aiohttp.ClientHttpProxyError():
+            return remote_failure.refused_by_proxy(error.status)
+        case _:
+            return RemoteError(_words(error))
+
+
+# The first that an error is one of, so subclasses come before what they are.
+_WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((aiohttp.ClientProxyConnectionError,), "The proxy to the remote server is down: {}"),
+    ((aiohttp.ClientConnectorDNSError,), "The name of the remote server is not known"),
+    ((aiohttp.ClientSSLError, ssl.SSLError), "The remote server and this machine agree on no TLS"),
+    ((aiohttp.ClientConnectorError,), "The remote server cannot be reached: {}"),
+    (
+        (aiohttp.ConnectionTimeoutError,),
+        f"The remote server cannot be reached: no connection within {CONNECT_S:.0f} s",
+    ),
+    ((TimeoutError,), f"The remote server says nothing for {HEAD_S:.0f} s"),
+    (
+        (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, OSError),
+        remote_failure.NO_ANSWER,
+    ),
+    ((Exception,), "The remote server's answer is no HTTP that can be read"),
+)
+
+
+def _words(error: Exception) -> str:
+    words = next(words for kinds, words in _WORDS if isinstance(error, kinds))
+    return words.format(_cause(error))
+
+
+def _cause(error: Exception) -> str:
+    """Return the kernel's words; aiohttp's own quote the address."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number else "no connection can be made"

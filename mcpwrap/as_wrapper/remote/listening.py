@@ -1,0 +1,123 @@
+"""RUNS AS mcpw-NAME: the streams of what a server says unasked, in the handshake era."""
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import ClientResponse
+from yarl import URL
+
+from mcpwrap.as_wrapper.remote import reading
+from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, kind_of
+from mcpwrap.as_wrapper.remote.reading import Cursor
+from mcpwrap.as_wrapper.remote.upstream import GONE, Upstream, may_pass, pause_s
+from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
+from mcpwrap.core.sse import Event
+from mcpwrap.linux.log import say
+
+_MAX_TRIES = 10  # the pauses between them grow no longer
+_ENDPOINT_S = 30.0
+
+
+async def listen(upstream: Upstream) -> None:
+    """Follow the stream of Streamable HTTP as long as the server has one."""
+    cursor, tries = Cursor(), 0
+    while True:
+        before = cursor.last_id
+        try:
+            has_brought = await _listen_once(upstream, cursor)
+        except RemoteError as why:
+            if not may_pass(why):
+                return  # 405: the server has none such
+            has_brought = False
+        is_new = has_brought or cursor.last_id != before
+        tries = 0 if is_new else min(tries + 1, _MAX_TRIES)
+        await asyncio.sleep(pause_s(cursor, tries))
+
+
+async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
+    """Follow it until it ends; say whether anything came."""
+    has_brought = False
+    headers = upstream.conversation.session_headers()
+    if cursor.last_id:
+        headers["Last-Event-ID"] = cursor.last_id
+
+    async def take(event: Event) -> None:
+        nonlocal has_brought
+        has_brought = True
+        await _take(upstream, event)
+
+    async with upstream.client.listen(headers) as answer:
+        # Where there is none some say 404 and others 405: whether the session is gone says a POST.
+        _expect_stream(answer)
+        await reading.events(answer, take, cursor)
+    return has_brought
+
+
+def _expect_stream(answer: ClientResponse) -> None:
+    if answer.status != 200 or kind_of(answer) != EVENT_STREAM:
+        raise RemoteError("no stream", status=max(answer.status, 400))
+
+
+async def _take(upstream: Upstream, event: Event) -> None:
+    if event.kind != "message" or not event.data:
+        return
+    try:
+        await upstream.take(event.data, None)
+    except RemoteError as why:
+        say(f"on the stream of the session: {why}")
+
+
+class OldStream:
+    """The one stream of HTTP+SSE (2024-11-05), which has all answers."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._has_endpoint = asyncio.Event()
+        self._refusal: RemoteError | None = None
+
+    async def wait(self) -> None:
+        """Wait until the server has said where messages go.
+
+        Raises:
+            RemoteError: it does not speak so, or says a place that they must not go to.
+        """
+        try:
+            async with asyncio.timeout(_ENDPOINT_S):
+                await self._has_endpoint.wait()
+        except TimeoutError:
+            raise RemoteError("The remote server says nowhere to send messages to") from None
+        if self._refusal:
+            raise self._refusal
+
+    async def run(self) -> None:
+        """Follow it.
+
+        Raises:
+            SessionGoneError: it has ended, and the session with it.
+        """
+        try:
+            async with self._upstream.client.listen({}) as answer:
+                _expect_stream(answer)
+                await reading.events(answer, self._take, Cursor())
+        except RemoteError as why:
+            self._refusal = self._refusal or why
+        was_in_use = self._upstream.post_to is not None
+        self._refusal = self._refusal or RemoteError(GONE)
+        self._has_endpoint.set()
+        if was_in_use:
+            raise SessionGoneError(GONE)
+
+    async def _take(self, event: Event) -> None:
+        if event.kind != "endpoint":
+            await _take(self._upstream, event)
+        elif self._upstream.post_to is None:
+            self._upstream.post_to = self._endpoint(event.data)
+            self._has_endpoint.set()
+
+    def _endpoint(self, data: bytes) -> URL:
+        here = self._upstream.client.url
+        with suppress(ValueError):
+            there = here.join(URL(data.decode()))
+            if there.origin() == here.origin():
+                return there
+        raise RemoteError("The remote server wants messages sent to another server")

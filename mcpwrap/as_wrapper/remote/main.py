@@ -1,0 +1,46 @@
+"""RUNS AS mcpw-NAME: `/usr/lib/mcpwrap/mcpwrap-remote`, the program of a server with a URL."""
+
+import asyncio
+import logging
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from mcpwrap.linux import prctl
+
+
+def main() -> int:
+    """Serve from standard input to standard output until one of them ends.
+
+    Exit status: 0 the agent has gone; 1 the session cannot go on, and standard error says why.
+    """
+    prctl.forbid_dumps()  # the credential passes through
+    logging.disable(logging.CRITICAL)  # what libraries say may quote what they were given
+    try:
+        why = _serve(os.environ.pop("SSL_CERT_FILE", None))
+    except ValueError as error:
+        why = str(error)
+    except Exception as bug:  # noqa: BLE001 - its text may quote the credential
+        traceback.print_tb(bug.__traceback__)
+        why = f"a mistake in mcpwrap: {type(bug).__name__}"
+    if why:
+        print(f"mcpwrap-remote: {why}", file=sys.stderr)
+    return 1 if why else 0
+
+
+def _serve(ca_file: str | None) -> str:
+    # Only now: with that variable set, aiohttp reads all certificates twice as it is loaded.
+    from mcpwrap.as_wrapper.remote import serving  # noqa: PLC0415
+    from mcpwrap.as_wrapper.remote.client import place, trusted  # noqa: PLC0415
+    from mcpwrap.as_wrapper.remote.credentials import Credentials  # noqa: PLC0415
+
+    here = place(os.environ.get("MCPWRAP_REMOTE", ""))
+    headers = os.environ.get("MCPWRAP_HEADERS")
+    credentials = Credentials(Path(headers) if headers else None)
+    verify = trusted(ca_file) if here.url.scheme == "https" else None
+    return asyncio.run(serving.serve(here, credentials, verify, (0, 1)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""RUNS AS mcpw-NAME: the messages in an answer's body, as they come."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import ClientError, ClientResponse
+
+from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, JSON, kind_of
+from mcpwrap.as_wrapper.remote.failing import HEAD_S, explained
+from mcpwrap.core import header_values
+from mcpwrap.core.lines import MAX_LINE_BYTES, LineTooLongError
+from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.sse import Event, EventBuffer
+
+_MAX_REFUSAL_BYTES = 1024 * 1024  # of what comes with an HTTP error
+_DEFAULT_RETRY_S = 1.0
+_MAX_RETRY_S = 300.0
+
+Take = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Cursor:
+    """From where a stream can be taken up again, "" for nowhere, and after which pause."""
+
+    last_id: str = ""
+    retry_s: float = _DEFAULT_RETRY_S
+
+    def follow(self, events: EventBuffer) -> None:
+        """Take note of what a stream said last."""
+        if events.last_id and header_values.is_plain(events.last_id):
+            self.last_id = events.last_id
+        if events.retry_ms is not None:
+            self.retry_s = min(events.retry_ms / 1000, _MAX_RETRY_S)
+
+
+async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
+    """Hand over the text of each message in a 2xx answer, until it ends or breaks off.
+
+    Raises:
+        RemoteError: it is of a kind that holds no messages, or longer than we take.
+    """
+    kind = kind_of(answer)
+    if kind == JSON:
+        with explained():
+            text = await _whole(answer, MAX_LINE_BYTES)
+        await take(text)
+    elif kind == EVENT_STREAM:
+
+        async def take_message(event: Event) -> None:
+            if event.kind == "message" and event.data:  # an empty one only has an id
+                await take(event.data)
+
+        await events(answer, take_message, cursor)
+    else:
+        raise RemoteError(f"The remote server's answer is neither {JSON} nor {EVENT_STREAM}")
+
+
+async def events(
+    answer: ClientResponse, take: Callable[[Event], Awaitable[None]], cursor: Cursor
+) -> None:
+    """Hand over each event of a stream, until it ends or breaks off.
+
+    Raises:
+        RemoteError: an event is longer than we take.
+    """
+    buffer = EventBuffer()
+    with explained():
+        while chunk := await _next(answer):
+            found = buffer.feed(chunk)
+            cursor.follow(buffer)
+            for event in found:
+                await take(event)
+
+
+async def refusal(answer: ClientResponse) -> bytes:
+    """Return what came with an HTTP error, if that can be a message; b"" if not."""
+    if kind_of(answer) != JSON:
+        return b""
+    try:
+        return await _whole(answer, _MAX_REFUSAL_BYTES)
+    except (ClientError, OSError, LineTooLongError):
+        return b""
+
+
+async def _next(answer: ClientResponse) -> bytes:
+    """Return what has come; b"" also where the stream has broken off, which is an end as well."""
+    try:
+        return await answer.content.readany()
+    except (ClientError, OSError):
+        return b""
+
+
+async def _whole(answer: ClientResponse, at_most_bytes: int) -> bytes:
+    text = bytearray()
+    async with asyncio.timeout(HEAD_S):
+        while chunk := await answer.content.readany():
+            text += chunk
+            if len(text) > at_most_bytes:
+                raise LineTooLongError(f"over {at_most_bytes} bytes")
+    return bytes(text)

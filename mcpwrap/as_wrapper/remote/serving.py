@@ -1,0 +1,165 @@
+"""RUNS AS mcpw-NAME: all that goes on at once in a session with a remote server."""
+
+import asyncio
+import ssl
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, aclosing, suppress
+
+from mcpwrap.as_wrapper.remote import client, wire
+from mcpwrap.as_wrapper.remote.client import Client, Place
+from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.as_wrapper.remote.listening import OldStream, listen
+from mcpwrap.as_wrapper.remote.upstream import GONE, Upstream
+from mcpwrap.core import remote_line
+from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.remote_conversation import Conversation, Exchange
+from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
+from mcpwrap.core.remote_line import Line, Step
+from mcpwrap.linux.log import say
+
+_AT_ONCE = 128  # requests; others wait
+_MAX_WAITING = 1024  # and others are refused
+_NOTES_AT_ONCE = 128  # notifications and answers, for which requests do not wait
+# Agents end a server 2 s after they have closed its input.
+_LAST_ANSWERS_S = 1.0
+_GOODBYE_S = 0.8
+_LAST_WORDS_S = 5.0
+# To a POST of initialize, by servers of before 2025-03-26.
+_SAYS_OLD = frozenset({400, 404, 405})
+
+
+async def serve(
+    here: Place, credentials: Credentials, trusted: ssl.SSLContext | None, fds: tuple[int, int]
+) -> str:
+    """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
+    why = ""
+    async with client.session(trusted) as http:
+        output = wire.Output(fds[1], credentials.clean)
+        upstream = Upstream(Client(here, http, credentials), Conversation(), output)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                desk = Desk(upstream, tasks)
+                async with aclosing(wire.lines(fds[0])) as lines:
+                    async for text in lines:
+                        await desk.send(text)
+                await desk.finish()
+        except* SessionGoneError:
+            why = GONE
+        except* BrokenPipeError:
+            pass  # the agent has gone
+        except* LineTooLongError:
+            why = "The agent has written a line of over 64 MiB"
+        with suppress(TimeoutError, BrokenPipeError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await upstream.fail_all(RemoteError(why or "The session has ended"))
+        await _say_goodbye(upstream)
+    return why
+
+
+async def _say_goodbye(upstream: Upstream) -> None:
+    if not upstream.conversation.session_id or upstream.post_to:
+        return
+    with suppress(RemoteError, TimeoutError):
+        async with asyncio.timeout(_GOODBYE_S):
+            await upstream.client.end(upstream.conversation.session_headers())
+
+
+class Desk:
+    """Takes the agent's messages in their order, and sees to each in a task of its own."""
+
+    def __init__(self, upstream: Upstream, tasks: asyncio.TaskGroup) -> None:
+        self._upstream = upstream
+        self._tasks = tasks
+        self._task_by_exchange: dict[Exchange, asyncio.Task[None]] = {}
+        self._requests = asyncio.Semaphore(_AT_ONCE)
+        self._notes = asyncio.Semaphore(_NOTES_AT_ONCE)
+        self._handshake = asyncio.Event()  # the step before which nothing else may go
+        self._handshake.set()
+        self._stream: asyncio.Task[None] | None = None  # of what comes unasked
+
+    async def send(self, text: bytes) -> None:
+        """Begin to send a line."""
+        line = remote_line.read(text)
+        if line.cancels is not None and self._has_cancelled(line):
+            return
+        exchange = self._upstream.conversation.begin(line)
+        if exchange.waiting and len(self._task_by_exchange) > _MAX_WAITING:
+            why = RemoteError(f"{_MAX_WAITING} requests wait for the remote server already")
+            await self._upstream.fail(exchange, why)
+            return
+        if not exchange.waiting:
+            await self._notes.acquire()
+        turn, step = self._handshake, asyncio.Event()
+        if line.step is not Step.OTHER:
+            self._handshake = step
+        run = self._run(exchange, turn, step)
+        self._task_by_exchange[exchange] = self._tasks.create_task(run)
+
+    async def finish(self) -> None:
+        """Wait a moment for the last answers, and end all that goes on."""
+        if under_way := list(self._task_by_exchange.values()):
+            await asyncio.wait(under_way, timeout=_LAST_ANSWERS_S)
+        for task in (*self._task_by_exchange.values(), *([self._stream] if self._stream else [])):
+            task.cancel()
+
+    def _has_cancelled(self, line: Line) -> bool:
+        """End a request of 2026-07-28, whose stream is closed for it; say whether all is done."""
+        found = None if line.cancels is None else self._upstream.conversation.find(line.cancels)
+        if found is None:
+            return bool(line.version) or not self._upstream.conversation.has_handshake
+        if not found.is_modern:
+            return False
+        self._upstream.conversation.drop(found)
+        self._task_by_exchange[found].cancel()
+        return True
+
+    async def _run(self, exchange: Exchange, turn: asyncio.Event, step: asyncio.Event) -> None:
+        is_note = not exchange.waiting
+        try:
+            if not exchange.is_modern and not exchange.line.is_answer():
+                await turn.wait()
+            async with AsyncExitStack() as slot:
+                if not is_note:
+                    await slot.enter_async_context(self._requests)
+                await self._deliver(exchange)
+        except SessionGoneError:
+            raise
+        except RemoteError as why:
+            await self._upstream.fail(exchange, why)
+            if is_note:
+                say(f"what the agent sent did not arrive: {why}")
+        finally:
+            del self._task_by_exchange[exchange]
+            step.set()
+            if is_note:
+                self._notes.release()
+
+    async def _deliver(self, exchange: Exchange) -> None:
+        if exchange.line.step is Step.INITIALIZE:
+            await self._initialize(exchange)
+            return
+        await self._upstream.post(exchange)
+        if exchange.line.step is Step.INITIALIZED and not self._upstream.post_to:
+            self._follow(listen(self._upstream))
+
+    async def _initialize(self, exchange: Exchange) -> None:
+        try:
+            await self._upstream.post(exchange)
+        except RemoteError as why:
+            if why.status not in _SAYS_OLD or self._upstream.post_to:
+                raise
+            await self._begin_old(why)
+            await self._upstream.post(exchange)
+
+    async def _begin_old(self, why: RemoteError) -> None:
+        old = OldStream(self._upstream)
+        self._follow(old.run())
+        try:
+            await old.wait()
+        except RemoteError as also:
+            raise also if not also.status else why from also
+
+    def _follow(self, stream: Coroutine[None, None, None]) -> None:
+        if self._stream:
+            self._stream.cancel()
+        self._stream = self._tasks.create_task(stream)

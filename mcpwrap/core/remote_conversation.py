@@ -1,0 +1,217 @@
+"""What the program of a remote server remembers, and what becomes of each message.
+
+Its lines go to the gate, which judges them: here a message is told from its neighbour, and no more.
+"""
+
+from dataclasses import dataclass, field
+
+from mcpwrap.core import header_values, refusals, remote_tags, strict_json
+from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Id, as_id
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.lines import MAX_LINE_BYTES
+from mcpwrap.core.methods import BATCHES_IN, INITIALIZE, TOOLS_CALL, TOOLS_LIST
+from mcpwrap.core.remote_failure import NOT_JSON, TOO_LONG, RemoteError
+from mcpwrap.core.remote_line import Line, Step
+from mcpwrap.core.remote_params import Tools
+
+_MAX_SESSION_ID_CHARS = 4096
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One POST and what comes of it. `waiting` are the requests in it without an answer."""
+
+    line: Line
+    waiting: set[Id] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waiting = set(self.line.method_by_id)
+
+    @property
+    def is_modern(self) -> bool:
+        """Say whether its request carries its revision, and stands for itself."""
+        return bool(self.line.version)
+
+    def stream_of(self) -> Id | None:
+        """Return the request whose stream this is, if whoever asked can tell streams apart."""
+        tagged = self.line.tagged
+        return next((one for one in tagged if one in self.waiting), tagged[0] if tagged else None)
+
+
+class Conversation:
+    """One gate session. `version` is the revision that a handshake has agreed on, "" before."""
+
+    def __init__(self) -> None:
+        self.version = ""
+        self.session_id = ""
+        self._modern_version = ""  # of the last envelope, for notifications without one
+        self._open: dict[Id, Exchange] = {}
+        self._tools = Tools()
+
+    def begin(self, line: Line) -> Exchange:
+        """Take note of what is asked. The gate lets no id be in use twice."""
+        exchange = Exchange(line)
+        for request_id in exchange.waiting:
+            self._open[request_id] = exchange
+        if line.version:
+            self._modern_version = line.version
+        elif line.step is Step.INITIALIZE:
+            self.version = self.session_id = ""
+        return exchange
+
+    @property
+    def has_handshake(self) -> bool:
+        """Say whether the server has answered to initialize."""
+        return bool(self.version or self.session_id)
+
+    def headers(self, line: Line) -> dict[str, str]:
+        """Return the headers of MCP for a POST."""
+        if line.version:
+            return self._modern_headers(line, line.version)
+        if line.step is Step.INITIALIZE:
+            return {}
+        if self.has_handshake:
+            return self.session_headers()
+        if line.method and not line.method_by_id and self._modern_version:
+            return self._modern_headers(line, self._modern_version)
+        return {}
+
+    def session_headers(self) -> dict[str, str]:
+        """Return those of a GET or DELETE, and of a POST in the handshake era."""
+        headers = {
+            "MCP-Protocol-Version": header_values.encoded(self.version),
+            "Mcp-Session-Id": self.session_id,
+        }
+        return {name: value for name, value in headers.items() if value}
+
+    def _modern_headers(self, line: Line, version: str) -> dict[str, str]:
+        headers = {"MCP-Protocol-Version": version, "Mcp-Method": line.method}
+        if line.name is not None:
+            headers["Mcp-Name"] = line.name
+        told = {name: header_values.encoded(value) for name, value in headers.items()}
+        if line.param_headers is not None:
+            return told | line.param_headers
+        return told | (self._tools.headers(line.params) if line.method == TOOLS_CALL else {})
+
+    def see_session(self, line: Line, session_id: str) -> None:
+        """Remember the session of an answer to initialize, "" for none.
+
+        Raises:
+            RemoteError: no header can hold it.
+        """
+        if line.step is not Step.INITIALIZE:
+            return
+        if len(session_id) > _MAX_SESSION_ID_CHARS or not header_values.is_plain(session_id):
+            raise RemoteError("The remote server's session has an id that no header can hold")
+        self.session_id = session_id
+
+    def find(self, request_id: Id) -> Exchange | None:
+        """Return what waits for this answer."""
+        return self._open.get(request_id)
+
+    def received(self, text: bytes, exchange: Exchange | None) -> list[bytes]:
+        """Return the lines for what came: on the stream of an exchange, or on that of no one.
+
+        Raises:
+            RemoteError: it is no JSON.
+        """
+        try:
+            value = strict_json.decode(text)
+        except ValueError as error:
+            raise RemoteError(NOT_JSON) from error
+        elements = value if isinstance(value, list) else [value]
+        kept = [
+            encoded
+            for element in elements
+            if (encoded := self._taken(element, exchange)) is not None
+        ]
+        if kept and isinstance(value, list) and self.version == BATCHES_IN:
+            return self._lines([b"[" + b",".join(kept) + b"]"])
+        return self._lines(kept)
+
+    def refused(self, text: bytes, exchange: Exchange) -> list[bytes]:
+        """Return the lines for what came with an HTTP error; none if it is no error in JSON-RPC.
+
+        Whatever id it has: servers that refuse before they read the message write one of their own.
+        """
+        try:
+            message = strict_json.decode(text)
+        except ValueError:
+            return []
+        if not isinstance(message, dict) or not _is_failure(message):
+            return []
+        waiting = [one for one in exchange.line.method_by_id if one in exchange.waiting]
+        self.drop(exchange)
+        return self._lines([strict_json.encode({**message, "id": one}) for one in waiting])
+
+    def fail(self, exchange: Exchange, why: RemoteError) -> list[bytes]:
+        """Return an error for each request of an exchange that has no answer yet."""
+        lines = []
+        for request_id in exchange.line.method_by_id:
+            if request_id not in exchange.waiting:
+                continue
+            self._forget(request_id, exchange)
+            is_told = why.status >= 400 and request_id in exchange.line.tagged
+            data = remote_tags.refusal(why.status, why.challenge) if is_told else None
+            lines.append(refusals.error(request_id, INTERNAL_ERROR, str(why), data))
+        return self._lines(lines)
+
+    def fail_all(self, why: RemoteError) -> list[bytes]:
+        """Return an error for each request that waits."""
+        waiting = dict.fromkeys(self._open.values())
+        return [line for exchange in waiting for line in self.fail(exchange, why)]
+
+    def drop(self, exchange: Exchange) -> None:
+        """Forget what the agent wants no longer."""
+        for request_id in list(exchange.waiting):
+            self._forget(request_id, exchange)
+
+    def _forget(self, request_id: Id, exchange: Exchange) -> None:
+        exchange.waiting.discard(request_id)
+        if self._open.get(request_id) is exchange:
+            del self._open[request_id]
+
+    def _taken(self, message: Json, exchange: Exchange | None) -> bytes | None:
+        if not isinstance(message, dict):
+            return None
+        if "method" not in message:
+            return self._answer(message, exchange)
+        stream = exchange.stream_of() if exchange else None
+        return strict_json.encode(
+            message if stream is None else remote_tags.with_stream(message, stream)
+        )
+
+    def _answer(self, message: dict[str, Json], exchange: Exchange | None) -> bytes | None:
+        """Return an answer that is waited for; in the handshake era any stream may bring it."""
+        answered = as_id(message.get("id"))
+        if answered is None and exchange and len(exchange.waiting) == 1 and _is_failure(message):
+            (answered,) = exchange.waiting  # the server could not read its id
+            message = {**message, "id": answered}
+        found = None if answered is None else self._open.get(answered)
+        if answered is None or found is None:
+            return None
+        if found is not exchange and (found.is_modern or (exchange and exchange.is_modern)):
+            return None
+        encoded = strict_json.encode(message)
+        if len(encoded) >= MAX_LINE_BYTES:
+            raise RemoteError(TOO_LONG)
+        self._learn(found, found.line.method_by_id[answered], message.get("result"))
+        self._forget(answered, found)
+        return encoded
+
+    def _learn(self, found: Exchange, method: str, result: Json) -> None:
+        if method == TOOLS_LIST:
+            self._tools.see(result)
+        elif method == INITIALIZE and not found.is_modern and isinstance(result, dict):
+            version = result.get("protocolVersion")
+            self.version = version if isinstance(version, str) else ""
+
+    @staticmethod
+    def _lines(messages: list[bytes]) -> list[bytes]:
+        return [message + b"\n" for message in messages if len(message) < MAX_LINE_BYTES]
+
+
+def _is_failure(message: dict[str, Json]) -> bool:
+    """Say whether it is an error of JSON-RPC: OAuth has objects with an `error` too."""
+    error = message.get("error")
+    return message.get("jsonrpc") == "2.0" and isinstance(error, dict) and "code" in error

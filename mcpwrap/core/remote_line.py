@@ -1,0 +1,108 @@
+"""One line for a remote server: what goes into the POST, and what its headers repeat of it."""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+import msgspec
+
+from mcpwrap.core import remote_params, remote_tags, strict_json
+from mcpwrap.core.jsonrpc import Id, as_id
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import CANCELLED, INITIALIZE, PROTOCOL_VERSION, TARGET_KEY
+from mcpwrap.core.strict_json import NotJsonError
+
+INITIALIZED = "notifications/initialized"
+# The tasks extension, beside the targets that the policy knows.
+_NAME_KEY: Mapping[str, str] = {"tasks/update": "taskId", "tasks/cancel": "taskId"}
+# Of the others the specification says nothing.
+_NAMED = frozenset({"tools/call", "prompts/get", "resources/read", "tasks/get", *_NAME_KEY})
+
+
+class Step(Enum):
+    """What a line is to the handshake."""
+
+    INITIALIZE = "initialize"
+    INITIALIZED = "initialized"
+    OTHER = "other"
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One message, or a batch of 2025-03-26, as it goes to the server."""
+
+    body: bytes
+    method_by_id: dict[Id, str]  # of the requests, each of which is to be answered
+    step: Step = Step.OTHER
+    tagged: tuple[Id, ...] = ()  # those that whoever asks understands the tags of
+    method: str = ""  # "" for an answer, or a batch
+    version: str = ""  # of the envelope; "" in the handshake era
+    name: str | None = None
+    params: dict[str, Json] = {}
+    param_headers: dict[str, str] | None = None  # None: the agent's are not known
+    cancels: Id | None = None
+
+    def is_answer(self) -> bool:
+        """Say whether it only answers the server, which waits for it."""
+        return not self.method and not self.method_by_id
+
+
+def read(line: bytes) -> Line:
+    """Return what a line of the gate's asks.
+
+    Raises:
+        ValueError: it is no message; the gate sends none such.
+    """
+    value = strict_json.decode(line)
+    if isinstance(value, list):
+        return _batch(value)
+    if not isinstance(value, dict):
+        raise NotJsonError("a message is an object")
+    bare, tag = remote_tags.take_headers(value)
+    method, params = bare.get("method"), bare.get("params")
+    if not isinstance(method, str):
+        return Line(body=strict_json.encode(bare), method_by_id={})
+    params = params if isinstance(params, dict) else {}
+    asked, version = dict(_requests([bare])), _version(params)
+    return Line(
+        body=strict_json.encode(bare),
+        method_by_id=asked,
+        step=Step.OTHER if version else _STEPS.get(method, Step.OTHER),
+        tagged=() if tag is None else tuple(asked),
+        method=method,
+        version=version,
+        name=_name(method, params),
+        params=params,
+        param_headers=None if tag is None else remote_params.passed_on(tag),
+        cancels=as_id(params.get("requestId")) if method == CANCELLED else None,
+    )
+
+
+_STEPS = {INITIALIZE: Step.INITIALIZE, INITIALIZED: Step.INITIALIZED}
+
+
+def _batch(elements: list[Json]) -> Line:
+    taken = [remote_tags.take_headers(one) for one in elements if isinstance(one, dict)]
+    bare = [message for message, _ in taken]
+    return Line(
+        body=strict_json.encode(list[Json](bare)),
+        method_by_id=dict(_requests(bare)),
+        tagged=tuple(dict(_requests([message for message, tag in taken if tag is not None]))),
+    )
+
+
+def _requests(messages: list[dict[str, Json]]) -> Iterator[tuple[Id, str]]:
+    for message in messages:
+        request_id, method = as_id(message.get("id")), message.get("method")
+        if request_id is not None and isinstance(method, str):
+            yield request_id, method
+
+
+def _version(params: Mapping[str, Json]) -> str:
+    meta = params.get("_meta")
+    version = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else ""
+
+
+def _name(method: str, params: Mapping[str, Json]) -> str | None:
+    key = _NAME_KEY.get(method) or TARGET_KEY.get(method, "")
+    name = params.get(key) if method in _NAMED else None
+    return name if isinstance(name, str) else None

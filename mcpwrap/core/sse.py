@@ -1,0 +1,105 @@
+"""Events in a stream of bytes, however it is cut.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing an event stream".
+"""
+
+import re
+
+import msgspec
+
+from mcpwrap.core.lines import MAX_LINE_BYTES
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_RETRY_DIGITS = 9  # 11 days; what is longer is no pause
+
+
+class EventTooLongError(ValueError):
+    """An event is longer than the bound, so the stream cannot be followed any further."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """What came between two empty lines. `data` is as it came, and should be UTF-8."""
+
+    data: bytes
+    kind: str = "message"
+
+
+class EventBuffer:
+    """Takes bytes as they arrive and gives back whole events.
+
+    `last_id` is that of the last event that is whole, "" if there is none; `retry_ms` how long to
+    wait before the stream is asked for again, None if the sender never said.
+    """
+
+    def __init__(self, max_event_bytes: int = MAX_LINE_BYTES) -> None:
+        self.last_id = ""
+        self.retry_ms: int | None = None
+        self._max_event_bytes = max_event_bytes
+        self._partial = bytearray()  # a line that has not ended
+        self._is_first_line = True
+        self._has_ended_in_cr = False
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._kind = b""
+        self._id = b""
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that `chunk` completes.
+
+        Raises:
+            EventTooLongError: an event is over the bound, finished or not.
+        """
+        if not chunk:
+            return []
+        if self._has_ended_in_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._has_ended_in_cr = chunk.endswith(b"\r")
+        *ended, rest = _LINE_END.split(chunk)
+        events = []
+        for piece in ended:
+            event = self._end_line(piece)
+            if event is not None:
+                events.append(event)
+        self._partial += rest
+        self._check()
+        return events
+
+    def _end_line(self, piece: bytes) -> Event | None:
+        line = bytes(self._partial) + piece if self._partial else piece
+        self._partial.clear()
+        if self._is_first_line:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+            self._is_first_line = False
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        self._take(name, value.removeprefix(b" "))
+        self._check()
+        return None
+
+    def _take(self, name: bytes, value: bytes) -> None:
+        match name:
+            case b"data":
+                self._data.append(value)
+                self._data_bytes += len(value) + 1
+            case b"event":
+                self._kind = value
+            case b"id" if b"\0" not in value:
+                self._id = value
+            case b"retry" if value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+                self.retry_ms = int(value)
+            case _:
+                pass  # a comment, or a field that nobody knows
+
+    def _dispatch(self) -> Event | None:
+        self.last_id = self._id.decode(errors="replace")
+        kind = self._kind.decode(errors="replace") or "message"
+        event = Event(b"\n".join(self._data), kind) if self._data else None
+        self._data, self._data_bytes, self._kind = [], 0, b""
+        return event
+
+    def _check(self) -> None:
+        held_bytes = len(self._partial) + self._data_bytes + len(self._kind) + len(self._id)
+        if held_bytes > self._max_event_bytes:
+            raise EventTooLongError(f"an event of over {self._max_event_bytes} bytes")
