@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcpwrap.as_wrapper import remote_headers
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core import environment, hello
 from mcpwrap.core.spec import Spec
@@ -138,7 +139,7 @@ def open_session(
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
     program = _program(around, ready.folder, opening.inherited, value_by_key)
     try:
-        if value_by_key:
+        if value_by_key and not around.spec.remote:  # whose program does it itself
             # Only here, because most wrappers have no secrets and none of its libraries.
             from mcpwrap.as_wrapper import redactor  # noqa: PLC0415
 
@@ -166,6 +167,9 @@ def _program(
     declared = {
         name: environment.filled_in(template, text_by_key) for name, template in spec.env.items()
     }
+    if spec.remote:
+        remote_headers.write(spec.remote, folder, value_by_key)
+        declared |= remote_headers.variables(spec.remote, folder)
     env = environment.build(
         account=around.account,
         home=str(home),

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from mcpwrap.as_wrapper import remote_headers
 from mcpwrap.as_wrapper.berths import Berths
 from mcpwrap.as_wrapper.bounds import KILLED, Bounds
 from mcpwrap.as_wrapper.leftovers import Leftovers
@@ -123,10 +124,22 @@ class Supervisor:
         try:
             self._secrets.load()
             self._berths.give_up_spare()  # it was forked from what was loaded before
+            self._renew_headers()
             self._note("")
         except ValueError as error:
             say(f"reload refused, the secrets stay as they were: {error}")
             self._note(f"reload refused: {error}")
+
+    def _renew_headers(self) -> None:
+        """Give sessions that run what was loaded, if they are with a remote server."""
+        remote = self._spec.remote
+        if remote is None or self._secrets is None:
+            return
+        for session in self._session_by_fd.values():
+            try:
+                remote_headers.write(remote, session.berth.folder, self._secrets.values())
+            except OSError as error:
+                say(f"session {session.berth.session_id} keeps its headers: {error}")
 
     def _accept(self) -> None:
         try:

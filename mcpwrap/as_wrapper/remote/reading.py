@@ -15,7 +15,7 @@ from mcpwrap.core.sse import Event, EventBuffer
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # of what comes with an HTTP error
 _DEFAULT_RETRY_S = 1.0
-_MAX_RETRY_S = 300.0
+_MIN_RETRY_S, _MAX_RETRY_S = 0.01, 300.0  # whatever the server wishes
 
 Take = Callable[[bytes], Awaitable[None]]
 
@@ -32,7 +32,7 @@ class Cursor:
         if events.last_id and header_values.is_plain(events.last_id):
             self.last_id = events.last_id
         if events.retry_ms is not None:
-            self.retry_s = min(events.retry_ms / 1000, _MAX_RETRY_S)
+            self.retry_s = min(max(events.retry_ms / 1000, _MIN_RETRY_S), _MAX_RETRY_S)
 
 
 async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:

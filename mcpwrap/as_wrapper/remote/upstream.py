@@ -15,7 +15,7 @@ from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
 
 GONE = "The remote server has ended the session: the agent has to begin a new one"
 _NEVER = "The remote server has accepted the request, and gives no answer"
-_TRIES = 10  # in a row that bring nothing
+_TRIES = 6  # in a row that bring nothing: of one second at first, two minutes
 _MAX_PAUSE_S = 60.0
 _LINGER_S = 0.5  # after the last answer: a stream read to its end leaves a connection to use again
 _MAY_PASS = frozenset({408, 425, 429})

@@ -1,0 +1,41 @@
+"""RUNS AS mcpw-NAME: the file with the headers that a remote server's program adds."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core import environment
+from mcpwrap.core.spec import Remote
+
+
+def path_in(folder: Path) -> Path:
+    """Return where the file of a session is, by the session's folder."""
+    return folder / "secrets" / "headers.json"
+
+
+def write(remote: Remote, folder: Path, value_by_key: Mapping[str, str]) -> None:
+    """Write the file of a session, or replace it: its program reads it anew when it has changed.
+
+    Raises:
+        OSError: it could not be written; what was there still is.
+    """
+    value_by_name = {
+        name: environment.filled_in(template, value_by_key)
+        for name, template in remote.headers.items()
+    }
+    path = path_in(folder)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    # O_EXCL follows no link, so nothing is written where the program would like it to be.
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    with os.fdopen(fd, "wb") as file:
+        file.write(msgspec.json.encode(value_by_name))
+    new.replace(path)
+
+
+def variables(remote: Remote, folder: Path) -> dict[str, str]:
+    """Return what its program is told by."""
+    return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(path_in(folder))}
