@@ -10,7 +10,7 @@ _WORDS_BY_STATUS = {
     413: "takes no message of this size",
     429: "wants fewer requests",
 }
-NO_ANSWER = "The connection to the remote server broke before its answer was complete"
+NO_ANSWER = "The connection to the remote server ended before its answer was complete"
 NOT_JSON = "The remote server's answer is not the JSON of a message"
 TOO_LONG = "The remote server's answer is longer than 64 MiB"
 

@@ -15,6 +15,7 @@ from yarl import URL
 from mcpwrap import __version__
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.failing import CONNECT_S, HEAD_S, explained
+from mcpwrap.core.remote_failure import RemoteError
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
@@ -39,11 +40,11 @@ def place(url: str) -> Place:
     """Return where a URL leads from here, by the variables that each program knows.
 
     Raises:
-        ValueError: it is no URL of HTTP.
+        RemoteError: it is no URL of HTTP.
     """
     parsed = URL(url)
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise ValueError("the URL of the server is none of HTTP")
+        raise RemoteError("The URL of the remote server is none of HTTP")
     by_scheme = getproxies()
     if proxy_bypass(f"{parsed.host}:{parsed.port}"):
         return Place(parsed, "")
@@ -54,12 +55,12 @@ def trusted(ca_file: str | None) -> ssl.SSLContext:
     """Return what verifies certificates: by the authorities in a file, or the system's.
 
     Raises:
-        ValueError: the file cannot be read.
+        RemoteError: the file cannot be read.
     """
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise ValueError(f"the certificates of authorities cannot be read: {error}") from error
+        raise RemoteError(f"The authorities' certificates cannot be read: {error}") from error
 
 
 def session(verify: ssl.SSLContext | None) -> ClientSession:

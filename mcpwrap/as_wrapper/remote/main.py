@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.linux import prctl
 
 
@@ -19,7 +20,7 @@ def main() -> int:
     logging.disable(logging.CRITICAL)  # what libraries say may quote what they were given
     try:
         why = _serve(os.environ.pop("SSL_CERT_FILE", None))
-    except ValueError as error:
+    except RemoteError as error:
         why = str(error)
     except Exception as bug:  # noqa: BLE001 - its text may quote the credential
         traceback.print_tb(bug.__traceback__)

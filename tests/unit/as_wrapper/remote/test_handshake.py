@@ -168,11 +168,11 @@ async def test_a_stream_is_taken_up_where_it_ended() -> None:
 @pytest.mark.parametrize(
     ("events", "status", "why"),
     [
-        (b"", 200, "broke before its answer"),  # no id to go on from
-        (b"retry: 1\nid: a\ndata:\n\n", 200, "broke before its answer"),  # each time nothing new
+        (b"", 200, "ended before its answer"),  # no id to go on from
+        (b"retry: 1\nid: a\ndata:\n\n", 200, "ended before its answer"),  # each time nothing new
         (b"retry: 1\nid: a\ndata:\n\n", 405, "refuses this (HTTP 405 Method Not Allowed)"),
         (b"retry: 1\nid: a\ndata:\n\n", 500, "has failed (HTTP 500 Internal Server Error)"),
-        (b"retry: 1\nid: \x01\ndata:\n\n", 200, "broke before"),  # no header holds it
+        (b"retry: 1\nid: \x01\ndata:\n\n", 200, "ended before"),  # no header holds it
         (b"data: {}}\n\n", 200, "not the JSON of a message"),
     ],
 )

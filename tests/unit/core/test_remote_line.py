@@ -1,0 +1,118 @@
+"""What a line for a remote server asks."""
+
+import json
+
+import pytest
+
+from mcpwrap.core import remote_line, remote_tags
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.remote_line import Line, Step
+from mcpwrap.core.strict_json import NotJsonError
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+ENVELOPE: Json = {VERSION: "2026-07-28"}
+
+
+def read(message: Json) -> Line:
+    return remote_line.read(json.dumps(message).encode())
+
+
+def request(method: str, params: Json = None) -> Json:
+    said: dict[str, Json] = {"jsonrpc": "2.0", "id": 1, "method": method}
+    return said if params is None else {**said, "params": params}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "t", "uri": "u"}, "t"),
+        ("prompts/get", {"name": "p"}, "p"),
+        ("resources/read", {"uri": "u", "name": "n"}, "u"),
+        ("tasks/get", {"taskId": "x"}, "x"),
+        ("tasks/cancel", {"taskId": "x"}, "x"),
+        ("tasks/update", {"taskId": "x"}, "x"),
+        ("tools/call", {"name": 1}, None),
+        ("tools/call", {}, None),
+        ("resources/subscribe", {"uri": "u"}, None),
+        ("tools/list", {"name": "x"}, None),
+    ],
+)
+def test_its_name_is_that_of_what_it_is_about(method: str, params: Json, name: str | None) -> None:
+    assert read(request(method, params)).name == name
+
+
+@pytest.mark.parametrize(
+    ("message", "step"),
+    [
+        (request("initialize", {}), Step.INITIALIZE),
+        (request("initialize", {"_meta": ENVELOPE}), Step.OTHER),  # a modern one shakes no hands
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, Step.INITIALIZED),
+        (request("ping"), Step.OTHER),
+    ],
+)
+def test_which_step_of_the_handshake_it_is(message: Json, step: Step) -> None:
+    assert read(message).step is step
+
+
+def test_who_answers_asks_nothing() -> None:
+    line = read({"jsonrpc": "2.0", "id": 3, "result": {}})
+    assert line.is_answer()
+    assert line.method_by_id == {}
+    assert not read({"jsonrpc": "2.0", "method": "notifications/cancelled"}).is_answer()
+
+
+@pytest.mark.parametrize(
+    ("params", "bare", "headers"),
+    [
+        ({"_meta": {"mcpwrap/headers": {"Mcp-Param-A": "1"}}}, None, {"Mcp-Param-A": "1"}),
+        ({"a": 1, "_meta": {"mcpwrap/headers": {}, "b": 2}}, {"a": 1, "_meta": {"b": 2}}, {}),
+        ({"a": 1, "_meta": {"mcpwrap/headers": 7}}, {"a": 1}, {}),
+        ({"_meta": {}}, {"_meta": {}}, None),
+        ({"_meta": 1}, {"_meta": 1}, None),
+    ],
+)
+def test_the_tag_is_taken_off(params: Json, bare: Json, headers: dict[str, str] | None) -> None:
+    line = read(request("tools/call", params))
+    assert json.loads(line.body) == request("tools/call", bare)
+    assert line.param_headers == headers
+    assert line.tagged == (() if headers is None else (1,))
+
+
+def test_a_batch_is_taken_apart() -> None:
+    tag: Json = {"_meta": {"mcpwrap/headers": {}}}
+    answer: Json = {"jsonrpc": "2.0", "id": 9, "result": {}}
+    line = read(
+        [request("ping"), {"jsonrpc": "2.0", "id": 2, "method": "x", "params": tag}, answer]
+    )
+    assert line.method_by_id == {1: "ping", 2: "x"}
+    assert line.tagged == (2,)
+    assert b"mcpwrap" not in line.body
+
+
+@pytest.mark.parametrize("text", [b"1", b'"x"', b"{", b"null"])
+def test_what_is_no_message_is_refused(text: bytes) -> None:
+    with pytest.raises(NotJsonError):
+        remote_line.read(text)
+
+
+@pytest.mark.parametrize(
+    ("params", "tagged"),
+    [
+        ({}, {"params": {"_meta": {"mcpwrap/for": 1}}}),
+        ({"params": {"_meta": {"a": 1}}}, {"params": {"_meta": {"a": 1, "mcpwrap/for": 1}}}),
+        ({"params": {"_meta": 3, "a": 1}}, {"params": {"_meta": {"mcpwrap/for": 1}, "a": 1}}),
+        ({"params": []}, {"params": []}),
+    ],
+)
+def test_the_stream_is_told(params: dict[str, Json], tagged: Json) -> None:
+    assert remote_tags.with_stream(params, 1) == tagged
+
+
+@pytest.mark.parametrize(
+    ("challenge", "is_told"),
+    [("Bearer x", True), ("", False), ("Bearer\nx", False), ("x" * 3000, False)],
+)
+def test_a_challenge_is_told_if_it_can_be(challenge: str, is_told: bool) -> None:  # noqa: FBT001
+    told = remote_tags.refusal(401, challenge)
+    expected: Json = {"status": 401, **({"www_authenticate": challenge} if is_told else {})}
+    assert told == {"mcpwrap/http": expected}

@@ -1,0 +1,97 @@
+"""Events, however the stream is cut."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.sse import Event, EventBuffer, EventTooLongError
+
+
+def read(*chunks: bytes) -> tuple[list[Event], str, int | None]:
+    buffer = EventBuffer()
+    events = [event for chunk in chunks for event in buffer.feed(chunk)]
+    return events, buffer.last_id, buffer.retry_ms
+
+
+def data(*texts: bytes) -> list[Event]:
+    return [Event(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"", []),
+        (b"data: a\n\n", data(b"a")),
+        (b"data:a\n\n", data(b"a")),
+        (b"data:  a \n\n", data(b" a ")),  # one space goes
+        (b"data: a\r\rdata: b\r\n\r\ndata: c\n\n", data(b"a", b"b", b"c")),
+        (b"data: a\ndata: b\ndata\n\n", data(b"a\nb\n")),
+        (b"data\n\n", data(b"")),
+        (b"data: a\n", []),  # cut off
+        (b"data: a\n\ndata: b", data(b"a")),
+        (b": a comment\n\n:\r\n\r\n", []),
+        (b"event: endpoint\ndata: /m\n\ndata: a\n\n", [Event(b"/m", "endpoint"), Event(b"a")]),
+        (b"event: x\n\ndata: a\n\n", data(b"a")),  # without data none, and it is forgotten
+        (b"event:\ndata: a\n\n", data(b"a")),
+        (b"\xef\xbb\xbfdata: a\n\n", data(b"a")),
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
+        (b"data: \xef\xbb\xbf\n\n", data(b"\xef\xbb\xbf")),
+        (b"DATA: a\nfield\nother: a:b\n\n", []),
+        (b"data: a:b\n\n", data(b"a:b")),
+        (b"\n\n\ndata: a\n\n\n\n", data(b"a")),
+        (b"data: \xff\n\n", data(b"\xff")),  # whoever reads the JSON refuses it
+    ],
+)
+def test_events_are_those_of_the_standard(stream: bytes, events: list[Event]) -> None:
+    assert read(stream)[0] == events
+    assert read(*(bytes([byte]) for byte in stream))[0] == events
+
+
+@pytest.mark.parametrize(
+    ("stream", "last_id", "retry_ms"),
+    [
+        (b"id: 1\n", "", None),  # of no event yet
+        (b"id: 1\n\n", "1", None),
+        (b"id: 1\n\ndata: a\n\n", "1", None),  # it stays
+        (b"id: 1\n\nid\n\n", "", None),
+        (b"id: 1\n\nid: a\0b\n\n", "1", None),
+        (b"id: \xc3\xa9\n\n", "\u00e9", None),
+        (b"retry: 15\n", "", 15),
+        (b"retry: -1\nretry: 1.5\nretry: x\nretry:\n", "", None),
+        (b"retry: 7\nretry: 9999999999\n", "", 7),  # no pause is of months
+        (b"retry: \xd9\xa1\n", "", None),  # a digit, but of another script
+    ],
+)
+def test_where_to_go_on_and_when(stream: bytes, last_id: str, retry_ms: int | None) -> None:
+    assert read(stream)[1:] == (last_id, retry_ms)
+
+
+_PIECES = st.sampled_from(
+    b"\r|\n|\r\n|data|data: x|event:e|id: 7|retry: 3|:| |a|\xef\xbb\xbf|\xef|\0|id:\0".split(b"|")
+)
+
+
+@given(st.lists(_PIECES, max_size=30).map(b"".join), st.data())
+def test_where_it_is_cut_makes_no_difference(stream: bytes, draw: st.DataObject) -> None:
+    cuts = sorted(draw.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    pieces = [stream[start:end] for start, end in pairwise([0, *cuts, len(stream)])]
+    assert read(*pieces) == read(stream)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [b"data: " + b"x" * 100, b"data: x\n" * 60, b"id: " + b"x" * 101 + b"\n", b": " + b"x" * 100],
+)
+@pytest.mark.parametrize("step", [1, 1000])
+def test_an_event_is_bounded(stream: bytes, step: int) -> None:
+    buffer = EventBuffer(max_event_bytes=100)
+    pieces = [stream[at : at + step] for at in range(0, len(stream), step)]
+    with pytest.raises(EventTooLongError):
+        list(map(buffer.feed, pieces))
+
+
+def test_events_within_the_bound_are_as_many_as_they_are() -> None:
+    buffer = EventBuffer(max_event_bytes=100)
+    assert len(buffer.feed(b"data: 123456789\n\n" * 1000)) == 1000
