@@ -25,7 +25,15 @@ class RemoteError(Exception):
 
 
 class SessionGoneError(RemoteError):
-    """The server knows the session no longer; the agent has to begin anew."""
+    """The server knows the session no longer; the agent has to begin anew.
+
+    Told as 404, by which an agent that speaks HTTP knows it (Streamable HTTP, session management).
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The remote server has ended the session: the agent has to begin a new one", status=404
+        )
 
 
 def refused(status: int, challenge: str = "") -> RemoteError:

@@ -32,8 +32,6 @@ def _explained(error: Exception) -> RemoteError:
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=inner):
             return remote_failure.bad_certificate(getattr(inner, "verify_code", 0))
-        case ssl.SSLCertVerificationError():
-            return remote_failure.bad_certificate(error.verify_code)
         case aiohttp.ClientHttpProxyError():
             return remote_failure.refused_by_proxy(error.status)
         case _:

@@ -9,7 +9,7 @@ from yarl import URL
 from mcpwrap.as_wrapper.remote import reading
 from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, kind_of
 from mcpwrap.as_wrapper.remote.reading import Cursor
-from mcpwrap.as_wrapper.remote.upstream import GONE, Upstream, may_pass, pause_s
+from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
 from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
 from mcpwrap.core.sse import Event
 from mcpwrap.linux.log import say
@@ -102,10 +102,10 @@ class OldStream:
         except RemoteError as why:
             self._refusal = self._refusal or why
         was_in_use = self._upstream.post_to is not None
-        self._refusal = self._refusal or RemoteError(GONE)
+        self._refusal = self._refusal or SessionGoneError()
         self._has_endpoint.set()
         if was_in_use:
-            raise SessionGoneError(GONE)
+            raise SessionGoneError
 
     async def _take(self, event: Event) -> None:
         if event.kind != "endpoint":

@@ -10,6 +10,8 @@ from pathlib import Path
 from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.linux import prctl
 
+_CA_FILE = "SSL_CERT_FILE"  # of OpenSSL
+
 
 def main() -> int:
     """Serve from standard input to standard output until one of them ends.
@@ -19,7 +21,7 @@ def main() -> int:
     prctl.forbid_dumps()  # the credential passes through
     logging.disable(logging.CRITICAL)  # what libraries say may quote what they were given
     try:
-        why = _serve(os.environ.pop("SSL_CERT_FILE", None))
+        why = _serve()
     except RemoteError as error:
         why = str(error)
     except Exception as bug:  # noqa: BLE001 - its text may quote the credential
@@ -30,12 +32,16 @@ def main() -> int:
     return 1 if why else 0
 
 
-def _serve(ca_file: str | None) -> str:
-    # Only now: with that variable set, aiohttp reads all certificates twice as it is loaded.
+def _serve() -> str:
+    # As aiohttp is loaded it reads all authorities twice, 40 ms each time, for contexts that are
+    # not used here. Without any they refuse every certificate.
+    ca_file = os.environ.get(_CA_FILE)
+    os.environ[_CA_FILE] = os.devnull
     from mcpwrap.as_wrapper.remote import serving  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.client import place, trusted  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.credentials import Credentials  # noqa: PLC0415
 
+    os.environ.pop(_CA_FILE)
     here = place(os.environ.get("MCPWRAP_REMOTE", ""))
     headers = os.environ.get("MCPWRAP_HEADERS")
     credentials = Credentials(Path(headers) if headers else None)

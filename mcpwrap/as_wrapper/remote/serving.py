@@ -9,7 +9,7 @@ from mcpwrap.as_wrapper.remote import client, wire
 from mcpwrap.as_wrapper.remote.client import Client, Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.listening import OldStream, listen
-from mcpwrap.as_wrapper.remote.upstream import GONE, Upstream
+from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core import remote_line
 from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.remote_conversation import Conversation, Exchange
@@ -32,27 +32,38 @@ async def serve(
     here: Place, credentials: Credentials, trusted: ssl.SSLContext | None, fds: tuple[int, int]
 ) -> str:
     """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
-    why = ""
-    async with client.session(trusted) as http:
-        output = wire.Output(fds[1], credentials.clean)
+    output = wire.Output(fds[1], credentials.clean)
+    async with asyncio.TaskGroup() as tasks, client.session(trusted) as http:
+        writing = tasks.create_task(output.run())
         upstream = Upstream(Client(here, http, credentials), Conversation(), output)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                desk = Desk(upstream, tasks)
-                async with aclosing(wire.lines(fds[0])) as lines:
-                    async for text in lines:
-                        await desk.send(text)
-                await desk.finish()
-        except* SessionGoneError:
-            why = GONE
-        except* BrokenPipeError:
-            pass  # the agent has gone
-        except* LineTooLongError:
-            why = "The agent has written a line of over 64 MiB"
-        with suppress(TimeoutError, BrokenPipeError):
+        why = await _converse(upstream, output, fds[0])
+        with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
-                await upstream.fail_all(RemoteError(why or "The session has ended"))
+                await upstream.fail_all(why or RemoteError("The session has ended"))
+                await output.done()
         await _say_goodbye(upstream)
+        writing.cancel()
+    return str(why or "")
+
+
+async def _converse(upstream: Upstream, output: wire.Output, fd: int) -> RemoteError | None:
+    """Serve until either side ends; return why, if it was not the agent."""
+    why: RemoteError | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(output.expect_reader())
+            desk = Desk(upstream, tasks)
+            async with aclosing(wire.lines(fd)) as lines:
+                async for text in lines:
+                    await desk.send(text)
+            await desk.finish()
+            watching.cancel()
+    except* SessionGoneError:
+        why = SessionGoneError()
+    except* BrokenPipeError:
+        pass  # the agent has gone
+    except* LineTooLongError:
+        why = RemoteError("The agent has written a line of over 64 MiB")
     return why
 
 

@@ -13,7 +13,6 @@ from mcpwrap.core import remote_failure
 from mcpwrap.core.remote_conversation import Conversation, Exchange
 from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
 
-GONE = "The remote server has ended the session: the agent has to begin a new one"
 _NEVER = "The remote server has accepted the request, and gives no answer"
 _TRIES = 6  # in a row that bring nothing: of one second at first, two minutes
 _MAX_PAUSE_S = 60.0
@@ -97,7 +96,7 @@ class Upstream:
             return
         is_modern = exchange is not None and exchange.is_modern
         if answer.status == 404 and self.conversation.session_id and not is_modern:
-            raise SessionGoneError(GONE)
+            raise SessionGoneError
         if exchange and exchange.waiting:
             text = await reading.refusal(answer)
             await self._output.write(self.conversation.refused(text, exchange))

@@ -6,11 +6,13 @@ The descriptors stay blocking: O_NONBLOCK would hold for everyone who has the sa
 import asyncio
 import os
 import select
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from mcpwrap.core.lines import LineBuffer
 
 _READ_BYTES = 262_144
+_MAX_HELD_BYTES = 1024 * 1024  # of lines that the gate has not read yet
 _NEVER_BLOCKS_BYTES = select.PIPE_BUF  # poll(2): what is ready takes that much
 
 
@@ -34,29 +36,66 @@ async def lines(fd: int) -> AsyncGenerator[bytes, None]:
 
 
 class Output:
-    """Writes whole lines, one after the other, and waits while nobody reads."""
+    """Writes whole lines, one after the other, whoever gives up meanwhile."""
 
     def __init__(self, fd: int, clean: Callable[[bytes], bytes]) -> None:
         self._fd = fd
         self._clean = clean  # of secrets
-        self._lock = asyncio.Lock()
+        self._lines: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._is_wanted, self._has_room, self._is_done = (asyncio.Event() for _ in range(3))
+        self._has_room.set()
+        self._is_done.set()
+        self._has_no_reader = asyncio.Event()
 
     async def write(self, messages: Iterable[bytes]) -> None:
-        """Write these lines, newlines included.
+        """Have these lines written, newlines included, and wait while too much is to be."""
+        for message in messages:
+            line = self._clean(message)
+            self._lines.append(line)
+            self._held_bytes += len(line)
+            self._is_done.clear()
+            self._is_wanted.set()
+        if self._held_bytes > _MAX_HELD_BYTES and not self._has_no_reader.is_set():
+            self._has_room.clear()
+        await self._has_room.wait()
+
+    async def run(self) -> None:
+        """Write until nobody will read any more, or for ever."""
+        try:
+            while await self._is_wanted.wait():
+                while self._lines:
+                    await self._write_first()
+                self._is_wanted.clear()
+                self._is_done.set()
+        except BrokenPipeError:
+            for event in (self._has_no_reader, self._has_room, self._is_done):
+                event.set()
+
+    async def done(self) -> None:
+        """Wait until all is written, or nobody reads it."""
+        await self._is_done.wait()
+
+    async def expect_reader(self) -> None:
+        """Wait for ever.
 
         Raises:
             BrokenPipeError: nobody will read any more.
         """
-        async with self._lock:
-            for message in messages:
-                await self._write(memoryview(self._clean(message)))
+        await self._has_no_reader.wait()
+        raise BrokenPipeError
 
-    async def _write(self, rest: memoryview) -> None:
+    async def _write_first(self) -> None:
         loop = asyncio.get_running_loop()
+        rest = memoryview(self._lines.popleft())
         while rest:
             if not _is_ready(self._fd, select.POLLOUT):
                 await _until(self._fd, loop.add_writer, loop.remove_writer)
-            rest = rest[os.write(self._fd, rest[:_NEVER_BLOCKS_BYTES]) :]
+            written = os.write(self._fd, rest[:_NEVER_BLOCKS_BYTES])
+            self._held_bytes -= written
+            rest = rest[written:]
+        if self._held_bytes <= _MAX_HELD_BYTES:
+            self._has_room.set()
 
 
 def _is_ready(fd: int, event: int) -> bool:

@@ -20,6 +20,7 @@ from tests.unit.as_wrapper.remote.world import (
     note,
     played,
     request,
+    send,
     server,
     stream,
 )
@@ -76,6 +77,10 @@ async def test_an_http_error_has_its_cause(status: int, words: str) -> None:
         (lambda: web.Response(headers={"X": "x" * 9000}), "is no HTTP that can be read"),
         (
             lambda: web.json_response({"error": "invalid_token"}, status=400),  # of OAuth
+            "refuses this (HTTP 400 Bad Request)",
+        ),
+        (
+            lambda: web.Response(text="x" * 1_100_000, content_type="application/json", status=400),
             "refuses this (HTTP 400 Bad Request)",
         ),
         (
@@ -275,6 +280,27 @@ async def test_an_agent_that_does_not_read_stops_no_other_work() -> None:
         assert len({asked.id for asked in there.seen}) > 30
         alice.reader._transport.resume_reading()  # type: ignore[attr-defined]
         assert {(await alice.hear())["id"] for _ in range(60)} == {*range(60)}
+
+
+@played
+async def test_whoever_gives_up_leaves_no_half_line() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        events = await stream(asked)
+        for n in range(20):
+            await send(events, note("notifications/message", data="x" * 300_000, number=n))
+        await asyncio.sleep(60)
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        alice.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        await alice.say(modern(1), modern(2))
+        for _ in range(2):
+            await there.next("tools/call")
+        await alice.say(note("notifications/cancelled", requestId=1))
+        alice.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        heard = [(await alice.hear())["params"]["number"] for _ in range(20)]
+        assert heard.count(19) <= 1
+        await alice.say(note("notifications/cancelled", requestId=2))
 
 
 @played

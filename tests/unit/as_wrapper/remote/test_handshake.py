@@ -198,6 +198,22 @@ async def test_a_stream_that_cannot_be_taken_up_is_an_error(
 
 
 @played
+async def test_a_stream_may_be_refused_in_json_rpc_when_it_is_taken_up() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.verb == "GET" and "last-event-id" in asked.headers:
+            return web.json_response(error(None, -32000, "too old"), status=400)
+        if asked.method != "tools/call":
+            return await as_usual(asked)
+        events = await stream(asked)
+        await events.write(b"id: e1\nretry: 5\ndata:\n\n")
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        await alice.shake_hands()
+        assert await alice.ask(request(9)) == error(9, -32000, "too old")
+
+
+@played
 async def test_the_stream_of_what_comes_unasked_is_opened_again() -> None:
     asked_from: list[str] = []
 
@@ -238,6 +254,8 @@ async def test_a_session_that_the_server_has_ended_ends_with_words() -> None:
         heard = [await alice.hear(), await alice.hear()]
         assert [one["id"] for one in heard] == [1, 2]
         assert all("has ended the session" in one["error"]["message"] for one in heard)
+        # By which an agent that speaks HTTP knows that it has to begin anew.
+        assert heard[0]["error"]["data"] == {"mcpwrap/http": {"status": 404}}
         assert "has to begin a new one" in await alice.end()
 
 

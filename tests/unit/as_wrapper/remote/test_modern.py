@@ -119,6 +119,25 @@ async def test_a_stream_that_breaks_is_an_error_and_is_not_taken_up() -> None:
         assert len(there.seen) == 1
 
 
+@played
+async def test_a_stream_that_goes_on_after_its_answer_is_left() -> None:
+    is_left = asyncio.Event()
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        events = await stream(asked)
+        await send(events, result(asked.id))
+        try:
+            await asyncio.sleep(60)
+        finally:
+            is_left.set()
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        assert await alice.ask(modern(1)) == result(1)
+        async with asyncio.timeout(10):
+            await is_left.wait()
+
+
 @pytest.mark.parametrize("status", [200, 400, 404])
 @played
 async def test_an_error_in_json_rpc_passes_whatever_status_it_has(status: int) -> None:
