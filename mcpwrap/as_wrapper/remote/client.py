@@ -25,6 +25,7 @@ _FIRST = {
     # What is compressed is read too; but what passes through a compressor waits in it.
     "Accept-Encoding": "identity",
 }
+_NO_URL = "The URL of the remote server is none of HTTP"
 _NONE_LEFT_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST is not sent twice
 
 
@@ -42,9 +43,12 @@ def place(url: str) -> Place:
     Raises:
         RemoteError: it is no URL of HTTP.
     """
-    parsed = URL(url)
+    try:
+        parsed = URL(url)
+    except ValueError as error:
+        raise RemoteError(_NO_URL) from error
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise RemoteError("The URL of the remote server is none of HTTP")
+        raise RemoteError(_NO_URL)
     by_scheme = getproxies()
     if proxy_bypass(f"{parsed.host}:{parsed.port}"):
         return Place(parsed, "")

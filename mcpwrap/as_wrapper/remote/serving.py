@@ -103,8 +103,11 @@ class Desk:
         turn, step = self._handshake, asyncio.Event()
         if line.step is not Step.OTHER:
             self._handshake = step
-        run = self._run(exchange, turn, step)
-        self._task_by_exchange[exchange] = self._tasks.create_task(run)
+        is_note = not exchange.waiting
+        task = self._tasks.create_task(self._run(exchange, turn))
+        self._task_by_exchange[exchange] = task
+        # By the task's end: one that is cancelled before it begins runs no line of its own.
+        task.add_done_callback(lambda _: self._has_ended(exchange, step, is_note=is_note))
 
     async def finish(self) -> None:
         """Wait a moment for the last answers, and end all that goes on."""
@@ -124,7 +127,13 @@ class Desk:
         self._task_by_exchange[found].cancel()
         return True
 
-    async def _run(self, exchange: Exchange, turn: asyncio.Event, step: asyncio.Event) -> None:
+    def _has_ended(self, exchange: Exchange, step: asyncio.Event, *, is_note: bool) -> None:
+        del self._task_by_exchange[exchange]
+        step.set()
+        if is_note:
+            self._notes.release()
+
+    async def _run(self, exchange: Exchange, turn: asyncio.Event) -> None:
         is_note = not exchange.waiting
         try:
             if not exchange.is_modern and not exchange.line.is_answer():
@@ -139,11 +148,6 @@ class Desk:
             await self._upstream.fail(exchange, why)
             if is_note:
                 say(f"what the agent sent did not arrive: {why}")
-        finally:
-            del self._task_by_exchange[exchange]
-            step.set()
-            if is_note:
-                self._notes.release()
 
     async def _deliver(self, exchange: Exchange) -> None:
         if exchange.line.step is Step.INITIALIZE:

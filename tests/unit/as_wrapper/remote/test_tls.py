@@ -173,7 +173,7 @@ def test_the_proxy_is_that_of_the_variables(
     assert place(url).proxy == proxy_used
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x/", "/mcp", "https:///x"])
+@pytest.mark.parametrize("url", ["", "ftp://x/", "/mcp", "https:///x", "http://[x"])
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(RemoteError, match="none of HTTP"):
         place(url)
