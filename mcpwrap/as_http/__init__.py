@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-http: hears one agent of one server by HTTP, and speaks to the gate for it."""
+"""RUNS AS mcpwrap-http: one agent's way to one server over HTTP; the gate judges what is said."""

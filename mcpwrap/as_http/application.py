@@ -1,0 +1,86 @@
+"""RUNS AS mcpwrap-http: which request gets to what."""
+
+import traceback
+
+from aiohttp import hdrs, web
+
+from mcpwrap.as_http import answers, handshake, messages, modern, old_transport
+from mcpwrap.as_http.answers import refusal
+from mcpwrap.as_http.gate_session import EndedError
+from mcpwrap.as_http.messages import UnheardError
+from mcpwrap.as_http.state import State
+from mcpwrap.core import http_rules
+from mcpwrap.core.http_agreement import MODERN, VERSION_HEADER
+from mcpwrap.core.http_rules import Head, Heard, Place
+from mcpwrap.linux.log import say
+
+
+class Application:
+    """Answers requests."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, whatever goes wrong; the text of a bug goes to the journal alone."""
+        try:
+            response = await self._answer(request)
+        except UnheardError as error:
+            response = error.response
+        except EndedError:
+            response = refusal(502, "the server has ended")
+        except ConnectionError:
+            raise
+        except Exception:  # noqa: BLE001 - one request must not end the others
+            say(f"a bug in mcpwrap-http: {traceback.format_exc()}")
+            response = refusal(500, "mcpwrap-http has met a bug: its journal says more")
+        if not response.prepared:
+            response.headers[hdrs.SERVER] = answers.SERVER
+            if not request.content.is_eof():
+                response.force_close()  # what is left of the body is not read
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        head = _head(request)
+        heard = http_rules.judge(head, self._state.host)
+        if not isinstance(heard, Heard):
+            response = refusal(heard.status, heard.why)
+            if heard.allow:
+                response.headers[hdrs.ALLOW] = ", ".join(heard.allow)
+            raise UnheardError(response)
+        match heard.place:
+            case Place.OLD_STREAM:
+                return await old_transport.stream(self._state, request)
+            case Place.OLD_MESSAGES:
+                posted = await self._posted(request)
+                return await old_transport.post(self._state, head, heard.session, posted)
+            case Place.ENDPOINT:
+                return await self._at_endpoint(request, head)
+
+    async def _at_endpoint(self, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+        if head.method == "POST":
+            posted = await self._posted(request)
+            if modern.is_modern(head, posted):
+                return await modern.post(self._state, request, head, posted)
+            return await handshake.post(self._state, request, head, posted)
+        if modern.is_modern(head, None):
+            raise UnheardError(_no_such_method(head))
+        if head.method == "GET":
+            return await handshake.get(self._state, request, head)
+        return await handshake.delete(self._state, head)
+
+    async def _posted(self, request: web.BaseRequest) -> messages.Posted:
+        return await messages.read(request, self._state.around.limits.body_s)
+
+
+def _no_such_method(head: Head) -> web.Response:
+    if head.every(VERSION_HEADER) != [MODERN]:
+        return refusal(400, "that protocol version is not known here")
+    response = refusal(405, f"{MODERN} has only POST")
+    response.headers[hdrs.ALLOW] = "POST"
+    return response
+
+
+def _head(request: web.BaseRequest) -> Head:
+    fields = tuple((str(name), value) for name, value in request.headers.items())
+    return Head(request.method, request.raw_path, fields)

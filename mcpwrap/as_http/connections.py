@@ -1,0 +1,123 @@
+"""RUNS AS mcpwrap-http: how many connections there are at a time, and for how long."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from aiohttp import web
+
+_PAUSE_S = 0.5  # when there is no descriptor left for another connection
+_MAX_LINE_BYTES = 2048
+_MAX_FIELD_BYTES = 16 * 1024  # a URI of 8192 characters as base64, in Mcp-Name
+_MAX_FIELDS = 128
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\n"
+    b"Retry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of connections. Only one account can open any."""
+
+    connections: int = 128
+    head_s: float = 10.0  # for the first head of a connection to be whole
+    between_s: float = 75.0  # from an answer to the next whole head; agents keep connections
+    body_s: float = 60.0
+
+
+class Connections:
+    """Accepts from the socket that PID 1 made."""
+
+    def __init__(self, listener: socket.socket, handler: Handler, limits: Limits) -> None:
+        self._listener = listener
+        self._limits = limits
+        self._handler = handler
+        # By connection, when it is cut off; none while a request is dealt with.
+        self._ends: dict[asyncio.BaseTransport, asyncio.TimerHandle | None] = {}
+        self._server = web.Server(
+            self._handle,
+            handler_cancellation=True,  # who leaves is noticed at once
+            access_log=None,
+            keepalive_timeout=limits.between_s,
+            max_line_size=_MAX_LINE_BYTES,
+            max_field_size=_MAX_FIELD_BYTES,
+            max_headers=_MAX_FIELDS,
+            auto_decompress=False,
+            lingering_time=1.0,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for transport in list(self._ends):
+            self._abort(transport)
+        await self._server.shutdown(1.0)
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        for transport in [one for one in self._ends if one.is_closing()]:
+            self._time(transport, None)
+            del self._ends[transport]
+        return len(self._ends)
+
+    async def accept(self) -> None:
+        """Accept until cancelled. Where there are too many, the one that is idle longest goes."""
+        loop = asyncio.get_running_loop()
+        self._listener.settimeout(0)
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(self._listener)
+            except OSError:
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if not self._has_room():
+                with connection, suppress(OSError):
+                    connection.send(_FULL)
+                continue
+            transport, _ = await loop.connect_accepted_socket(self._server, connection)
+            self._ends[transport] = None
+            self._time(transport, self._limits.head_s)
+
+    def _has_room(self) -> bool:
+        if self.count < self._limits.connections:
+            return True
+        idle = next((one for one, timer in self._ends.items() if timer is not None), None)
+        if idle is not None:
+            self._abort(idle)
+        return idle is not None
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Deal with a request whose head is whole."""
+        transport = request.transport
+        self._time(transport, None)
+        try:
+            return await self._handler(request)
+        finally:
+            self._time(transport, self._limits.between_s)
+
+    def _time(self, transport: asyncio.BaseTransport | None, cut_off_in_s: float | None) -> None:
+        """Have a connection cut off later, or not at all."""
+        if transport is None or transport not in self._ends:
+            return
+        timer = self._ends.pop(transport)
+        if timer is not None:
+            timer.cancel()
+        if cut_off_in_s is not None and not transport.is_closing():
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(cut_off_in_s, self._abort, transport)
+            self._ends[transport] = timer  # at the end: idle for the shortest time
+        else:
+            self._ends[transport] = None
+
+    def _abort(self, transport: asyncio.BaseTransport) -> None:
+        self._time(transport, None)
+        self._ends.pop(transport, None)
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.abort()

@@ -1,0 +1,128 @@
+"""RUNS AS mcpwrap-http: one session with the gate, as lines in and lines out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from mcpwrap.as_http import pipes
+from mcpwrap.as_http.knocking import Opened
+from mcpwrap.as_http.outbox import ClosedError, Outbox
+from mcpwrap.core import hello
+from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.linux.log import say
+
+MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill
+_GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as much
+
+Deliver = Callable[[bytes], Awaitable[None]]
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+_BROKEN_OFF = hello.Ended(hello.Exit.UNAVAILABLE, "the gate broke off the session")
+
+
+class EndedError(Exception):
+    """The session has ended, so nothing can be sent."""
+
+
+async def drop(_: bytes) -> None:
+    """Deliver nothing: nobody waits for it."""
+
+
+class GateSession:
+    """Gives each line of the server's to `deliver`, and reads on when that is done with it."""
+
+    def __init__(self, opened: Opened, spawn: Spawn) -> None:
+        self._opened = opened
+        self._outbox = Outbox()
+        self._ended: asyncio.Future[hello.Ended] = asyncio.get_running_loop().create_future()
+        self._has_read_all = asyncio.Event()
+        self._stderr_bytes = 0
+        self.deliver: Deliver = drop
+        self.when_ended: Callable[[hello.Ended], Awaitable[None]] | None = None
+        spawn(self._run())
+
+    @property
+    def has_ended(self) -> bool:
+        """Say whether it has."""
+        return self._ended.done()
+
+    async def send(self, line: bytes) -> None:
+        """Pass on one line, its end included. It goes whole or not at all.
+
+        Raises:
+            EndedError: there is nobody any more.
+        """
+        try:
+            await self._outbox.put(line)
+        except ClosedError as error:
+            raise EndedError from error
+
+    def abort(self) -> None:
+        """End it at once, and all that the server has begun."""
+        self._end(hello.Ended(0))
+
+    async def close(self) -> None:
+        """End it as an agent does with its own: the server's input ends, and a little later all."""
+        self._outbox.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await asyncio.shield(self._ended)
+        self.abort()
+
+    async def _run(self) -> None:
+        """Live until one of them ends; then close everything, so that nothing is left behind."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(one()) for one in (self._write, self._read, self._hear)
+                ]
+                ended = await asyncio.shield(self._ended)
+                for task in running:
+                    task.cancel()
+        finally:
+            self._end(_BROKEN_OFF)
+            self._opened.close()
+        if self.when_ended is not None:
+            await self.when_ended(ended)
+
+    async def _write(self) -> None:
+        with suppress(BrokenPipeError):
+            while line := await self._outbox.take():
+                await pipes.write(self._opened.to_server_fd, line)
+        self._outbox.close()
+        self._opened.close_input()
+
+    async def _read(self) -> None:
+        try:
+            async for line in pipes.lines(self._opened.from_server_fd):
+                await self.deliver(line)
+        except LineTooLongError as error:
+            self._end(hello.Ended(hello.Exit.PROTOCOL, str(error)))
+        self._has_read_all.set()
+
+    async def _hear(self) -> None:
+        """Hear what the gate says beside the lines: what it read of the server, it wrote before."""
+        loop, ended = asyncio.get_running_loop(), _BROKEN_OFF
+        with suppress(OSError, hello.ProtocolError):
+            while packet := await loop.sock_recv(self._opened.gate, hello.MAX_PACKET_BYTES):
+                match hello.decode(packet):
+                    case hello.Stderr(text):
+                        self._note(text)
+                    case hello.Ended() as ended:
+                        break
+                    case _:
+                        break
+        await self._has_read_all.wait()
+        self._end(ended)
+
+    def _note(self, text: bytes) -> None:
+        if self._stderr_bytes < MAX_STDERR_BYTES:
+            self._stderr_bytes += len(text)
+            is_full = self._stderr_bytes >= MAX_STDERR_BYTES
+            said = text.decode(errors="replace").rstrip()
+            say(f"{said} (and more, which is left out)" if is_full else said)
+
+    def _end(self, ended: hello.Ended) -> None:
+        self._outbox.close()
+        if not self._ended.done():
+            self._ended.set_result(ended)

@@ -1,0 +1,127 @@
+"""RUNS AS mcpwrap-http: the sessions with the gate; some wait idle for the next request."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mcpwrap.as_http.gate_session import GateSession, Spawn, drop
+from mcpwrap.as_http.knocking import Opened, RefusedError, knock
+from mcpwrap.core.hello import Exit
+from mcpwrap.core.http_listener import Listener
+
+MAX_SESSIONS = 64
+MAX_IDLE = 16
+IDLE_S = 60.0  # then one that waits for a request of 2026-07-28 is ended
+
+
+class MakesRoom(Protocol):
+    """Whoever has sessions that may go where another is needed."""
+
+    async def __call__(self) -> bool:
+        """End one that nobody uses; say whether there was one."""
+
+
+@dataclass(slots=True)
+class _Idle:
+    gate: GateSession
+    since_s: float
+
+
+class Gates:
+    """All sessions with the gate that this process has."""
+
+    def __init__(
+        self, path: str, listener: Listener, spawn: Spawn, clock: Callable[[], float]
+    ) -> None:
+        self._path, self._listener = path, listener
+        self._spawn, self._clock = spawn, clock
+        self._all: list[GateSession] = []
+        self._opening = 0
+        self._idle: list[_Idle] = []  # the one that was used last is the last
+        self.make_room: MakesRoom | None = None
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        self._all = [gate for gate in self._all if not gate.has_ended]
+        return len(self._all) + self._opening
+
+    async def open(self) -> GateSession:
+        """Return a new one.
+
+        Raises:
+            RefusedError: the gate lets nobody in, or there are too many.
+        """
+        try:
+            return await self._open()
+        except RefusedError as error:
+            if error.status != Exit.BUSY or not await self._end_unused():
+                raise
+        return await self._open()
+
+    async def take(self) -> GateSession:
+        """Return one in which no request is under way.
+
+        Raises:
+            RefusedError: there is none, and the gate does not begin another.
+        """
+        while self._idle:
+            gate = self._idle.pop().gate
+            if not gate.has_ended:
+                return gate
+        return await self.open()
+
+    def give_back(self, gate: GateSession) -> None:
+        """Keep one for the next request."""
+        gate.deliver = drop
+        gate.when_ended = None
+        self._idle.append(_Idle(gate, self._clock()))
+        if len(self._idle) > MAX_IDLE:
+            self._spawn(self._idle.pop(0).gate.close())
+
+    def sweep(self) -> None:
+        """End those that nobody has used for long."""
+        now_s = self._clock()
+        while self._idle and now_s - self._idle[0].since_s >= IDLE_S:
+            self._spawn(self._idle.pop(0).gate.close())
+
+    def abort_all(self) -> None:
+        """End all at once."""
+        for gate in self._all:
+            gate.abort()
+
+    async def _open(self) -> GateSession:
+        if self.count >= MAX_SESSIONS:
+            raise RefusedError(Exit.BUSY, f"all {MAX_SESSIONS} sessions are in use")
+        self._opening += 1
+        try:
+            opened = await self._knock()
+        finally:
+            self._opening -= 1
+        gate = GateSession(opened, self._spawn)
+        self._all.append(gate)
+        return gate
+
+    async def _knock(self) -> Opened:
+        loop = asyncio.get_running_loop()
+        listener = self._listener
+        knocking = loop.run_in_executor(None, knock, self._path, listener.server, listener.uid)
+        try:
+            return await asyncio.shield(knocking)
+        except asyncio.CancelledError:
+            knocking.add_done_callback(_close)
+            raise
+
+    async def _end_unused(self) -> bool:
+        """Make room for a session; who has left without a word must keep nobody out."""
+        if self._idle:
+            await self._idle.pop(0).gate.close()
+            return True
+        return self.make_room is not None and await self.make_room()
+
+
+def _close(knocking: asyncio.Future[Opened]) -> None:
+    """End a session that nobody waits for any more."""
+    if not knocking.cancelled() and knocking.exception() is None:
+        knocking.result().close()

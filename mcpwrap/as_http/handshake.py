@@ -1,0 +1,170 @@
+"""RUNS AS mcpwrap-http: the endpoint as it was from 2025-03-26 to 2025-11-25.
+
+Source: MCP 2025-11-25, transports, "Streamable HTTP".
+"""
+
+from dataclasses import replace
+
+from aiohttp import web
+
+from mcpwrap.as_http import answers
+from mcpwrap.as_http.answers import SESSION, Form, refusal
+from mcpwrap.as_http.gate_session import EndedError
+from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.messages import Posted, UnheardError
+from mcpwrap.as_http.session import Session
+from mcpwrap.as_http.state import State
+from mcpwrap.as_http.streams import BusyError
+from mcpwrap.core import http_history, methods
+from mcpwrap.core.http_rules import Head
+from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Notification, Request, as_id
+
+
+async def post(
+    state: State, request: web.BaseRequest, head: Head, posted: Posted
+) -> web.StreamResponse:
+    """Answer a POST."""
+    first = posted.messages[0].message
+    if isinstance(first, Request) and first.method == methods.INITIALIZE:
+        return await _begin(state, request, head, posted)
+    session = _find(state, head)
+    with state.used(session):
+        return await _post_in(session, state, request, (head, posted))
+
+
+async def get(state: State, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+    """Tell what belongs to no request, or what an agent that was cut off has missed."""
+    session = _find(state, head)
+    form = _form(session, state)
+    asked = head.every("last-event-id")
+    last = http_history.parsed(asked[0]) if len(asked) == 1 else None
+    if asked and last is None:
+        raise UnheardError(refusal(400, "Last-Event-ID is none of ours"))
+    with state.used(session):
+        if last is None:
+            return await _tell(session, request, session.standing.number, (form, []))
+        missed = session.history.after(*last)
+        return await _tell(session, request, last[0], (replace(form, primes=False), missed))
+
+
+async def delete(state: State, head: Head) -> web.StreamResponse:
+    """End a session."""
+    state.end(_find(state, head))
+    return web.Response()
+
+
+def _find(state: State, head: Head) -> Session:
+    asked = head.every(SESSION.lower())
+    if len(asked) != 1:
+        raise UnheardError(refusal(400, f"{SESSION} is missing: begin with initialize"))
+    session = state.find(asked[0])
+    if session is None:
+        raise UnheardError(refusal(404, "there is no such session: begin with initialize"))
+    return session
+
+
+async def _begin(
+    state: State, request: web.BaseRequest, head: Head, posted: Posted
+) -> web.StreamResponse:
+    """Answer the handshake, from which on there is a session if the server says yes."""
+    [asked] = posted.requests
+    try:
+        gate = await state.gates.open()
+    except RefusedError as error:
+        return answers.not_let_in(error, asked.id)
+    session = state.begin(gate)
+    state.sessions[session.id] = session
+    try:
+        with state.used(session):
+            return await _answer_handshake(session, state, request, (head, posted))
+    finally:
+        if not session.version:
+            state.end(session)
+
+
+async def _answer_handshake(
+    session: Session, state: State, request: web.BaseRequest, sent: tuple[Head, Posted]
+) -> web.StreamResponse:
+    head, posted = sent
+    stream = session.open(posted.requests)
+    await session.gate.send(posted.line(state, head))
+    form = Form(
+        json_within_s=state.around.handshake_json_within_s,
+        is_remote=state.listener.is_remote,
+        session=session.id,
+        still_here_every_s=state.around.still_here_every_s,
+    )
+    response = await answers.tell(request, stream, form)
+    if not session.version and not response.prepared:
+        del response.headers[SESSION]  # the server said no
+    return response
+
+
+async def _post_in(
+    session: Session, state: State, request: web.BaseRequest, sent: tuple[Head, Posted]
+) -> web.StreamResponse:
+    head, posted = sent
+    _expect_fit(session, posted)
+    stream = session.open(posted.requests) if posted.requests else None
+    try:
+        await session.gate.send(posted.line(state, head))
+    except EndedError:
+        if stream is None:
+            why = "the server has ended: begin with initialize"
+            raise UnheardError(refusal(404, why, code=INTERNAL_ERROR)) from None
+    _heed_cancellations(session, state, posted)
+    if stream is None:
+        return answers.accepted()
+    form = _form(session, state)
+    within_s = state.around.json_within_s
+    if session.primes:
+        within_s = state.around.resumable_json_within_s
+    if not posted.is_batch:
+        form = replace(form, json_within_s=within_s)
+    return await _tell(session, request, stream.number, (form, []))
+
+
+def _expect_fit(session: Session, posted: Posted) -> None:
+    """Refuse what the gate would answer so that nobody could tell to what."""
+    if posted.is_batch and session.version != methods.BATCHES_IN:
+        raise UnheardError(refusal(400, f"only {methods.BATCHES_IN} has batches"))
+    ids = [request.id for request in posted.requests]
+    for id_ in ids:
+        if session.is_in_use(id_) or ids.count(id_) > 1:
+            raise UnheardError(refusal(400, "the id is in use", request_id=id_))
+
+
+def _heed_cancellations(session: Session, state: State, posted: Posted) -> None:
+    for decoded in posted.messages:
+        message = decoded.message
+        if isinstance(message, Notification) and message.method == methods.CANCELLED:
+            cancelled = as_id(message.params.get("requestId"))
+            if cancelled is not None:
+                state.spawn(session.give_up(cancelled))
+
+
+def _form(session: Session, state: State) -> Form:
+    return Form(
+        is_remote=state.listener.is_remote,
+        history=session.history,
+        primes=session.primes,
+        still_here_every_s=state.around.still_here_every_s,
+    )
+
+
+async def _tell(
+    session: Session,
+    request: web.BaseRequest,
+    number: int,
+    told: tuple[Form, list[http_history.Event]],
+) -> web.StreamResponse:
+    form, missed = told
+    stream = session.find(number)
+    if stream is None:
+        stream = session.finished(number)
+    try:
+        return await answers.tell(request, stream, form, missed)
+    except BusyError:
+        raise UnheardError(refusal(409, "another connection reads this stream")) from None
+    finally:
+        session.forget_told(stream)

@@ -1,0 +1,133 @@
+"""RUNS AS mcpwrap-http: how a session with the gate begins, in the agent's name."""
+
+import os
+import socket
+import struct
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mcpwrap.core import hello
+from mcpwrap.linux import descriptors
+
+GATE = "/run/mcpwrap/gate.sock"
+AGENT = "MCPWRAP_AGENT"  # the variable in which the gate is told whose session it is
+_FIRST_S = 45  # the gate's own limits, added up: handshake, variables, start of the wrapper
+_TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
+_NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
+
+
+class RefusedError(Exception):
+    """There will be no session; `status` is of `hello.Exit`, or what the gate sent."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+@dataclass(slots=True)
+class Opened:
+    """A session that has begun. Whoever has it closes it."""
+
+    gate: socket.socket
+    to_server_fd: int
+    from_server_fd: int
+
+    def close_input(self) -> None:
+        """Let the server see the end of its input."""
+        fd, self.to_server_fd = self.to_server_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        """End the session at once."""
+        self.gate.close()
+        self.close_input()
+        fd, self.from_server_fd = self.from_server_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def knock(path: str, server: str, uid: int) -> Opened:
+    """Begin a session. It blocks, for a minute at the worst.
+
+    Raises:
+        RefusedError: the gate lets nobody in, cannot be reached, or the server does not start.
+    """
+    their_in, to_server = os.pipe2(os.O_CLOEXEC)
+    from_server, their_out = os.pipe2(os.O_CLOEXEC)
+    theirs, ours = [their_in, their_out], [to_server, from_server]
+    try:
+        gate = _enter(path, hello.encode_hello(server, {AGENT: str(uid)}), theirs)
+    except BaseException:
+        descriptors.close_all(ours)
+        raise
+    finally:
+        descriptors.close_all(theirs)
+    for fd in [*ours, gate.fileno()]:
+        # The ends that were passed stay as they are: those are other open files.
+        os.set_blocking(fd, False)
+    gate.settimeout(0)
+    return Opened(gate, to_server, from_server)
+
+
+def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
+    for _ in range(_TRIES):
+        gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            if _is_let_in(gate, path, packet, fds):
+                return gate
+        except BlockingIOError:
+            gate.close()
+            break  # it heard us, and does not answer
+        except BaseException:
+            gate.close()
+            raise
+        gate.close()
+        time.sleep(_BETWEEN_TRIES_S)
+    raise RefusedError(hello.Exit.UNAVAILABLE, _NO_GATE)
+
+
+def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
+    """Say whether the session has begun; if not, there is no gate just now."""
+    # Not settimeout(): that would not wait in the queue of a gate that others keep busy.
+    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        gate.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _FIRST_S, 0))
+    try:
+        gate.connect(path)
+        with suppress(BrokenPipeError):  # it refused before we spoke, and its answer waits for us
+            descriptors.send(gate, packet, fds)
+        return _hears(gate)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+
+
+def _hears(gate: socket.socket) -> bool:
+    while packet := _receive(gate):
+        match _decoded(packet):
+            case hello.Ask():
+                gate.send(b"\0")  # an agent over HTTP has no variables
+            case hello.Started():
+                return True
+            case hello.Refused(status, why):
+                raise RefusedError(status, why)
+            case _:
+                raise RefusedError(hello.Exit.PROTOCOL, "the gate answered out of turn")
+    return False
+
+
+def _receive(gate: socket.socket) -> bytes:
+    """Return the next packet; empty at the end."""
+    for _ in range(2):  # a reset comes before what was sent earlier, so ask twice
+        with suppress(ConnectionResetError):
+            return gate.recv(hello.MAX_PACKET_BYTES)
+    return b""
+
+
+def _decoded(packet: bytes) -> hello.Packet:
+    try:
+        return hello.decode(packet)
+    except hello.ProtocolError as error:
+        raise RefusedError(hello.Exit.PROTOCOL, str(error)) from error

@@ -1,0 +1,110 @@
+"""RUNS AS mcpwrap-http: `mcpwrap-http@NAME.UID.service`."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mcpwrap.as_http.application import Application
+from mcpwrap.as_http.connections import Connections
+from mcpwrap.as_http.state import State, Surroundings
+from mcpwrap.core import http_listener
+from mcpwrap.core.http_listener import Listener
+from mcpwrap.errors import EXIT_USAGE, UsageError
+from mcpwrap.linux import prctl
+from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.log import say
+from mcpwrap.linux.notifier import Notifier
+
+_ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+
+
+def main() -> int:
+    """Serve until systemd stops us, or nobody needs us."""
+    prctl.forbid_dumps()  # what an agent and a server say passes through
+    # A request that cannot be parsed is the agent's own affair.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    try:
+        listener = read_listener(Path(os.environ["CREDENTIALS_DIRECTORY"], "listener"), sys.argv)
+    except UsageError as error:
+        print(f"mcpwrap-http: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    asyncio.run(_until_stopped(listening_socket(dict(os.environ)), listener))
+    return 0
+
+
+def read_listener(path: Path, argv: list[str]) -> Listener:
+    """Return what root says of this instance, `NAME.UID`.
+
+    Raises:
+        UsageError: it says nothing, or speaks of another instance.
+    """
+    fix = "`sudo mcpwrap apply` writes it"
+    try:
+        listener = http_listener.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"cannot be read: {error}", where=str(path), fix=fix) from error
+    if argv[1:] != [f"{listener.server}.{listener.uid}"]:
+        problem = f"is for {listener.server}.{listener.uid}, and not for {argv[1:]}"
+        raise UsageError(problem, where=str(path), fix=fix)
+    return listener
+
+
+async def _until_stopped(listening: socket.socket, listener: Listener) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await serve((listening, listener), Surroundings(), stop, Notifier())
+
+
+async def serve(
+    door: tuple[socket.socket, Listener],
+    around: Surroundings,
+    stop: asyncio.Event,
+    notifier: Notifier,
+) -> None:
+    """Serve until `stop`, or until there was no session and no connection for `around.idle_s`."""
+    listening, listener = door
+    async with asyncio.TaskGroup() as tasks:
+        running: set[asyncio.Task[None]] = set()
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            task = tasks.create_task(_say_what_failed(work))
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+        state = State(listener, around, spawn)
+        async with Connections(listening, Application(state).handle, around.limits) as connections:
+            state.connections = connections
+            spawn(connections.accept())
+            notifier.ready(f"ready at http://{state.host}/mcp for UID {listener.uid}")
+            while not stop.is_set() and not state.is_idle():
+                await _wait(stop, min(_ALIVE_EVERY_S, around.idle_s))
+                notifier.alive()
+                state.sweep()
+        state.gates.abort_all()
+        for task in list(running):
+            task.cancel()
+
+
+async def _say_what_failed(work: Coroutine[Any, Any, None]) -> None:
+    """Do work of one session; a bug in it must not end the others."""
+    try:
+        await work
+    except Exception:  # noqa: BLE001 - see above
+        say(f"a bug in mcpwrap-http: {traceback.format_exc()}")
+
+
+async def _wait(stop: asyncio.Event, at_most_s: float) -> None:
+    try:
+        async with asyncio.timeout(at_most_s):
+            await stop.wait()
+    except TimeoutError:
+        return

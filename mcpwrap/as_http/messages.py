@@ -1,0 +1,126 @@
+"""RUNS AS mcpwrap-http: the message in the body of a request."""
+
+import asyncio
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+from mcpwrap.as_http.answers import refusal
+from mcpwrap.as_http.state import State
+from mcpwrap.core import http_tags, methods
+from mcpwrap.core.http_params import passed_on
+from mcpwrap.core.http_rules import Head
+from mcpwrap.core.jsonrpc import (
+    MAX_BATCH,
+    Batch,
+    Decoded,
+    Malformed,
+    NoBatch,
+    Notification,
+    Request,
+    Sender,
+    decode,
+)
+from mcpwrap.core.lines import MAX_LINE_BYTES
+from mcpwrap.core.strict_json import on_one_line
+
+MAX_BODY_BYTES = MAX_LINE_BYTES - 1
+
+
+class UnheardError(Exception):
+    """A request is answered by us."""
+
+    def __init__(self, response: web.Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What was posted: one message, or several in an array."""
+
+    messages: tuple[Decoded, ...]
+    is_batch: bool
+
+    @property
+    def requests(self) -> list[Request]:
+        """Those that want an answer."""
+        found = (decoded.message for decoded in self.messages)
+        return [message for message in found if isinstance(message, Request)]
+
+    def line(self, state: State, head: Head) -> bytes:
+        """Return what is sent on: the value, encoded again."""
+        parts = [_sent_on(decoded, state, head) for decoded in self.messages]
+        joined = b"[" + b",".join(parts) + b"]" if self.is_batch else parts[0]
+        return on_one_line(joined) + b"\n"
+
+
+async def read(request: web.BaseRequest, body_s: float) -> Posted:
+    """Return what is posted.
+
+    Raises:
+        UnheardError: it is no message, is too long, or takes too long.
+    """
+    body = await _body(request, body_s)
+    match decode(body, Sender.AGENT, MAX_BATCH):
+        case Decoded() as decoded:
+            _expect_right_kind(decoded)
+            return Posted((decoded,), is_batch=False)
+        case Malformed(code, reason, request_id):
+            raise UnheardError(refusal(400, reason, code=code, request_id=request_id))
+        case NoBatch():
+            raise _unheard(f"a batch is of 1 to {MAX_BATCH} messages")
+        case Batch(items):
+            return Posted(tuple(_expect_message(item) for item in items), is_batch=True)
+
+
+async def _body(request: web.BaseRequest, body_s: float) -> bytes:
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        raise _too_long()
+    if request.headers.getall(hdrs.EXPECT, []):
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    pieces, size = [], 0
+    try:
+        async with asyncio.timeout(body_s):
+            while piece := await request.content.readany():
+                pieces.append(piece)
+                size += len(piece)
+                if size > MAX_BODY_BYTES:
+                    raise _too_long()
+    except TimeoutError:
+        raise UnheardError(refusal(408, "the body took too long")) from None
+    except web.RequestPayloadError as error:
+        raise UnheardError(refusal(400, "the body is not as its head says")) from error
+    return b"".join(pieces)
+
+
+def _too_long() -> UnheardError:
+    return UnheardError(refusal(413, f"a body of over {MAX_BODY_BYTES} bytes"))
+
+
+def _unheard(why: str) -> UnheardError:
+    return UnheardError(refusal(400, why))
+
+
+def _expect_message(item: Decoded | Malformed) -> Decoded:
+    if isinstance(item, Malformed):
+        raise UnheardError(refusal(400, item.reason, code=item.code, request_id=item.id))
+    _expect_right_kind(item)
+    if isinstance(item.message, Request) and item.message.method == methods.INITIALIZE:
+        raise _unheard("initialize may not be in a batch")
+    return item
+
+
+def _expect_right_kind(decoded: Decoded) -> None:
+    """Refuse what the gate would answer without an id, so that nobody could be told."""
+    message = decoded.message
+    if isinstance(message, Notification) and methods.is_request(message.method):
+        raise _unheard("a request has an id")
+
+
+def _sent_on(decoded: Decoded, state: State, head: Head) -> bytes:
+    message = decoded.message
+    if state.listener.is_remote and isinstance(message, (Request, Notification)):
+        return http_tags.with_headers(message, passed_on(head))
+    return decoded.json

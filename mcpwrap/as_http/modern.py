@@ -1,0 +1,136 @@
+"""RUNS AS mcpwrap-http: the endpoint since 2026-07-28, where each request stands for itself.
+
+Source: MCP 2026-07-28, transports, "Streamable HTTP".
+"""
+
+from contextlib import suppress
+
+from aiohttp import web
+
+from mcpwrap.as_http import answers
+from mcpwrap.as_http.answers import Form, refusal
+from mcpwrap.as_http.gate_session import EndedError, GateSession
+from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.messages import Posted, UnheardError
+from mcpwrap.as_http.session import event_of, why
+from mcpwrap.as_http.state import State
+from mcpwrap.as_http.streams import Stream
+from mcpwrap.core import hello, http_status, refusals
+from mcpwrap.core.http_agreement import (
+    HANDSHAKE_VERSIONS,
+    MODERN,
+    VERSION_HEADER,
+    disagreement,
+)
+from mcpwrap.core.http_history import Event
+from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http_tags import untagged
+from mcpwrap.core.jsonrpc import (
+    INTERNAL_ERROR,
+    Decoded,
+    Failure,
+    Notification,
+    Request,
+    Result,
+    Sender,
+    decode,
+)
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import Era, era_of
+
+
+def is_modern(head: Head, posted: Posted | None) -> bool:
+    """Say whether a request is of this era: by its header, or by what is in its body."""
+    if not set(head.every(VERSION_HEADER)) <= HANDSHAKE_VERSIONS:
+        return True
+    asked = [] if posted is None else posted.requests
+    return any(era_of(one.params) is Era.MODERN for one in asked)
+
+
+async def post(
+    state: State, request: web.BaseRequest, head: Head, posted: Posted
+) -> web.StreamResponse:
+    """Answer a POST."""
+    message = posted.messages[0].message
+    if posted.is_batch or isinstance(message, (Result, Failure)):
+        raise UnheardError(refusal(400, f"{MODERN} has requests and notifications, one at a time"))
+    if isinstance(message, Notification):
+        # It belongs to no request: here, who wants no answer any more closes the connection.
+        _expect_known_version(head)
+        return answers.accepted()
+    wrong = disagreement(message, head) or state.params.disagreement(message, head)
+    if wrong is not None:
+        raise UnheardError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
+    try:
+        gate = await state.gates.take()
+    except RefusedError as error:
+        return answers.not_let_in(error, message.id)
+    return await _ask(state, request, gate, _Asked(message, posted.line(state, head), state))
+
+
+def _expect_known_version(head: Head) -> None:
+    requested = head.every(VERSION_HEADER)
+    if requested != [MODERN]:
+        data: Json = {"supported": [MODERN], "requested": ", ".join(requested)}
+        body = refusals.error(
+            None, http_status.UNSUPPORTED_VERSION, "Unsupported protocol version", data
+        )
+        raise UnheardError(answers.as_json(body, 400))
+
+
+class _Asked:
+    """One request, and what has come for it."""
+
+    def __init__(self, request: Request, line: bytes, state: State) -> None:
+        self.request, self.line = request, line
+        self.stream = Stream(1)
+        self.is_answered = False
+        self._params = state.params
+
+    async def deliver(self, line: bytes) -> None:
+        """Take what the server says; an answer to something else is to nobody."""
+        decoded = decode(line, Sender.SERVER, 0)
+        if not isinstance(decoded, Decoded):
+            return
+        told = untagged(decoded)
+        if told.is_closed:
+            return
+        event = event_of(told)
+        if event.answers is not None:
+            if self.is_answered or event.answers != self.request.id:
+                return
+            self.is_answered = True
+            if isinstance(told.message, Result):
+                self._params.remember(told.message.result)
+        await self.stream.put(event)
+        if self.is_answered:
+            self.stream.end()
+
+    async def fail(self, ended: hello.Ended) -> None:
+        """Answer for a server that has ended."""
+        if not self.is_answered:
+            json = refusals.error(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
+            await self.stream.put(Event(1, 0, json, self.request.id, INTERNAL_ERROR))
+        self.stream.end()
+
+
+async def _ask(
+    state: State, request: web.BaseRequest, gate: GateSession, asked: _Asked
+) -> web.StreamResponse:
+    """Have a request answered. Whoever leaves before cancels it, and with it the session."""
+    gate.deliver, gate.when_ended = asked.deliver, asked.fail
+    form = Form(
+        json_within_s=state.around.modern_json_within_s,
+        modern_method=asked.request.method,
+        is_remote=state.listener.is_remote,
+        still_here_every_s=state.around.still_here_every_s,
+    )
+    try:
+        with suppress(EndedError):  # it is told how, as when it ends later
+            await gate.send(asked.line)
+        return await answers.tell(request, asked.stream, form)
+    finally:
+        if asked.is_answered and not gate.has_ended:
+            state.gates.give_back(gate)
+        else:
+            gate.abort()

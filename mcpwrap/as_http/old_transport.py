@@ -1,0 +1,49 @@
+"""RUNS AS mcpwrap-http: the transport of 2024-11-05: one stream for all, and posts beside it.
+
+Source: MCP 2024-11-05, transports, "HTTP with SSE".
+"""
+
+from aiohttp import web
+
+from mcpwrap.as_http import answers
+from mcpwrap.as_http.answers import Form, refusal
+from mcpwrap.as_http.gate_session import EndedError
+from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.messages import Posted, UnheardError
+from mcpwrap.as_http.state import State
+from mcpwrap.core.http_rules import Head
+
+
+async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
+    """Begin a session, which lasts as long as this response."""
+    try:
+        gate = await state.gates.open()
+    except RefusedError as error:
+        return answers.not_let_in(error, None)
+    session = state.begin(gate)
+    state.old_sessions[session.id] = session
+    form = Form(
+        endpoint=f"/messages?session={session.id}",
+        still_here_every_s=state.around.still_here_every_s,
+    )
+    try:
+        return await answers.tell(request, session.standing, form)
+    finally:
+        del state.old_sessions[session.id]
+        state.spawn(gate.close())
+
+
+async def post(state: State, head: Head, session_id: str, posted: Posted) -> web.StreamResponse:
+    """Pass on a message; what is said to it comes on the stream."""
+    session = state.old_sessions.get(session_id)
+    if session is None:
+        raise UnheardError(refusal(404, "there is no such session: begin at /sse"))
+    for request in posted.requests:
+        if session.is_in_use(request.id):
+            raise UnheardError(refusal(400, "the id is in use", request_id=request.id))
+    session.open_on_standing(posted.requests)
+    try:
+        await session.gate.send(posted.line(state, head))
+    except EndedError:
+        raise UnheardError(refusal(404, "the server has ended: begin at /sse")) from None
+    return answers.accepted()

@@ -1,0 +1,180 @@
+"""RUNS AS mcpwrap-http: one session that began with a handshake: who is told what, and where."""
+
+import asyncio
+from collections.abc import Sequence
+
+from mcpwrap.as_http.gate_session import GateSession
+from mcpwrap.as_http.streams import Stream
+from mcpwrap.core import hello, http_status, refusals
+from mcpwrap.core.http_history import Event, History
+from mcpwrap.core.http_params import ParamHeaders
+from mcpwrap.core.http_routes import STANDING, Routes
+from mcpwrap.core.http_tags import Untagged, untagged
+from mcpwrap.core.jsonrpc import (
+    INTERNAL_ERROR,
+    MAX_BATCH,
+    Batch,
+    Decoded,
+    Failure,
+    Id,
+    Request,
+    Result,
+    Sender,
+    decode,
+)
+
+_MAX_UNREAD_STREAMS = 64  # of answers that nobody has fetched; the oldest are lost
+_MAX_UNREAD_BYTES = 16 * 1024 * 1024
+_CANCELLED_WITHIN_S = 5.0  # most servers do not answer what was cancelled
+
+
+class Session:
+    """Routes what the server says; kept until either side ends it."""
+
+    def __init__(self, id_: str, gate: GateSession, params: ParamHeaders, now_s: float) -> None:
+        self.id = id_
+        self.gate = gate
+        self.version = ""  # as the server has agreed to it
+        self.history = History()
+        self.standing = Stream(STANDING)
+        self.connections = 0
+        self.heard_at_s = now_s
+        self._params = params
+        self._routes = Routes()
+        self._streams: dict[int, Stream] = {}
+        self._last_stream = self._last_event = 0
+        gate.deliver = self._deliver
+        gate.when_ended = self._tell_ended
+
+    @property
+    def primes(self) -> bool:
+        """Say whether a stream can be asked for again from its beginning (SEP-1699)."""
+        return self.version >= "2025-11-25"
+
+    def is_in_use(self, request_id: Id) -> bool:
+        """Say whether a request of that id has no answer yet."""
+        return request_id in self._routes
+
+    def open(self, requests: Sequence[Request]) -> Stream:
+        """Return the stream on which the answers to these requests will be told."""
+        self._forget_unread()
+        self._last_stream += 1
+        stream = self._streams[self._last_stream] = Stream(self._last_stream)
+        self._routes.add(stream.number, requests)
+        return stream
+
+    def open_on_standing(self, requests: Sequence[Request]) -> None:
+        """Have the answers told where all else is: in the old transport."""
+        self._routes.add(STANDING, requests)
+
+    def find(self, number: int) -> Stream | None:
+        """Return a stream on which something may come, or is still unread."""
+        return self.standing if number == STANDING else self._streams.get(number)
+
+    def finished(self, number: int) -> Stream:
+        """Return a stream on which nothing will come."""
+        stream = Stream(number)
+        stream.end()
+        return stream
+
+    def forget_told(self, stream: Stream) -> None:
+        """Forget a stream of which all was told."""
+        if stream.is_over and not stream.unread_bytes:
+            self._streams.pop(stream.number, None)
+
+    async def give_up(self, request_id: Id) -> None:
+        """Answer for the server, if it does not, a request that was cancelled."""
+        if request_id not in self._routes:
+            return
+        await asyncio.sleep(_CANCELLED_WITHIN_S)
+        if request_id in self._routes:
+            await self._fail(request_id, http_status.CANCELLED, "the request was cancelled")
+
+    async def _deliver(self, line: bytes) -> None:
+        match decode(line, Sender.SERVER, MAX_BATCH):
+            case Decoded() as decoded:
+                await self._tell(untagged(decoded))
+            case Batch(items):
+                for item in items:
+                    if isinstance(item, Decoded):
+                        await self._tell(untagged(item))
+            case _:  # the gate writes none
+                return
+
+    async def _tell(self, told: Untagged) -> None:
+        if told.is_closed:
+            self._have_polled(told)
+            return
+        number = self._routes.route(told, self._is_heard)
+        if number is None:  # an answer that nobody waits for
+            return
+        self._learn(told)
+        await self._put(number, event_of(told))
+
+    async def _put(self, number: int, event: Event) -> None:
+        stream = self.find(number)
+        if stream is None:
+            return
+        self._last_event += 1
+        event = Event(number, self._last_event, event.json, event.answers, event.code, event.http)
+        await stream.put(event)
+        if number != STANDING and not self._routes.open_on(number):
+            stream.end()
+
+    async def _tell_ended(self, ended: hello.Ended) -> None:
+        """Answer whatever was asked, and end all streams."""
+        for stream in [self.standing, *self._streams.values()]:
+            for id_ in self._routes.open_on(stream.number):
+                await self._fail(id_, INTERNAL_ERROR, why(ended))
+            stream.end()
+
+    async def _fail(self, request_id: Id, code: int, text: str) -> None:
+        number = self._routes.take(request_id)
+        if number is not None:
+            json = refusals.error(request_id, code, f"mcpwrap: {text}")
+            await self._put(number, Event(number, 0, json, request_id, code))
+
+    def _have_polled(self, told: Untagged) -> None:
+        """End the response of a request, so that the agent asks for the rest a little later."""
+        number = None if told.about is None else self._routes.stream_of(told.about)
+        stream = None if number is None else self._streams.get(number)
+        if stream is not None and self.primes:
+            stream.pause()
+
+    def _learn(self, told: Untagged) -> None:
+        if isinstance(told.message, Result) and isinstance(told.message.result, dict):
+            self._params.remember(told.message.result)
+            version = told.message.result.get("protocolVersion")
+            if not self.version and isinstance(version, str):
+                self.version = version
+
+    def _is_heard(self, number: int) -> bool:
+        stream = self.find(number)
+        return stream is not None and stream.has_reader
+
+    def _forget_unread(self) -> None:
+        unread = [one for one in self._streams.values() if one.is_over and not one.has_reader]
+        size = sum(one.unread_bytes for one in unread)
+        while unread and (len(unread) > _MAX_UNREAD_STREAMS or size > _MAX_UNREAD_BYTES):
+            size -= unread[0].unread_bytes
+            del self._streams[unread.pop(0).number]
+
+
+def event_of(told: Untagged) -> Event:
+    """Return a message as an event of no number yet."""
+    match told.message:
+        case Result(id=answered):
+            return Event(0, 0, told.json, answered)
+        case Failure(id=answered, error=error):
+            code = error["code"]
+            return Event(
+                0, 0, told.json, answered, code if isinstance(code, int) else None, told.http
+            )
+        case _:
+            return Event(0, 0, told.json)
+
+
+def why(ended: hello.Ended) -> str:
+    """Return how a session ended, for an agent."""
+    said = f": {ended.why}" if ended.why else ""
+    return f"the server has ended with status {ended.status}{said}"

@@ -1,0 +1,109 @@
+"""RUNS AS mcpwrap-http: what requests share; all of it is in memory, and gone with the process."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mcpwrap.as_http import knocking
+from mcpwrap.as_http.connections import Connections, Limits
+from mcpwrap.as_http.gate_session import GateSession, Spawn
+from mcpwrap.as_http.gates import Gates
+from mcpwrap.as_http.session import Session
+from mcpwrap.core import http_listener
+from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.http_params import ParamHeaders
+
+_FORGOTTEN_S = 1800.0  # since an agent was last heard of in a session
+_UNUSED_S = 60.0  # then one may go where another is needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is other in tests."""
+
+    gate: str = knocking.GATE
+    port: int = http_listener.PORT
+    clock: Callable[[], float] = time.monotonic
+    limits: Limits = field(default_factory=Limits)
+    idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
+    still_here_every_s: float = 15.0
+    # How long an answer may take and still be no stream. One that can be asked for again is soon
+    # one; and where the status of HTTP says what went wrong, that is waited for longer.
+    resumable_json_within_s: float = 0.05
+    json_within_s: float = 1.0
+    modern_json_within_s: float = 5.0
+    handshake_json_within_s: float = 15.0
+
+
+class State:
+    """The one object of this process that lasts."""
+
+    def __init__(self, listener: Listener, around: Surroundings, spawn: Spawn) -> None:
+        self.listener = listener
+        self.around = around
+        self.host = f"{listener.address}:{around.port}"
+        self.spawn = spawn
+        self.params = ParamHeaders()
+        self.gates = Gates(around.gate, listener, spawn, around.clock)
+        self.gates.make_room = self._end_unused
+        self.sessions: dict[str, Session] = {}
+        self.old_sessions: dict[str, Session] = {}  # of 2024-11-05
+        self.connections: Connections | None = None
+        self._used_at_s = around.clock()
+
+    def begin(self, gate: GateSession) -> Session:
+        """Return a new session, which cannot be found yet."""
+        return Session(secrets.token_urlsafe(24), gate, self.params, self.around.clock())
+
+    def find(self, session_id: str) -> Session | None:
+        """Return a session that has not ended."""
+        session = self.sessions.get(session_id)
+        if session is not None and session.gate.has_ended:
+            del self.sessions[session_id]
+            return None
+        return session
+
+    @contextmanager
+    def used(self, session: Session) -> Iterator[None]:
+        """Note that an agent is there."""
+        session.connections += 1
+        try:
+            yield
+        finally:
+            session.connections -= 1
+            session.heard_at_s = self.around.clock()
+
+    def sweep(self) -> None:
+        """End what nobody has used for long."""
+        self.gates.sweep()
+        for session in list(self.sessions.values()):
+            if session.gate.has_ended:
+                del self.sessions[session.id]
+            elif self._unheard_s(session) >= _FORGOTTEN_S:
+                self.end(session)
+
+    def end(self, session: Session) -> None:
+        """End a session, which nobody finds any more."""
+        self.sessions.pop(session.id, None)
+        self.spawn(session.gate.close())
+
+    def is_idle(self) -> bool:
+        """Say whether there has been no session and no connection for long enough."""
+        now_s = self.around.clock()
+        if self.gates.count or (self.connections and self.connections.count):
+            self._used_at_s = now_s
+        return now_s - self._used_at_s >= self.around.idle_s
+
+    async def _end_unused(self) -> bool:
+        """End the session that has been unheard of the longest, if that is long."""
+        unheard = max(self.sessions.values(), key=self._unheard_s, default=None)
+        if unheard is None or self._unheard_s(unheard) < _UNUSED_S:
+            return False
+        self.sessions.pop(unheard.id, None)
+        await unheard.gate.close()
+        return True
+
+    def _unheard_s(self, session: Session) -> float:
+        return -1.0 if session.connections else self.around.clock() - session.heard_at_s

@@ -1,0 +1,100 @@
+"""RUNS AS mcpwrap-http: what is to be told on one response of HTTP, and to whoever comes later."""
+
+import asyncio
+from collections import deque
+
+from mcpwrap.core.http_history import Event
+
+# Beyond these a reader is waited for, and where there is none the oldest is lost.
+MAX_AHEAD = 256
+MAX_AHEAD_BYTES = 1024 * 1024
+_LEAVES_WITHIN_S = 0.5  # a reader whose connection has ended
+
+
+class BusyError(Exception):
+    """Somebody reads this stream already."""
+
+
+class Stream:
+    """Events that nobody has read yet. One reader at a time."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_over = False  # nothing more will come
+        self.has_reader = False
+        self._is_paused = False
+        self.told = 0  # the number of the last event that was read
+        self._events: deque[Event] = deque()
+        self._bytes = 0
+        self._changed = asyncio.Event()
+
+    async def put(self, event: Event) -> None:
+        """Add an event, and wait until its reader has come near."""
+        self._events.append(event)
+        self._bytes += len(event.json)
+        self._change()
+        while self.has_reader and self._is_far_ahead():
+            await self._changed.wait()
+        while not self.has_reader and self._is_far_ahead():
+            self.pop()
+
+    def end(self) -> None:
+        """Say that nothing more will come."""
+        self.is_over = True
+        self._change()
+
+    def pause(self) -> None:
+        """Send its reader away; another may come for what is told later."""
+        self._is_paused = True
+        self._change()
+
+    async def enter(self) -> None:
+        """Become its reader.
+
+        Raises:
+            BusyError: somebody is, and stays.
+        """
+        try:
+            async with asyncio.timeout(_LEAVES_WITHIN_S):
+                while self.has_reader:
+                    await self._changed.wait()
+        except TimeoutError:
+            raise BusyError from None
+        self.has_reader, self._is_paused = True, False
+
+    def leave(self) -> None:
+        """Be its reader no more."""
+        self.has_reader = False
+        self._change()
+
+    async def next(self, within_s: float | None) -> Event | None:
+        """Return the next event, which stays until `pop`; None at the end, or at a pause.
+
+        Raises:
+            TimeoutError: none came in this time.
+        """
+        async with asyncio.timeout(within_s):
+            while not (self._events or self.is_over or self._is_paused):
+                await self._changed.wait()
+        return self._events[0] if self._events else None
+
+    def pop(self) -> None:
+        """Forget the oldest event: it was told."""
+        event = self._events.popleft()
+        self._bytes -= len(event.json)
+        self.told = event.number
+        self._change()
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much nobody has read yet."""
+        return self._bytes
+
+    def _is_far_ahead(self) -> bool:
+        return len(self._events) > MAX_AHEAD or (
+            self._bytes > MAX_AHEAD_BYTES and len(self._events) > 1
+        )
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,84 @@
+"""Whether the headers of a request of 2026-07-28 say what its body says.
+
+Whoever stands between may decide by the headers alone; the server decides by the body.
+Source: MCP 2026-07-28, transports, "Standard Headers" (SEP-2243).
+"""
+
+import binascii
+from base64 import b64decode
+from dataclasses import dataclass
+
+from mcpwrap.core.http_rules import Head
+from mcpwrap.core.jsonrpc import INVALID_PARAMS, Request
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import PROTOCOL_VERSION
+
+HEADER_MISMATCH = -32020
+MODERN = "2026-07-28"
+HANDSHAKE_VERSIONS = frozenset(
+    {"2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+)
+DEFAULT_VERSION = "2025-03-26"  # of who sends no header
+VERSION_HEADER = "mcp-protocol-version"
+METHOD_HEADER = "mcp-method"
+NAME_HEADER = "mcp-name"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_NAME_KEY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+_OPENER, _CLOSER = "=?base64?", "?="
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Why a request is refused."""
+
+    code: int
+    why: str
+
+
+def disagreement(request: Request, head: Head) -> Disagreement | None:
+    """Return what is wrong with a request's envelope and headers; nothing if they agree."""
+    for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
+        if len(head.every(name)) > 1:
+            return _mismatch(f"{name} comes twice")
+    meta = request.params.get("_meta")
+    keys = meta.keys() if isinstance(meta, dict) else frozenset[str]()
+    if missing := [key for key in (PROTOCOL_VERSION, _CAPABILITIES) if key not in keys]:
+        return Disagreement(INVALID_PARAMS, f"params._meta has no {' and no '.join(missing)}")
+    version = meta[PROTOCOL_VERSION] if isinstance(meta, dict) else None
+    if not isinstance(version, str) or head.every(VERSION_HEADER) != [version]:
+        return _mismatch(f"{VERSION_HEADER} is not the version in params._meta")
+    if head.every(METHOD_HEADER) != [request.method]:
+        return _mismatch(f"{METHOD_HEADER} is not the method")
+    return _disagreement_of_name(request, head)
+
+
+def _disagreement_of_name(request: Request, head: Head) -> Disagreement | None:
+    key = _NAME_KEY.get(request.method, "")
+    value: Json = request.params.get(key)
+    if value is None:
+        return None  # the server says itself what is missing
+    if [decoded(name) for name in head.every(NAME_HEADER)] != [value]:
+        return _mismatch(f"{NAME_HEADER} is not params.{key}")
+    return None
+
+
+def _mismatch(why: str) -> Disagreement:
+    return Disagreement(HEADER_MISMATCH, f"the headers say something else: {why}")
+
+
+def decoded(value: str) -> str | None:
+    """Return a header's value, which may be wrapped as base64; None if it is wrapped wrongly."""
+    if not (value.startswith(_OPENER) and value.endswith(_CLOSER)):
+        return value
+    wrapped = value[len(_OPENER) : -len(_CLOSER)]
+    try:
+        return b64decode(wrapped, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None

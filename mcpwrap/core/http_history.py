@@ -1,0 +1,62 @@
+"""What was told on the streams of one session, for who was cut off and asks for the rest."""
+
+import re
+from collections import deque
+
+import msgspec
+
+from mcpwrap.core.http_tags import HttpAnswer
+from mcpwrap.core.jsonrpc import Id
+
+MAX_EVENTS = 1024
+MAX_BYTES = 4 * 1024 * 1024
+_ID = re.compile(r"([0-9]{1,15})-([0-9]{1,15})")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A message on a stream. Numbers grow within a session."""
+
+    stream: int
+    number: int
+    json: bytes
+    answers: Id | None = None
+    code: int | None = None  # of an error
+    http: HttpAnswer | None = None
+
+    @property
+    def id(self) -> str:
+        """What an agent names it by."""
+        return id_of(self.stream, self.number)
+
+
+class History:
+    """The last events that were written to somebody, oldest first; the last one always."""
+
+    def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
+        self._events: deque[Event] = deque()
+        self._bytes = 0
+        self._max_events, self._max_bytes = max_events, max_bytes
+
+    def add(self, event: Event) -> None:
+        """Keep an event, and forget the oldest where there are too many."""
+        self._events.append(event)
+        self._bytes += len(event.json)
+        while len(self._events) > self._max_events or (
+            self._bytes > self._max_bytes and len(self._events) > 1
+        ):
+            self._bytes -= len(self._events.popleft().json)
+
+    def after(self, stream: int, number: int) -> list[Event]:
+        """Return the later ones of one stream. Those of another are another's."""
+        return [one for one in self._events if one.stream == stream and one.number > number]
+
+
+def id_of(stream: int, number: int) -> str:
+    """Return the id of an event."""
+    return f"{stream}-{number}"
+
+
+def parsed(untrusted_id: str) -> tuple[int, int] | None:
+    """Return stream and number of an event; nothing if this is no id of ours."""
+    found = _ID.fullmatch(untrusted_id)
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,83 @@
+"""On which response of HTTP a message of the server's is told, where pipes do not say."""
+
+from collections.abc import Callable, Iterable
+
+from mcpwrap.core.http_tags import Untagged
+from mcpwrap.core.jsonrpc import Failure, Id, Notification, Request, Result, as_id
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.methods import PROGRESS
+
+STANDING = 0  # the stream that a GET reads, and belongs to no request
+# What a server says because of a request that it works on, rather than by itself.
+_OF_A_REQUEST = frozenset({"notifications/message", "notifications/elicitation/complete"})
+IsHeard = Callable[[int], bool]
+
+
+class Routes:
+    """The requests of one session that have no answer yet, and their streams."""
+
+    def __init__(self) -> None:
+        self._stream_by_id: dict[Id, int] = {}
+        self._stream_by_token: dict[Id, int] = {}
+        self._tokens: dict[Id, Id] = {}
+
+    def __contains__(self, request_id: Id) -> bool:
+        return request_id in self._stream_by_id
+
+    def add(self, stream: int, requests: Iterable[Request]) -> None:
+        """Keep requests that are sent on."""
+        for request in requests:
+            self._stream_by_id[request.id] = stream
+            token = _token(request)
+            if token is not None:
+                self._stream_by_token[token] = stream
+                self._tokens[request.id] = token
+
+    def take(self, request_id: Id) -> int | None:
+        """Return the stream of a request that is answered, and forget it."""
+        token = self._tokens.pop(request_id, None)
+        if token is not None:
+            self._stream_by_token.pop(token, None)
+        return self._stream_by_id.pop(request_id, None)
+
+    def open_on(self, stream: int) -> list[Id]:
+        """Return the requests of a stream that have no answer yet."""
+        return [id_ for id_, of in self._stream_by_id.items() if of == stream]
+
+    def stream_of(self, request_id: Id) -> int | None:
+        """Return the stream of a request that has no answer yet."""
+        return self._stream_by_id.get(request_id)
+
+    def route(self, told: Untagged, is_heard: IsHeard) -> int | None:
+        """Return the stream for a message; None for an answer that nobody waits for."""
+        message = told.message
+        if isinstance(message, (Result, Failure)):
+            return self.take(message.id)
+        found = self._by_its_own_words(message, told.about)
+        return self._by_custom(message, is_heard) if found is None else found
+
+    def _by_its_own_words(self, message: Request | Notification, about: Id | None) -> int | None:
+        if about is not None and about in self._stream_by_id:
+            return self._stream_by_id[about]
+        if isinstance(message, Notification) and message.method == PROGRESS:
+            token = as_id(message.params.get("progressToken"))
+            return None if token is None else self._stream_by_token.get(token)
+        return None
+
+    def _by_custom(self, message: Request | Notification, is_heard: IsHeard) -> int:
+        """Return the stream that somebody reads: of a request, or that of no request.
+
+        What belongs to a request is told before its answer, which only one stream can promise.
+        """
+        open_now = dict.fromkeys(reversed(self._stream_by_id.values()))
+        latest = [stream for stream in open_now if is_heard(stream)][:1]
+        standing = [STANDING] if is_heard(STANDING) else []
+        is_of_one = isinstance(message, Request) or message.method in _OF_A_REQUEST
+        for stream in [*latest, *standing] if is_of_one else [*standing, *latest]:
+            return stream
+        return STANDING
+
+
+def _token(request: Request) -> Id | None:
+    meta: Json = request.params.get("_meta")
+    return as_id(meta.get("progressToken")) if isinstance(meta, dict) else None

@@ -1,0 +1,115 @@
+"""Which HTTP requests of an agent are heard at all, by their head alone."""
+
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import parse_qsl
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+
+class Place(Enum):
+    """What is at a path."""
+
+    ENDPOINT = "endpoint"  # of 2025-03-26 and later
+    OLD_STREAM = "old stream"  # of 2024-11-05
+    OLD_MESSAGES = "old messages"
+
+
+PLACE_BY_PATH = {
+    "/": Place.ENDPOINT,
+    "/mcp": Place.ENDPOINT,
+    "/sse": Place.OLD_STREAM,
+    "/messages": Place.OLD_MESSAGES,
+}
+METHODS_BY_PLACE = {
+    Place.ENDPOINT: ("POST", "GET", "DELETE"),
+    Place.OLD_STREAM: ("GET",),
+    Place.OLD_MESSAGES: ("POST",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a request says of itself. A header that came twice is there twice."""
+
+    method: str
+    target: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def every(self, name: str) -> list[str]:
+        """Return the values of a header; `name` is in small letters."""
+        return [value for key, value in self.fields if key.lower() == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Why a request is not heard."""
+
+    status: int
+    why: str
+    allow: tuple[str, ...] = ()  # the methods that there are
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a request is to. `session` is of the old transport, which has it in its path."""
+
+    place: Place
+    session: str = ""
+
+
+def judge(head: Head, host: str) -> Heard | Unheard:
+    """Return what a request is to, or why it is not heard. `host` is our one name."""
+    if head.every("host") != [host]:
+        return Unheard(421, f"this is http://{host}/, and was asked for by another name")
+    if not _is_from_here(head, host):
+        return Unheard(403, "a page has sent this request")
+    path, question, query = head.target.partition("?")
+    place = PLACE_BY_PATH.get(path)
+    if place is None or bool(question) != (place is Place.OLD_MESSAGES):
+        return Unheard(404, f"MCP is at http://{host}/mcp")
+    if head.method not in METHODS_BY_PLACE[place]:
+        known = METHODS_BY_PLACE[place]
+        return Unheard(405, f"only {', '.join(known)}", known)
+    unheard = _judge_body(head) or _judge_accept(head, place)
+    return unheard or Heard(place, dict(parse_qsl(query)).get("session", ""))
+
+
+def _is_from_here(head: Head, host: str) -> bool:
+    """Say whether no other page has a browser send this, where it says which page that is."""
+    is_same = head.every("sec-fetch-site") in ([], ["same-origin"], ["none"])
+    return is_same and head.every("origin") in ([], [f"http://{host}"])
+
+
+def _judge_body(head: Head) -> Unheard | None:
+    if head.every("upgrade"):
+        return Unheard(400, "there is no other protocol here")
+    if head.every("expect") not in ([], ["100-continue"]):
+        return Unheard(417, "what is expected is not known here")
+    if head.method != "POST":
+        return None
+    kinds = [value.partition(";")[0].strip().lower() for value in head.every("content-type")]
+    if kinds != [JSON] or head.every("content-encoding"):
+        return Unheard(415, f"a message is sent as {JSON}")
+    return None
+
+
+def _judge_accept(head: Head, place: Place) -> Unheard | None:
+    """Ask for what the official SDKs ask for: both forms of an answer to a POST."""
+    if head.method == "DELETE" or place is Place.OLD_MESSAGES:
+        return None
+    needed = [JSON, EVENTS] if head.method == "POST" else [EVENTS]
+    if all(accepts(head, kind) for kind in needed):
+        return None
+    return Unheard(406, f"Accept has to name {' and '.join(needed)}")
+
+
+def accepts(head: Head, kind: str) -> bool:
+    """Say whether a media type is named in Accept, by itself or by a range."""
+    named = {
+        part.partition(";")[0].strip().lower()
+        for value in head.every("accept")
+        for part in value.split(",")
+    }
+    return bool(named & {kind, f"{kind.partition('/')[0]}/*", "*/*"})

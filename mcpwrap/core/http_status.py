@@ -1,0 +1,48 @@
+"""Which status of HTTP goes with what is said in JSON-RPC."""
+
+from mcpwrap.core.hello import Exit
+from mcpwrap.core.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+)
+
+UNSUPPORTED_VERSION = -32022
+DISCOVER = "server/discover"
+CANCELLED = -32800  # as the Language Server Protocol has it; MCP keeps its own numbers elsewhere
+# MCP 2026-07-28, transports, "Error Codes". Before, all is well with HTTP where JSON-RPC fails.
+_STATUS_BY_CODE = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    -32020: 400,  # the headers say something else
+    -32021: 400,  # a capability is missing
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+_STATUS_BY_EXIT = {
+    Exit.BUSY: 503,
+    Exit.UNAVAILABLE: 503,
+    Exit.NOT_ALLOWED: 403,
+    Exit.NO_SUCH_SERVER: 404,
+}
+
+
+def of_error(code: int, method: str) -> int:
+    """Return the status for an error of 2026-07-28.
+
+    A server that cannot even be discovered is of an older era. Agents learn that from a 400, as
+    HTTP servers of that era answer.
+    """
+    if method == DISCOVER and code == METHOD_NOT_FOUND:
+        return 400
+    return _STATUS_BY_CODE.get(code, 200)
+
+
+def of_refusal(exit_status: int) -> int:
+    """Return the status where the gate lets nobody in, or nobody starts the server."""
+    try:
+        return _STATUS_BY_EXIT.get(Exit(exit_status), 502)
+    except ValueError:
+        return 502

@@ -1,0 +1,127 @@
+"""What the listener and the program for remote servers tell each other, within the messages.
+
+    params._meta["mcpwrap/headers"]  to the server: the headers `Mcp-Param-*` of the agent; it also
+                                     says that whoever asks understands the rest
+    params._meta["mcpwrap/for"]      from it: said on the response to this request
+    params._meta["mcpwrap/closed"]   with it: the remote server has closed that response, and wants
+                                     to be polled; the message is no other word
+    error.data["mcpwrap/http"]       from it: the status of HTTP, and its challenge
+
+Neither the agent nor a remote server sees one of them.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from mcpwrap.core.jsonrpc import (
+    Decoded,
+    Failure,
+    Id,
+    Message,
+    Notification,
+    Request,
+    Result,
+    as_id,
+)
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.strict_json import encode, on_one_line
+
+HEADERS = "mcpwrap/headers"
+FOR = "mcpwrap/for"
+CLOSED = "mcpwrap/closed"
+HTTP = "mcpwrap/http"
+_ANY = b'"mcpwrap/'
+_MAX_CHALLENGE_CHARS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """How a remote server answered where it did not answer as MCP has it."""
+
+    status: int
+    challenge: str = ""  # WWW-Authenticate
+
+
+@dataclass(frozen=True, slots=True)
+class Untagged:
+    """A message of the server's as the agent gets it, and what was said beside it."""
+
+    message: Message
+    json: bytes
+    about: Id | None = None
+    is_closed: bool = False
+    http: HttpAnswer | None = None
+
+
+def with_headers(message: Request | Notification, headers: dict[str, str]) -> bytes:
+    """Return a message of the agent's with the first of the tags, whatever it had there."""
+    meta = message.params.get("_meta", {})
+    if not isinstance(meta, dict):
+        meta = {}  # no server takes another; the official ones refuse it
+    told: dict[str, Json] = {**meta, HEADERS: dict(headers)}
+    parts: dict[str, Json] = {"jsonrpc": "2.0"}
+    if isinstance(message, Request):
+        parts["id"] = message.id
+    parts |= {"method": message.method, "params": {**message.params, "_meta": told}}
+    return encode(parts)
+
+
+def untagged(decoded: Decoded) -> Untagged:
+    """Return a message of the server's without tags."""
+    message, json = decoded.message, on_one_line(decoded.json)
+    if _ANY not in json:  # as nearly always
+        return Untagged(message, json)
+    match message:
+        case Request() | Notification():
+            return _untagged_params(message, json)
+        case Failure():
+            return _untagged_error(message, json)
+        case Result():
+            return Untagged(message, json)
+
+
+def _untagged_params(message: Request | Notification, json: bytes) -> Untagged:
+    meta = message.params.get("_meta")
+    if not isinstance(meta, dict) or not meta.keys() & {FOR, CLOSED, HEADERS}:
+        return Untagged(message, json)
+    about, is_closed = as_id(meta.get(FOR)), meta.get(CLOSED) is True
+    kept = {key: value for key, value in meta.items() if key not in {FOR, CLOSED, HEADERS}}
+    params = {key: value for key, value in message.params.items() if key != "_meta"}
+    if kept:
+        params["_meta"] = kept
+    parts: dict[str, Json] = {"jsonrpc": "2.0"}
+    if isinstance(message, Request):
+        parts["id"] = message.id
+    parts["method"] = message.method
+    if params:
+        parts["params"] = params
+    plain = msgspec.structs.replace(message, params=params)
+    return Untagged(plain, on_one_line(encode(parts)), about, is_closed)
+
+
+def _untagged_error(message: Failure, json: bytes) -> Untagged:
+    data = message.error.get("data")
+    if not isinstance(data, dict) or HTTP not in data:
+        return Untagged(message, json)
+    error = {key: value for key, value in message.error.items() if key != "data"}
+    if kept := {key: value for key, value in data.items() if key != HTTP}:
+        error["data"] = kept
+    parts: dict[str, Json] = {"jsonrpc": "2.0", "id": message.id, "error": error}
+    return Untagged(
+        Failure(message.id, error), on_one_line(encode(parts)), http=_http_answer(data[HTTP])
+    )
+
+
+def _http_answer(said: Json) -> HttpAnswer | None:
+    status = said.get("status") if isinstance(said, dict) else None
+    if type(status) is not int or not 400 <= status <= 599 or not isinstance(said, dict):
+        return None
+    challenge = said.get("www_authenticate")
+    if not isinstance(challenge, str) or not _is_header_value(challenge):
+        challenge = ""
+    return HttpAnswer(status, challenge)
+
+
+def _is_header_value(text: str) -> bool:
+    return len(text) <= _MAX_CHALLENGE_CHARS and text.isascii() and text.isprintable()
