@@ -2,7 +2,7 @@
 
 import traceback
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 
 from mcpwrap.as_http import answers, handshake, messages, modern, old_transport
 from mcpwrap.as_http.answers import refusal
@@ -41,6 +41,8 @@ class Application:
         return response
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.version != HttpVersion11:  # as old as 0.9, of which nobody knows what is what
+            raise UnheardError(refusal(400, "only HTTP/1.1 is known here"))
         head = _head(request)
         heard = http_rules.judge(head, self._state.host)
         if not isinstance(heard, Heard):

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import Self
 
 from aiohttp import web
 
+_TO_READ_S = 1.0
+_MAX_TURNED_AWAY = 16
 _PAUSE_S = 0.5  # when there is no descriptor left for another connection
 _MAX_LINE_BYTES = 2048
 _MAX_FIELD_BYTES = 16 * 1024  # a URI of 8192 characters as base64, in Mcp-Name
@@ -39,6 +42,7 @@ class Connections:
         self._handler = handler
         # By connection, when it is cut off; none while a request is dealt with.
         self._ends: dict[asyncio.BaseTransport, asyncio.TimerHandle | None] = {}
+        self._turned_away: deque[socket.socket] = deque()
         self._server = web.Server(
             self._handle,
             handler_cancellation=True,  # who leaves is noticed at once
@@ -57,6 +61,8 @@ class Connections:
     async def __aexit__(self, *_: object) -> None:
         for transport in list(self._ends):
             self._abort(transport)
+        for connection in self._turned_away:
+            connection.close()
         await self._server.shutdown(1.0)
 
     @property
@@ -78,12 +84,21 @@ class Connections:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if not self._has_room():
-                with connection, suppress(OSError):
-                    connection.send(_FULL)
+                self._turn_away(connection)
                 continue
             transport, _ = await loop.connect_accepted_socket(self._server, connection)
             self._ends[transport] = None
             self._time(transport, self._limits.head_s)
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        """Say that there are too many, and leave time to read that: to close at once is to reset."""
+        with suppress(OSError):
+            connection.send(_FULL)
+            connection.shutdown(socket.SHUT_WR)
+        self._turned_away.append(connection)
+        asyncio.get_running_loop().call_later(_TO_READ_S, connection.close)
+        if len(self._turned_away) > _MAX_TURNED_AWAY:
+            self._turned_away.popleft().close()
 
     def _has_room(self) -> bool:
         if self.count < self._limits.connections:

@@ -5,7 +5,6 @@ Source: MCP 2026-07-28, transports, "Standard Headers" (SEP-2243).
 """
 
 import binascii
-from base64 import b64decode
 from dataclasses import dataclass
 
 from mcpwrap.core.http_rules import Head
@@ -79,6 +78,9 @@ def decoded(value: str) -> str | None:
         return value
     wrapped = value[len(_OPENER) : -len(_CLOSER)]
     try:
-        return b64decode(wrapped, validate=True).decode()
-    except (binascii.Error, ValueError):
+        value_bytes = binascii.a2b_base64(wrapped)
+        # Python takes padding that is too long; written anew it is what it was, or not base64.
+        is_base64 = binascii.b2a_base64(value_bytes, newline=False).decode() == wrapped
+        return value_bytes.decode() if is_base64 else None
+    except ValueError:
         return None

@@ -85,6 +85,8 @@ def _is_from_here(head: Head, host: str) -> bool:
 def _judge_body(head: Head) -> Unheard | None:
     if head.every("upgrade"):
         return Unheard(400, "there is no other protocol here")
+    if [value.lower() for value in head.every("transfer-encoding")] not in ([], ["chunked"]):
+        return Unheard(400, "a body comes in chunks, or whole")
     if head.every("expect") not in ([], ["100-continue"]):
         return Unheard(417, "what is expected is not known here")
     if head.method != "POST":

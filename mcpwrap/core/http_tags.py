@@ -21,7 +21,6 @@ from mcpwrap.core.jsonrpc import (
     Message,
     Notification,
     Request,
-    Result,
     as_id,
 )
 from mcpwrap.core.judgement import Json
@@ -77,7 +76,7 @@ def untagged(decoded: Decoded) -> Untagged:
             return _untagged_params(message, json)
         case Failure():
             return _untagged_error(message, json)
-        case Result():
+        case _:
             return Untagged(message, json)
 
 

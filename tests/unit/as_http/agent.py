@@ -19,6 +19,7 @@ Headers = dict[str, str | None]
 Message = dict[str, Any]
 BOTH = "application/json, text/event-stream"
 MODERN = "2026-07-28"
+_ANSWERS: list["Answer"] = []  # which a test need not close
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -135,7 +136,9 @@ class Agent:
             if value is not None:
                 connection.putheader(name, value)
         connection.endheaders(body)
-        return Answer(connection, connection.getresponse())
+        answer = Answer(connection, connection.getresponse())
+        _ANSWERS.append(answer)
+        return answer
 
     def post(self, message: Any, headers: Headers | None = None, path: str = "/mcp") -> Answer:
         return self.ask("POST", path, headers, json.dumps(message).encode())
@@ -194,6 +197,8 @@ def running(around: dict[str, Any], *, is_remote: bool = False) -> Iterator[int]
     try:
         yield port
     finally:
+        while _ANSWERS:
+            _ANSWERS.pop().close()
         if thread.is_alive():
             loop.call_soon_threadsafe(stop.set)
         thread.join(10)

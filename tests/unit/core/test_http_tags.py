@@ -1,0 +1,94 @@
+"""What two of our programs tell each other within messages is seen by nobody else."""
+
+import msgspec
+import pytest
+
+from mcpwrap.core.http_tags import HttpAnswer, untagged, with_headers
+from mcpwrap.core.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.strict_json import encode
+
+
+def _from_server(message: Json) -> Decoded:
+    decoded = decode(encode(message), Sender.SERVER, 0)
+    assert isinstance(decoded, Decoded)
+    return decoded
+
+
+@pytest.mark.parametrize(
+    ("params", "sent"),
+    [
+        ({}, {"_meta": {"mcpwrap/headers": {"a": "b"}}}),
+        ({"x": 1, "_meta": {"p": 2}}, {"x": 1, "_meta": {"p": 2, "mcpwrap/headers": {"a": "b"}}}),
+        ({"_meta": {"mcpwrap/headers": "mine"}}, {"_meta": {"mcpwrap/headers": {"a": "b"}}}),
+        ({"_meta": 7}, {"_meta": {"mcpwrap/headers": {"a": "b"}}}),
+    ],
+)
+def test_headers_go_along(params: dict[str, Json], sent: Json) -> None:
+    told = msgspec.json.decode(with_headers(Request("i", "tools/call", params), {"a": "b"}))
+    assert told == {"jsonrpc": "2.0", "id": "i", "method": "tools/call", "params": sent}
+    told = msgspec.json.decode(with_headers(Notification("notifications/x", params), {"a": "b"}))
+    assert told == {"jsonrpc": "2.0", "method": "notifications/x", "params": sent}
+
+
+@pytest.mark.parametrize(
+    ("params", "shown", "about", "is_closed"),
+    [
+        ({"x": 1}, {"x": 1}, None, False),
+        ({"_meta": {"mcpwrap/for": 7}}, None, 7, False),
+        ({"_meta": {"mcpwrap/for": "a", "p": 1}}, {"_meta": {"p": 1}}, "a", False),
+        ({"_meta": {"mcpwrap/for": 7, "mcpwrap/closed": True}}, None, 7, True),
+        ({"_meta": {"mcpwrap/for": [7]}, "x": 1}, {"x": 1}, None, False),
+        ({"_meta": {"mcpwrap/headers": {}}}, None, None, False),
+        ({"x": '"mcpwrap/for"'}, {"x": '"mcpwrap/for"'}, None, False),
+        ({"_meta": {"x": "mcpwrap/for"}}, {"_meta": {"x": "mcpwrap/for"}}, None, False),
+    ],
+)
+def test_what_it_is_about_is_taken_out(
+    params: Json, shown: Json, about: Id | None, *, is_closed: bool
+) -> None:
+    expected: dict[str, Json] = {} if shown is None else {"params": shown}
+    head: dict[str, Json] = {"jsonrpc": "2.0", "method": "notifications/message"}
+    told = untagged(_from_server(head | {"params": params}))
+    assert msgspec.json.decode(told.json) == head | expected
+    assert (told.about, told.is_closed) == (about, is_closed)
+    head = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
+    told = untagged(_from_server(head | {"params": params}))
+    assert msgspec.json.decode(told.json) == head | expected
+    assert told.about == about
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "http"),
+    [
+        (None, None, None),
+        ({"x": 1}, {"x": 1}, None),
+        ({"mcpwrap/http": {"status": 401}}, None, HttpAnswer(401)),
+        (
+            {"mcpwrap/http": {"status": 401, "www_authenticate": 'Bearer realm="x"'}, "x": 1},
+            {"x": 1},
+            HttpAnswer(401, 'Bearer realm="x"'),
+        ),
+        (
+            {"mcpwrap/http": {"status": 503, "www_authenticate": "a\r\nSet-Cookie: b"}},
+            None,
+            HttpAnswer(503),
+        ),
+        ({"mcpwrap/http": {"status": 503, "www_authenticate": "é"}}, None, HttpAnswer(503)),
+        ({"mcpwrap/http": {"status": 200}}, None, None),
+        ({"mcpwrap/http": {"status": True}}, None, None),
+        ({"mcpwrap/http": "401"}, None, None),
+    ],
+)
+def test_a_status_is_taken_out(data: Json, shown: Json, http: HttpAnswer | None) -> None:
+    error: dict[str, Json] = {"code": -32603, "message": "no"}
+    full = error | ({} if data is None else {"data": data})
+    told = untagged(_from_server({"jsonrpc": "2.0", "id": 1, "error": full}))
+    expected = error | ({} if shown is None else {"data": shown})
+    assert msgspec.json.decode(told.json) == {"jsonrpc": "2.0", "id": 1, "error": expected}
+    assert told.http == http
+
+
+def test_a_result_is_left_alone() -> None:
+    message: Json = {"jsonrpc": "2.0", "id": 1, "result": {"_meta": {"mcpwrap/for": 7}}}
+    assert msgspec.json.decode(untagged(_from_server(message)).json) == message
