@@ -91,7 +91,7 @@ class Connections:
             self._time(transport, self._limits.head_s)
 
     def _turn_away(self, connection: socket.socket) -> None:
-        """Say that there are too many, and leave time to read that: to close at once is to reset."""
+        """Say that there are too many, with time to read that: to close at once is to reset."""
         with suppress(OSError):
             connection.send(_FULL)
             connection.shutdown(socket.SHUT_WR)

@@ -1,0 +1,256 @@
+"""Sessions with the gate: who gets one, how many there are, and who has to go."""
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpwrap.as_http import gate_session, gates, knocking
+from mcpwrap.as_http.gate_session import EndedError, GateSession
+from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.core.hello import Ended, Refused, Stderr
+from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.lines import MAX_LINE_BYTES
+from tests.unit.as_http.agent import Agent, running
+from tests.unit.as_http.conftest import Clock
+from tests.unit.as_http.standing_gate import Held, StandingGate, standing_gate
+
+LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=False)
+
+
+@pytest.mark.parametrize(
+    ("refused", "status", "retry"),
+    [
+        (Refused(77, "this account may not use 'notes'"), 403, ""),
+        (Refused(78, "there is no server 'notes'"), 404, ""),
+        (Refused(75, "all sessions are in use"), 503, "5"),
+        (Refused(69, "stopped in an emergency"), 503, "5"),
+        (Refused(70, "cannot start /usr/bin/x"), 502, ""),
+    ],
+)
+def test_who_is_not_let_in_is_told_why(
+    agent: Agent, gate: StandingGate, refused: Refused, status: int, retry: str
+) -> None:
+    gate.refusals = [refused] * 2
+    for answer in (agent.begin(), agent.modern("tools/list")):
+        assert (answer.status, answer.header("Retry-After")) == (status, retry)
+        told = answer.json()
+        assert told["error"]["message"] == f"mcpwrap: {refused.why}"
+        assert told["id"] == agent.ids
+
+
+def test_without_a_gate_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knocking, "_BETWEEN_TRIES_S", 0.001)
+    with running({"gate": str(tmp_path / "none.sock")}) as port:
+        refused = Agent(port).begin()
+        assert refused.status == 503
+        assert "systemctl status mcpwrap-gate" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("packet", "status"), [(b"X0", 76), (b"?\xff", 76), (b"Znonsense", 76), (b"", 69)]
+)
+def test_a_gate_of_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packet: bytes, status: int
+) -> None:
+    monkeypatch.setattr(knocking, "_TRIES", 1)
+    monkeypatch.setattr(knocking, "_BETWEEN_TRIES_S", 0.0)
+    path = str(tmp_path / "gate.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(path)
+        listening.listen()
+
+        async def knock() -> None:
+            knocked = asyncio.to_thread(knocking.knock, path, "notes", 1000)
+            task = asyncio.ensure_future(knocked)
+            connection, _ = await asyncio.to_thread(listening.accept)
+            with connection:
+                if packet:
+                    connection.send(packet)
+                    await task
+            await task
+
+        with pytest.raises(RefusedError) as refused:
+            asyncio.run(knock())
+    assert refused.value.status == status
+
+
+def test_a_gate_that_hears_and_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knocking, "_FIRST_S", 0)
+    monkeypatch.setattr(knocking.struct, "pack", lambda *_: b"\0" * 8 + b"\x10\x27" + b"\0" * 6)
+    path = str(tmp_path / "gate.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(path)
+        listening.listen()
+        with pytest.raises(RefusedError) as refused:
+            knocking.knock(path, "notes", 1000)
+    assert refused.value.status == 69
+
+
+def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, clock: Clock) -> None:
+    busy = Refused(75, "all sessions are in use")
+    with running({"gate": gate.path, "clock": clock}) as port:
+        left, used, new = Agent(port), Agent(port), Agent(port)
+        left.begin().text()
+        used.begin().text()
+        with used.ask("GET") as standing:
+            gate.refusals = [busy]
+            assert new.begin().status == 503  # nobody has been away for long
+            clock.now_s += 61
+            gate.refusals = [busy]
+            assert new.begin().status == 200
+            assert gate.sessions[0].is_over.wait(10)
+            gate.refusals = [busy]
+            new.headers = {}
+            assert standing.status == 200
+        assert left.post(left.request("tools/list")).status == 404
+        assert used.post(used.request("tools/list")).status == 200
+
+
+def test_an_idle_one_goes_first(agent: Agent, gate: StandingGate) -> None:
+    agent.modern("tools/list").text()
+    gate.refusals = [Refused(75, "all sessions are in use")]
+    assert agent.begin().status == 200
+    assert gate.sessions[0].is_over.wait(10)
+
+
+def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> None:
+    with running({"gate": gate.path, "clock": clock, "idle_s": 0.05}) as port:
+        agent = Agent(port, {"Connection": "close"})
+        agent.begin().text()
+        clock.now_s += 1801
+        assert gate.sessions[0].is_over.wait(10)
+
+
+def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "MAX_SESSIONS", 2)
+    with running({"gate": gate.path}) as port:
+        statuses = [Agent(port).begin().status for _ in range(3)]
+        assert statuses == [200, 200, 503]
+        gate.sessions[0].connection.shutdown(socket.SHUT_RDWR)
+        assert gate.sessions[0].is_over.wait(10)
+        while Agent(port).begin().status != 200:
+            pass
+
+
+def test_so_many_wait_idle_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "MAX_IDLE", 0)
+    with running({"gate": gate.path}) as port:
+        Agent(port).modern("tools/list").text()
+        assert gate.sessions[0].is_over.wait(10)
+
+
+async def _session(path: str) -> GateSession:
+    opened = await asyncio.to_thread(knocking.knock, path, "notes", 1000)
+    return GateSession(opened, _spawn)
+
+
+_TASKS: set[asyncio.Future[None]] = set()
+
+
+def _spawn(work: Coroutine[Any, Any, None]) -> None:
+    _TASKS.add(asyncio.ensure_future(work))
+
+
+def test_what_the_server_complains_of_goes_to_the_journal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate_session, "MAX_STDERR_BYTES", 20)
+
+    def complain(held: Held) -> Ended:
+        for text in (b"one\ntwo\n", b"three four five", b"six"):
+            held.tell(Stderr(text))
+        return Ended(3)
+
+    with standing_gate(tmp_path, complain) as gate, running({"gate": gate.path}) as port:
+        assert "status 3" in Agent(port).begin().json()["error"]["message"]
+    said = capfd.readouterr().err
+    assert said == "one two\nthree four five (and more, which is left out)\n"
+
+
+def test_a_line_that_is_too_long_ends_the_session(tmp_path: Path) -> None:
+    def shout(held: Held) -> Ended:
+        held.write(b"x" * (MAX_LINE_BYTES + 1))
+        return Ended(0)
+
+    with standing_gate(tmp_path, shout) as gate, running({"gate": gate.path}) as port:
+        assert "status 76: a line of over" in Agent(port).begin().json()["error"]["message"]
+
+
+def test_who_says_something_out_of_turn_is_no_gate(tmp_path: Path) -> None:
+    def confused(held: Held) -> None:
+        held.connection.send(b"S")
+
+    with standing_gate(tmp_path, confused) as gate, running({"gate": gate.path}) as port:
+        assert "broke off" in Agent(port).begin().json()["error"]["message"]
+
+
+def test_a_server_that_reads_nothing_is_waited_for(tmp_path: Path) -> None:
+    def deaf(held: Held) -> None:
+        held.is_over.wait(10)
+
+    async def send() -> None:
+        session = await _session(gate.path)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                while True:
+                    await session.send(b"x" * 65536)
+                    sent += 1
+        assert sent < 10
+        waiting = asyncio.ensure_future(session.send(b"x\n"))
+        await asyncio.sleep(0)
+        session.abort()
+        with pytest.raises(EndedError):
+            await waiting
+        gate.sessions[0].is_over.set()
+        while not all(task.done() for task in _TASKS):
+            await asyncio.sleep(0)
+
+    with standing_gate(tmp_path, deaf) as gate:
+        asyncio.run(send())
+
+
+def test_a_server_that_closes_its_input(tmp_path: Path) -> None:
+    def half(held: Held) -> None:
+        import os
+
+        fd = held.fds.pop(0)
+        os.close(fd)
+        held.fds.insert(0, os.dup(held.fds[0]))
+        held.is_over.wait(10)
+
+    async def send() -> None:
+        session = await _session(gate.path)
+        with pytest.raises(EndedError):
+            while True:
+                await session.send(b"x" * 65536)
+        session.abort()
+        gate.sessions[0].is_over.set()
+        while not all(task.done() for task in _TASKS):
+            await asyncio.sleep(0)
+
+    with standing_gate(tmp_path, half) as gate:
+        asyncio.run(send())
+
+
+def test_who_leaves_while_the_gate_is_asked_leaves_nothing(
+    gate: StandingGate, clock: Clock
+) -> None:
+    async def leave() -> None:
+        pool = gates.Gates(gate.path, LISTENER, _spawn, clock)
+        opening = asyncio.ensure_future(pool.open())
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert pool.count == 0
+        while not gate.sessions or not gate.sessions[0].is_over.is_set():
+            await asyncio.sleep(0.01)
+
+    asyncio.run(leave())
