@@ -76,14 +76,14 @@ class GateSession:
                 running = [
                     tasks.create_task(one()) for one in (self._write, self._read, self._hear)
                 ]
-                ended = await asyncio.shield(self._ended)
+                await asyncio.shield(self._ended)
                 for task in running:
                     task.cancel()
         finally:
             self._end(_BROKEN_OFF)
             self._opened.close()
-        if self.when_ended is not None:
-            await self.when_ended(ended)
+            if self.when_ended is not None:
+                await self.when_ended(self._ended.result())
 
     async def _write(self) -> None:
         with suppress(BrokenPipeError):
@@ -112,7 +112,8 @@ class GateSession:
                         break
                     case _:
                         break
-        await self._has_read_all.wait()
+        if ended is not _BROKEN_OFF:
+            await self._has_read_all.wait()
         self._end(ended)
 
     def _note(self, text: bytes) -> None:

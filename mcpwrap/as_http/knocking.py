@@ -12,7 +12,7 @@ from mcpwrap.linux import descriptors
 
 GATE = "/run/mcpwrap/gate.sock"
 AGENT = "MCPWRAP_AGENT"  # the variable in which the gate is told whose session it is
-_FIRST_S = 45  # the gate's own limits, added up: handshake, variables, start of the wrapper
+_FIRST_S = 45.0  # the gate's own limits, added up: handshake, variables, start of the wrapper
 _TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
 _NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
 
@@ -91,8 +91,9 @@ def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
 def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
     """Say whether the session has begun; if not, there is no gate just now."""
     # Not settimeout(): that would not wait in the queue of a gate that others keep busy.
+    at_most = struct.pack("ll", int(_FIRST_S), int(_FIRST_S % 1 * 1_000_000))
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-        gate.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _FIRST_S, 0))
+        gate.setsockopt(socket.SOL_SOCKET, option, at_most)
     try:
         gate.connect(path)
         with suppress(BrokenPipeError):  # it refused before we spoke, and its answer waits for us

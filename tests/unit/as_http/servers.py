@@ -25,7 +25,8 @@ def notes(held: Held) -> hello.Ended | None:
 
 def _hear(held: Held, message: Message) -> hello.Ended | None:
     params = message.get("params", {})
-    match message["method"]:
+    method = message["method"]
+    match method:
         case "initialize" if params["protocolVersion"] == "never":
             held.say(error(message, -32602, "no"))
         case "initialize":
@@ -36,7 +37,9 @@ def _hear(held: Held, message: Message) -> hello.Ended | None:
             return _call(held, message, params["name"], params.get("arguments", {}))
         case "die":
             return hello.Ended(7, "of old age")
-        case method if not method.startswith("notifications/"):
+        case _ if method.startswith("notifications/"):
+            return None
+        case _:
             held.say(error(message, -32601, "Method not found"))
     return None
 

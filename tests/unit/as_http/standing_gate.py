@@ -24,10 +24,10 @@ class Held:
     subject: str
     env: dict[str, str]
     fds: list[int]
-    heard: list[Message] = field(default_factory=list)
+    heard: list[Any] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
 
-    def lines(self) -> Iterator[Message]:
+    def lines(self) -> Iterator[Message | list[Message]]:
         """Give what the agent says."""
         with open(self.fds[0], "rb", closefd=False) as stream:
             for line in stream:

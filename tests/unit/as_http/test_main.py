@@ -16,7 +16,7 @@ from mcpwrap.as_http.application import Application
 from mcpwrap.as_http.main import main, read_listener, serve
 from mcpwrap.as_http.state import Surroundings
 from mcpwrap.core.http_listener import Listener
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import EXIT_USAGE, UsageError
 from tests.unit.as_http.agent import Agent, Silent, running
 from tests.unit.as_http.standing_gate import StandingGate
 
@@ -45,8 +45,8 @@ def test_without_its_description_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    monkeypatch.setattr(main_module.prctl, "forbid_dumps", lambda: None)
-    assert main() == 64
+    monkeypatch.setattr("mcpwrap.linux.prctl.forbid_dumps", lambda: None)
+    assert main() == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -56,7 +56,7 @@ def test_a_signal_ends_it(
     (tmp_path / "listener").write_bytes(msgspec.json.encode(LISTENER))
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["mcpwrap-http", "notes.1000"])
-    monkeypatch.setattr(main_module.prctl, "forbid_dumps", lambda: None)
+    monkeypatch.setattr("mcpwrap.linux.prctl.forbid_dumps", lambda: None)
     monkeypatch.setattr(main_module, "Notifier", Silent)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
