@@ -116,12 +116,16 @@ async def _post_in(
     if stream is None:
         return answers.accepted()
     form = _form(session, state)
-    within_s = state.around.json_within_s
-    if session.primes:
-        within_s = state.around.resumable_json_within_s
     if not posted.is_batch:
-        form = replace(form, json_within_s=within_s)
+        form = replace(form, json_within_s=_json_within_s(session, state, posted))
     return await _tell(session, request, stream.number, (form, []))
+
+
+def _json_within_s(session: Session, state: State, posted: Posted) -> float:
+    """Return how long is waited for an answer: not long for a call that can be asked for again."""
+    if session.primes and posted.requests[0].method == methods.TOOLS_CALL:
+        return state.around.resumable_json_within_s
+    return state.around.json_within_s
 
 
 def _expect_fit(session: Session, posted: Posted) -> None:

@@ -41,7 +41,8 @@ from mcpwrap.core.methods import Era, era_of
 
 def is_modern(head: Head, posted: Posted | None) -> bool:
     """Say whether a request is of this era: by its header, or by what is in its body."""
-    if not set(head.every(VERSION_HEADER)) <= HANDSHAKE_VERSIONS:
+    versions = head.every(VERSION_HEADER)
+    if len(versions) > 1 or not HANDSHAKE_VERSIONS.issuperset(versions):
         return True
     asked = [] if posted is None else posted.requests
     return any(era_of(one.params) is Era.MODERN for one in asked)

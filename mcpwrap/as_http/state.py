@@ -29,8 +29,8 @@ class Surroundings:
     limits: Limits = field(default_factory=Limits)
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
     still_here_every_s: float = 15.0
-    # How long an answer may take and still be no stream. One that can be asked for again is soon
-    # one; and where the status of HTTP says what went wrong, that is waited for longer.
+    # How long an answer may take and still be no stream. A call that can be asked for again is
+    # soon one; and where the status of HTTP says what went wrong, that is waited for longer.
     resumable_json_within_s: float = 0.05
     json_within_s: float = 1.0
     modern_json_within_s: float = 5.0

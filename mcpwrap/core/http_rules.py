@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+_OWN = "mcp-"
 
 
 class Place(Enum):
@@ -72,7 +73,7 @@ def judge(head: Head, host: str) -> Heard | Unheard:
     if head.method not in METHODS_BY_PLACE[place]:
         known = METHODS_BY_PLACE[place]
         return Unheard(405, f"only {', '.join(known)}", known)
-    unheard = _judge_body(head) or _judge_accept(head, place)
+    unheard = _judge_own(head) or _judge_body(head) or _judge_accept(head, place)
     return unheard or Heard(place, dict(parse_qsl(query)).get("session", ""))
 
 
@@ -80,6 +81,15 @@ def _is_from_here(head: Head, host: str) -> bool:
     """Say whether no other page has a browser send this, where it says which page that is."""
     is_same = head.every("sec-fetch-site") in ([], ["same-origin"], ["none"])
     return is_same and head.every("origin") in ([], [f"http://{host}"])
+
+
+def _judge_own(head: Head) -> Unheard | None:
+    """Refuse what MCP has no place for in its headers: all else is wrapped as base64."""
+    for name, value in head.fields:
+        is_plain = value.isascii() and value.isprintable()
+        if name.lower().startswith(_OWN) and not is_plain:
+            return Unheard(400, f"{name.lower()} is not of printable ASCII")
+    return None
 
 
 def _judge_body(head: Head) -> Unheard | None:

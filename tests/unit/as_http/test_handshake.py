@@ -141,6 +141,15 @@ def test_one_that_takes_long_can_be_asked_for_again_from_the_start(
         assert rest.messages()[0]["result"]["told"] == "late"
 
 
+def test_only_calls_are_streams_so_soon(gate: StandingGate) -> None:
+    around = {"gate": gate.path, "resumable_json_within_s": 0.0}
+    with running(around) as port:
+        agent = Agent(port)
+        agent.begin()
+        assert _call(agent).kind == "text/event-stream"
+        assert agent.post(agent.request("tools/list")).kind == "application/json"
+
+
 def test_a_stream_that_is_read_is_read_by_nobody_else(agent: Agent, hold: threading.Event) -> None:
     agent.begin()
     with _call(agent, "hold") as answer:

@@ -91,6 +91,12 @@ def test_what_is_no_request(agent: Agent, message: Any, status: int) -> None:
     assert agent.post(message, MODERN_HEADERS).status == status
 
 
+def test_a_header_that_comes_twice_is_not_guessed_at(agent: Agent) -> None:
+    twice: Headers = {"MCP-Protocol-Version": MODERN, "mcp-protocol-version": "2025-11-25"}
+    refused = agent.post(agent.request("tools/list", _meta=ENVELOPE), twice)
+    assert (refused.status, refused.json()["error"]["code"]) == (400, -32020)
+
+
 def test_a_notification_of_no_known_revision(agent: Agent) -> None:
     refused = agent.post(note("x"), {"MCP-Protocol-Version": "2027-01-01"})
     assert refused.status == 400

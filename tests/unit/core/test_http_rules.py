@@ -67,6 +67,11 @@ def _head(method: str, target: str, **changes: str | None) -> Head:
         ("POST", "/mcp", {"Transfer_Encoding": "chunked, chunked"}, 400),
         ("POST", "/mcp", {"Expect": "100-continue"}, 0),
         ("POST", "/mcp", {"Expect": "the-impossible"}, 417),
+        ("POST", "/mcp", {"Mcp-Param-At": "=?base64?w6Q=?="}, 0),
+        ("POST", "/mcp", {"Mcp-Param-At": "\xe4"}, 400),
+        ("POST", "/mcp", {"Mcp-Param-At": "\udce4"}, 400),  # bytes that are no UTF-8
+        ("POST", "/mcp", {"Mcp-Param-At": "a\tb"}, 400),
+        ("POST", "/mcp", {"Mcp-Name": ""}, 0),
         ("POST", "/mcp", {"Accept": "*/*"}, 0),
         ("POST", "/mcp", {"Accept": "text/event-stream;q=1, application/*"}, 0),
         ("POST", "/mcp", {"Accept": None}, 406),
