@@ -112,6 +112,45 @@ PROMPTS: dict[str, list[str]] = {
     "test_prompt_with_image": [],
     "test_input_required_result_prompt": [],
 }
+# Over HTTP alone: a parameter that a header repeats, and a schema that nobody may simplify.
+MORE_TOOLS: dict[str, Json] = {
+    "test_x_mcp_header": {
+        "description": "test x mcp header",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+        },
+    },
+    "json_schema_2020_12_tool": {
+        "description": "json schema 2020 12 tool",
+        "inputSchema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": {
+                "address": {
+                    "$anchor": "addressDef",
+                    "type": "object",
+                    "properties": {"street": STRING, "city": STRING},
+                }
+            },
+            "properties": {
+                "name": STRING,
+                "address": {"$ref": "#/$defs/address"},
+                "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+                "phone": STRING,
+                "email": STRING,
+            },
+            "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+            "if": {
+                "properties": {"contactMethod": {"const": "phone"}},
+                "required": ["contactMethod"],
+            },
+            "then": {"required": ["phone"]},
+            "else": {"required": ["email"]},
+            "additionalProperties": False,
+        },
+    },
+}
 RESOURCES = {
     "test://static-text": {
         "mimeType": "text/plain", "text": "This is the content of the static text resource."

@@ -32,9 +32,21 @@ def statuses(folder: Path) -> dict[str, str]:
     return found
 
 
+def run(url: str, options_by_run: dict[str, list[str]]) -> dict[str, dict[str, str]]:
+    """Run the suite against what is there, and return what it found, by run."""
+    found = {}
+    for name, options in options_by_run.items():
+        with tempfile.TemporaryDirectory() as folder:
+            argv = [SUITE, "server", "--url", url, *options, "-o", folder]
+            env = {**os.environ, "PATH": PATH}
+            # Its status counts what nobody scores, too.
+            subprocess.run(argv, env=env, stdout=sys.stderr, check=False)
+            found[name] = statuses(Path(folder))
+    return found
+
+
 def main() -> None:
     port, runs, *command = sys.argv[1:]
-    found = {}
     bridge = subprocess.Popen(
         [sys.executable, "-m", "tests.system.conformance.bridge", port, *command],
         stdout=subprocess.PIPE,
@@ -43,14 +55,7 @@ def main() -> None:
     try:
         assert bridge.stdout
         bridge.stdout.readline()  # it listens
-        for run, options in json.loads(runs).items():
-            with tempfile.TemporaryDirectory() as folder:
-                url = f"http://localhost:{port}/mcp"
-                argv = [SUITE, "server", "--url", url, *options, "-o", folder]
-                env = {**os.environ, "PATH": PATH}
-                # Its status counts what nobody scores, too.
-                subprocess.run(argv, env=env, stdout=sys.stderr, check=False)
-                found[run] = statuses(Path(folder))
+        found = run(f"http://localhost:{port}/mcp", json.loads(runs))
     finally:
         bridge.kill()
         bridge.wait()
