@@ -15,7 +15,7 @@ import msgspec
 from tests.system.bed import internet_map
 from tests.system.bed.machine import Machine
 from tests.system.bed.origins import record
-from tests.system.bed.origins.record import Connection, Packet, Post, Query, Request
+from tests.system.bed.origins.record import Call, Connection, Packet, Post, Query, Request
 
 TOP = Path(__file__).resolve().parents[3]
 END_S = 10
@@ -93,6 +93,12 @@ class Internet:
         places = {"machine": address, "machine_v6": address_v6, "via": via, "via_v6": via_v6}
         _ip(self._machine.leader, MACHINE_LINKS.format(**places))
 
+    def start(self, argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Start a program of the machine's on this internet, seen by nobody in the machine."""
+        place = [f"--net=/proc/{self.pid}/ns/net", "--setuid=65534", "--setgid=65534"]
+        enter = ["nsenter", "-t", str(self._machine.leader), "-m", "-r", "-w", *place]
+        return subprocess.Popen([*enter, "--", *argv], stdin=subprocess.DEVNULL, env=env)
+
     def unplug(self) -> None:
         """Take the cable away, both ends at once."""
         _ip(self.pid, "link delete eth0")
@@ -136,6 +142,14 @@ class Internet:
     def posts(self) -> list[Post]:
         """Return what was posted to hooks, by connection."""
         return [post for connection in self.connections() for post in connection.posts]
+
+    def calls(self) -> list[Call]:
+        """Return what came to MCP servers of `origins/odd.py`, by connection."""
+        return [call for connection in self.connections() for call in connection.calls]
+
+    def left(self) -> list[str]:
+        """Return the paths there whose client did not wait for the end of the answer."""
+        return [path for connection in self.connections() for path in connection.left]
 
     def queries(self) -> list[Query]:
         """Return every DNS query."""

@@ -30,6 +30,10 @@ PYPI = "pypi.good.test"
 BAD_AUTHORITY = "badcert.good.test"
 WRONG_NAME = "wrongname.good.test"
 EXPIRED = "expired.good.test"
+ODD = "odd.good.test"  # MCP servers of `origins/odd.py`: they are at every name, at /odd
+MCP = "mcp.good.test"  # passed on to a server that a test has started, if one has
+MCP_PORT = 18000  # of its own 127.0.0.1
+NOTHING = "nothing.good.test"  # has no address
 
 # A name has addresses, or one other name: a CNAME. `*.` stands for any labels.
 NAMES = MappingProxyType(
@@ -43,6 +47,8 @@ NAMES = MappingProxyType(
         BAD_AUTHORITY: ("198.51.100.17",),
         WRONG_NAME: ("198.51.100.18",),
         EXPIRED: ("198.51.100.19",),
+        ODD: ("198.51.100.23",),
+        MCP: ("198.51.100.24",),
         "other.test": ("203.0.113.20", "2001:db8:2::20"),
         "evil.test": (ATTACKER, ATTACKER_V6),
         "*.evil.test": (ATTACKER, ATTACKER_V6),

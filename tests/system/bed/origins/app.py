@@ -9,6 +9,7 @@ from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
 
 from tests.system.bed import internet_map
+from tests.system.bed.origins.odd import Odd
 from tests.system.bed.origins.record import CONNECTION, Post, Request
 
 CHUNK = b"0123456789abcdef" * 4096
@@ -40,6 +41,7 @@ def make_app(files: Mapping[str, bytes]) -> web.Application:
     app.router.add_get("/redirect", redirect)
     app.router.add_post("/hook", take_post)
     app.router.add_route("*", "/echo", echo)
+    Odd().add_to(app)
     app.router.add_route("*", "/{path:.*}", anything)
     return app
 

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from tests.system.bed import internet_map
 from tests.system.bed.origins import names
 from tests.system.bed.origins.certificates import Certificates
+from tests.system.bed.origins.forward import Forward
 from tests.system.bed.origins.http2 import Http2
 from tests.system.bed.origins.record import CONNECTION, Connection, Seen
 
@@ -77,10 +78,15 @@ class AfterTls(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Hand the connection over."""
         assert isinstance(transport, asyncio.Transport)
-        chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
-        protocol = Http2() if chosen == "h2" else self._app()
+        protocol = self._choose(transport)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
+
+    def _choose(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        if CONNECTION.get().sni == internet_map.MCP:
+            return Forward(internet_map.MCP_PORT)
+        chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        return Http2() if chosen == "h2" else self._app()
 
 
 def by_port(certificates: Certificates, app: Protocol, known: names.Names) -> dict[int, Serve]:

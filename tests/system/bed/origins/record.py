@@ -29,6 +29,17 @@ class Post:
     body: str
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to an MCP server of theirs, whole: the names of headers in lower case."""
+
+    host: str
+    method: str
+    path: str  # with its query
+    headers: list[tuple[str, str]]
+    body: str
+
+
 @dataclass(slots=True)
 class Connection:
     """A TCP connection that was accepted, also if nothing came on it."""
@@ -39,6 +50,8 @@ class Connection:
     sni: str | None = None  # the name in the hello of TLS
     requests: list[Request] = field(default_factory=list)
     posts: list[Post] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # paths whose client did not wait for the end
 
 
 @dataclass(frozen=True, slots=True)
