@@ -1,0 +1,111 @@
+"""The official suite finds of a server elsewhere, through mcpwrap, what it finds of it directly."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system import remote
+from tests.system.bed import installed, internet_map
+from tests.system.bed.internet import Internet
+from tests.system.bed.machine import Machine
+
+# Beside the tests of this file a layer is made, the first time.
+pytestmark = pytest.mark.timeout(600)
+
+Found = dict[str, dict[str, str]]
+RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
+POLICY = """
+version: 1
+default: block
+rules:
+  - {name: tools, tool: "*", action: allow}
+  - {name: others, method: "*", action: allow}
+"""
+HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
+DIRECT = "http://localhost:18001/mcp"
+# So many checks succeed. What fails is of the extension for tasks, which no requirement scores.
+SUCCEED = {"2025-11-25": 84, "2026-07-28": 164}
+UNSCORED = "tasks-"
+
+
+@pytest.fixture(scope="module")
+def suite_machine() -> Iterator[Machine]:
+    """Boot a machine of one release with the suite, and its server twice: here and elsewhere."""
+    machine = installed.conformance_machine("trixie")
+    try:
+        machine.add_person("alice", groups="mcpwrap")
+        with Internet(machine) as internet:
+            machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+            machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
+            remote.prepare(machine, remote.a_url("far", remote.FAR), ("far",))
+            with remote.far_server(machine, internet):
+                start_here(machine)
+                yield machine
+                assert machine.unannounced() == []
+    finally:
+        machine.remove()
+
+
+def start_here(machine: Machine) -> None:
+    """Start the same server without a token, plainly, where the suite can ask it directly."""
+    module = "tests.system.conformance.sdk_server"
+    argv = [remote.CLIENT, "-W", "ignore", "-m", module, "18001", internet_map.MCP, ""]
+    run = f"systemd-run --quiet --unit=here --uid=nobody --setenv=PYTHONPATH={remote.BED}"
+    machine.as_root(f"{run} {shlex.join(argv)}")
+    machine.as_root(f"until curl -s -o /dev/null {DIRECT}; do sleep 0.1; done")
+
+
+def run_suite(machine: Machine, url: str, runs: dict[str, list[str]] = RUNS) -> Found:
+    """Run the suite as an agent with this URL, and return what it found."""
+    module = "tests.system.conformance.suite_at"
+    argv = ["env", f"PYTHONPATH={remote.BED}", "python3", "-m", module, url, json.dumps(runs)]
+    found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
+    return found
+
+
+def show(direct: dict[str, str], wrapped: dict[str, str]) -> None:
+    """Print both side by side."""
+    print(f"direct {dict(Counter(direct.values()))}, through {dict(Counter(wrapped.values()))}")
+    for check in sorted({*direct, *wrapped}):
+        print(f"{direct.get(check, '-'):8} {wrapped.get(check, '-'):8} {check}")
+
+
+@pytest.fixture(scope="module")
+def direct(suite_machine: Machine) -> Found:
+    """Return what the suite finds of the server itself."""
+    return run_suite(suite_machine, DIRECT)
+
+
+def test_the_server_itself_has_what_the_suite_demands(direct: Found) -> None:
+    for requirements, status_by_check in direct.items():
+        assert Counter(status_by_check.values())["SUCCESS"] >= SUCCEED[requirements]
+        failed = [check for check, status in status_by_check.items() if status == "FAILURE"]
+        assert [check for check in failed if not check.startswith(UNSCORED)] == []
+
+
+def test_through_mcpwrap_the_same_checks_succeed(suite_machine: Machine, direct: Found) -> None:
+    wrapped = run_suite(suite_machine, remote.url(suite_machine, "far"))
+    for requirements, before in direct.items():
+        print(f"--- {requirements}")
+        show(before, wrapped[requirements])
+    for requirements, before in direct.items():
+        after = wrapped[requirements]
+        others = {check: (status, after.get(check)) for check, status in before.items()}
+        worse = {check: both for check, both in others.items() if both[0] == "SUCCESS" != both[1]}
+        assert worse == {}
+        assert set(after) == set(before)
+
+
+def test_a_tool_that_a_policy_hides_is_found_missing(suite_machine: Machine, direct: Found) -> None:
+    """So it is the gate that the suite speaks to."""
+    suite_machine.write("/etc/mcpwrap/policy.yaml", HIDING)
+    suite_machine.as_root("systemctl reload mcpwrap-gate")
+    call = "tools-call-simple-text"
+    options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}
+    found = run_suite(suite_machine, remote.url(suite_machine, "far"), options)
+    for version in RUNS:
+        assert found[version][f"{call}:{call}"] == "FAILURE"
+        assert direct[version][f"{call}:{call}"] == "SUCCESS"
