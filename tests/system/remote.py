@@ -17,7 +17,6 @@ from tests.system.bed.session import PROBE
 
 Json = dict[str, Any]
 TOKEN = f"tok-{secrets.token_hex(16)}"
-KEY = f"key-{secrets.token_hex(16)}"
 BED = "/opt/bed"
 PORT = 52100
 CLIENT = "/opt/mcp/client/bin/python"

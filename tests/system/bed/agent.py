@@ -39,6 +39,8 @@ def transport(values: dict[str, Any], errlog: TextIO) -> Any:
     """Return how an agent's configuration names a server; a wrapped one, if by its name alone."""
     from mcp import StdioServerParameters, stdio_client
 
+    if "url" in values:
+        return values["url"]
     command = values.get("command", "mcpwrap-connect")
     args = values.get("args", [] if "command" in values else [values["server"]])
     return stdio_client(StdioServerParameters(command=command, args=args), errlog)
@@ -112,6 +114,23 @@ async def stateless_tour(values: dict[str, Any]) -> dict[str, Any]:
             "tools": sorted(tool.name for tool in (await client.list_tools()).tools),
             "noon": text_of(await client.call_tool("convert_time", noon)),
         }
+
+
+async def http_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """Call a tool that tells how far it is, over HTTP."""
+    from mcp import Client
+
+    seen: dict[str, Any] = {"progress": []}
+
+    async def progress(done: float, _total: float | None, _message: str | None) -> None:
+        seen["progress"].append(done)
+
+    async with Client(values["url"], mode=values["mode"]) as client:
+        seen["version"] = client.protocol_version
+        given = values.get("given", {})
+        called = await client.call_tool(values["tool"], given, progress_callback=progress)
+        seen["text"] = text_of(called)
+    return seen
 
 
 async def window_tour(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,355 @@
+"""A server elsewhere gets the token with each request, and nobody else ever sees it."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system import remote, vault
+from tests.system.bed import search
+from tests.system.bed.internet import Internet
+from tests.system.bed.machine import Machine
+from tests.system.remote import TOKEN
+
+NAMES = ("odd", "old", "far", "keyed", "noport", "nowhere", "expired", "wrongname", "stranger")
+CONFIG = (
+    remote.ODD_SERVER
+    + remote.a_url("old", f"{remote.ODD}/old")
+    + remote.a_url("far", remote.FAR)
+    + remote.a_url("keyed", remote.ODD, 'headers = { X-Api-Key = "${TOKEN}", X-Of = "bed" }')
+    + remote.a_url("noport", "https://odd.good.test:9443/odd")
+    + remote.a_url("nowhere", "https://nothing.good.test/odd")
+    + remote.a_url("expired", "https://expired.good.test/odd")
+    + remote.a_url("wrongname", "https://wrongname.good.test/odd")
+    + remote.a_url("stranger", "https://badcert.good.test/odd")
+    + remote.a_url("inside", "https://internal.test/odd", "")
+    + remote.a_url("elsewhere", f"{remote.ODD}/old-elsewhere", "")
+)
+# What an agent may send, and what is none of the upstream's business.
+OWN = {
+    "Authorization": "Bearer of-the-agent",
+    "Cookie": "id=of-the-agent",
+    "Proxy-Authorization": "Basic of-the-agent",
+    "X-Api-Key": "of-the-agent",
+    "X-Forwarded-For": "of-the-agent",
+    "Forwarded": "for=of-the-agent",
+    "Via": "1.1 of-the-agent",
+    "User-Agent": "of-the-agent",
+}
+BEARER = f"Bearer {TOKEN}"
+
+
+@pytest.fixture(scope="module")
+def connected(suite: str) -> Iterator[tuple[Machine, Internet]]:
+    with remote.booted(suite, CONFIG, NAMES) as both:
+        yield both
+
+
+@pytest.fixture
+def internet(connected: tuple[Machine, Internet]) -> Internet:
+    connected[1].forget()
+    return connected[1]
+
+
+@pytest.fixture
+def machine(connected: tuple[Machine, Internet]) -> Iterator[Machine]:
+    yield connected[0]
+    assert connected[0].unannounced() == []
+
+
+# ------------------------------------------------------------------ what the upstream sees
+def test_each_request_carries_the_token_and_nothing_of_the_agents(
+    machine: Machine, internet: Internet
+) -> None:
+    came = remote.steps(
+        machine,
+        "odd",
+        ("ask", "tools/list", {}, OWN),
+        ("begin", OWN),
+        ("use", "echo", {"text": "hi"}, OWN),
+        ("end", OWN),
+    )
+    assert [answer["status"] for answer in came[:3]] == [200, 200, 200]
+    assert (came[1]["then"], came[3]) == (202, 200)
+    assert remote.text_of(came[2]) == "hi"
+    calls = internet.calls()
+    methods = [json.loads(call.body)["method"] for call in calls if call.method == "POST"]
+    begins = ["initialize", "notifications/initialized"]
+    assert methods == ["tools/list", *begins, "tools/call"]
+    assert "DELETE" in {call.method for call in calls}
+    assert remote.values_of(internet, "authorization") == [[BEARER]] * len(calls)
+    for call in calls:
+        assert "of-the-agent" not in str(call)
+        assert "mcpwrap/" not in call.body
+        assert {name for name, _ in call.headers}.isdisjoint({"cookie", "origin", "forwarded"})
+        assert ("host", "odd.good.test") in call.headers
+
+
+def test_other_headers_are_the_operators(machine: Machine, internet: Internet) -> None:
+    remote.step(machine, "keyed", "ask", "tools/list", {}, OWN)
+    assert remote.values_of(internet, "x-api-key") == [[TOKEN]]
+    assert remote.values_of(internet, "x-of") == [["bed"]]
+    assert remote.values_of(internet, "authorization") == [[]]
+
+
+def test_the_headers_of_a_request_arrive_as_its_body_says(
+    machine: Machine, internet: Internet
+) -> None:
+    given = {"Mcp-Param-Region": "north", "Mcp-Param-Word": "=?base64?w7w=?="}
+    params = {"name": "echo", "arguments": {"text": "hi"}}
+    assert remote.step(machine, "odd", "ask", "tools/call", params, given)["status"] == 200
+    (call,) = internet.calls()
+    headers = dict(call.headers)
+    assert headers["mcp-protocol-version"] == "2026-07-28"
+    assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "echo")
+    assert headers["mcp-param-region"] == "north"
+    assert headers["mcp-param-word"] == "=?base64?w7w=?="
+    for headers in ({"Mcp-Method": "tools/list"}, {"Mcp-Name": "other"}):
+        assert remote.step(machine, "odd", "ask", "tools/call", params, headers)["status"] == 400
+    assert len(internet.calls()) == 1
+
+
+def test_a_redirect_is_not_followed(machine: Machine, internet: Internet) -> None:
+    """Neither to another origin, nor to another port or place of the same host."""
+    targets = (
+        "https://other.test/odd",
+        "https://odd.good.test:8443/odd/tell",
+        f"{remote.ODD}/tell",
+    )
+    wanted = [
+        ("call", "redirect", {"to": to, "status": status})
+        for to in targets
+        for status in (301, 302, 303, 307, 308)
+    ]
+    for answer in remote.steps(machine, "odd", *wanted):
+        assert answer["status"] >= 400
+        assert "sends us elsewhere" in remote.text_of(answer)
+        assert "location" not in answer["headers"]
+    assert [call.path for call in internet.calls()] == ["/odd"] * len(wanted)
+    assert "other.test" not in {query.name for query in internet.queries()}
+
+
+def test_the_old_transport_posts_nowhere_else(machine: Machine, internet: Internet) -> None:
+    answer = remote.step(machine, "elsewhere", "begin", {})
+    assert "error" in answer["messages"][-1]
+    assert "other.test" not in {query.name for query in internet.queries()}
+    internet.forget()
+    came = remote.steps(
+        machine, "old", ("begin", {}), ("use", "echo", {"text": "hi"}, {})
+    )  # the twin
+    assert json.loads(remote.text_of(came[1])) == {"text": "hi"}
+    assert set(map(tuple, remote.values_of(internet, "authorization"))) == {(BEARER,)}
+
+
+# ------------------------------------------------------------------------------- who else sees it
+TELLING = [
+    ("call", "tell", {}),
+    ("call", "tell-all", {"status": 200, "as": "json"}),
+    *(("call", "tell-all", {"status": status}) for status in (200, 400, 401, 403, 404, 429, 500)),
+    *(("call", "tell-all", {"status": status, "as": "json"}) for status in (400, 401, 500)),
+]
+
+
+def test_what_the_upstream_says_of_it_is_not_passed_on(
+    machine: Machine, internet: Internet
+) -> None:
+    came = remote.steps(machine, "odd", *TELLING)
+    assert remote.values_of(internet, "authorization") == [[BEARER]] * len(TELLING)
+    assert "[redacted" in remote.text_of(came[0])
+    with machine.session("odd") as session:
+        session.initialize()
+        for _, tool, arguments in TELLING:
+            call = {"name": tool, "arguments": arguments}
+            came.append(session.answer_to(session.request("tools/call", call)))
+    for answer in came:
+        assert not search.holds(json.dumps(answer).encode(), TOKEN)
+
+
+def test_nobody_finds_it_but_root(machine: Machine, internet: Internet) -> None:
+    """While sessions of both kinds run that have used it, and after what failed."""
+    machine.write("/opt/decoy", f"somewhere {vault.DECOY} in a line\n")
+    idle = ("call", "idle", {"seconds": 30})
+    with (
+        machine.session("odd") as session,
+        remote.beside(machine, "odd", idle),
+        remote.beside(machine, "keyed", idle),
+    ):
+        session.initialize()
+        remote.steps(machine, "odd", *TELLING)
+        while len(internet.calls()) < len(TELLING) + 3:  # the handshake's two and what idles
+            pass
+        wanted = (TOKEN, vault.DECOY)
+        by_root = vault.places_of(machine, *wanted)
+        by_agents = [vault.places_of(machine, *wanted, user=user) for user in ("alice", "bob")]
+        asked = vault.question(machine, *wanted)
+        machine.as_root("install -m 644 /dev/stdin /tmp/asked", stdin=asked)
+        for account in ("mcpwrap-http", "mcpwrap-gate", "mcpw-far"):
+            run = f"systemd-run --quiet --wait --pipe --uid={account} --gid={account}"
+            out = machine.as_root(f"{run} python3 /opt/search.py </tmp/asked").out
+            by_agents.append(json.loads(out))
+    for found in by_agents:
+        assert found[0] == []
+        assert "/opt/decoy" in found[1]
+    assert by_root[0]  # what the sessions have, where they alone see it
+    for place in by_root[0]:
+        assert re.fullmatch(r"/proc/\d+/root/run/mcpwrap/rt/(odd|keyed)/.*/headers\.json", place)
+    assert "/opt/decoy" in by_root[1]
+    units = ("mcpwrap-gate", "mcpwrap@odd", *(f"mcpwrap-http@odd.{machine.uid_of('alice')}",))
+    assert not search.holds(json.dumps(machine.journal()).encode(), TOKEN), units
+
+
+def test_the_agents_configuration_has_no_secret(machine: Machine) -> None:
+    """A file on disk: the listener's own, which only root and the listener read."""
+    uid = machine.uid_of("alice")
+    file = f"/var/lib/mcpwrap/http/odd.{uid}.json"
+    assert not search.holds(machine.read(file).encode(), TOKEN)
+    assert remote.url(machine, "odd").startswith("http://127.78.")
+
+
+# ------------------------------------------------------------------------------- rotation
+def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Internet) -> None:
+    """Of the same session, of one of pipes, and of one without sessions."""
+    new = f"new-{secrets.token_hex(16)}"
+    with machine.session("odd") as piped:
+        piped.initialize()
+        begun, *_ = remote.steps(machine, "odd", ("begin", {}), ("call", "echo", {}))
+        internet.forget()
+        remote.set_secret(machine, "odd", "TOKEN", new)
+        machine.as_root("systemctl reload mcpwrap@odd")
+        try:
+            session = begun["headers"]["mcp-session-id"]
+            echo = {"name": "echo", "arguments": {}}
+            piped.answer_to(piped.request("tools/call", echo))
+            _, in_session, alone = remote.steps(
+                machine,
+                "odd",
+                ("resume", session),
+                ("use", "tell", {}, {}),
+                ("call", "tell", {}),
+            )
+            assert remote.values_of(internet, "authorization") == [[f"Bearer {new}"]] * 3
+            for answer in (in_session, alone):
+                assert not search.holds(json.dumps(answer).encode(), new)
+        finally:
+            remote.set_secret(machine, "odd", "TOKEN", TOKEN)
+            machine.as_root("systemctl reload mcpwrap@odd")
+        remote.step(machine, "odd", "call", "echo", {})
+    assert remote.values_of(internet, "authorization")[-1] == [BEARER]
+
+
+# ------------------------------------------------------------------------------- what goes wrong
+CAUSES = {
+    "noport": "proxy cannot reach",
+    "nowhere": "proxy cannot reach",
+    "inside": "proxy does not let|proxy cannot reach",
+    "expired": "certificate has expired",
+    "wrongname": "certificate is for another name",
+    "stranger": "authority that this machine does not know",
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_an_error_names_the_cause(machine: Machine, internet: Internet, name: str) -> None:
+    answer = remote.step(machine, name, "call", "echo", {})
+    error = answer["messages"][-1]["error"]
+    assert error["code"] == -32603
+    assert re.search(CAUSES[name], error["message"]), error
+    assert "data" not in error
+    with machine.session(name) as session:
+        asked = session.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}})
+        told = session.answer_to(asked)["error"]
+        assert (told["code"], told["message"]) == (-32603, error["message"])
+    assert internet.calls() == []
+    for word in ("good.test", "internal.test", "10.0.0.5", TOKEN):
+        assert word not in str(answer["messages"])
+
+
+REFUSALS = {
+    401: "refuses the credential",
+    403: "forbids this",
+    404: "has nothing at its address",
+    429: "wants fewer requests",
+    500: "has failed",
+    503: "has failed",
+}
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_status_is_passed_on_with_its_challenge(
+    machine: Machine, internet: Internet, status: int
+) -> None:
+    answer = remote.step(machine, "odd", "call", "refuse", {"status": status})
+    assert answer["status"] == status
+    challenge = 'Bearer realm="odd", resource_metadata="https://odd.good.test/.well-known/odd"'
+    assert answer["headers"].get("www-authenticate") == challenge
+    assert REFUSALS[status] in remote.text_of(answer)
+    with machine.session("odd") as session:
+        session.initialize()
+        call = {"name": "refuse", "arguments": {"status": status}}
+        error = session.answer_to(session.request("tools/call", call))["error"]
+        assert REFUSALS[status] in error["message"]
+        assert "data" not in error
+
+
+WRONG_ANSWERS = {
+    "html": "answer is not",
+    "broken": "not the JSON of a message",
+    "empty": "answers nothing|ended its answer|no answer",
+    "other-id": "ended its answer|not the JSON|no answer",
+}
+
+
+@pytest.mark.parametrize("tool", WRONG_ANSWERS)
+def test_what_is_no_answer_is_an_error(machine: Machine, internet: Internet, tool: str) -> None:
+    answer = remote.step(machine, "odd", "call", tool, {})
+    assert re.search(WRONG_ANSWERS[tool], remote.text_of(answer)), answer
+    assert "log in" not in str(answer)
+    assert remote.text_of(remote.step(machine, "odd", "call", "echo", {"text": "still"})) == "still"
+
+
+def test_an_error_of_the_protocol_stays_what_it_is(machine: Machine, internet: Internet) -> None:
+    answer = remote.step(machine, "odd", "call", "unknown", {})
+    assert answer["status"] == 404
+    assert answer["messages"][-1]["error"] == {"code": -32601, "message": "Method not found"}
+
+
+def test_without_its_proxy_nothing_leaves(machine: Machine, internet: Internet) -> None:
+    unit = "mcpwrap-squid.service"
+    assert machine.show(unit, "ActiveState")["ActiveState"] == "active"
+    machine.announce(r"mcpwrap-squid")
+    machine.as_root(f"systemctl stop {unit}")
+    try:
+        internet.forget()
+        answer = remote.step(machine, "odd", "call", "echo", {})
+        assert "proxy" in remote.text_of(answer)
+        assert internet.packets() == []
+    finally:
+        machine.as_root(f"systemctl start {unit}")
+    assert remote.text_of(remote.step(machine, "odd", "call", "echo", {"text": "back"})) == "back"
+
+
+# ------------------------------------------------------------------------------- agents over pipes
+def test_an_agent_over_pipes_reaches_it_too(machine: Machine, internet: Internet) -> None:
+    with remote.far_server(machine, internet):
+        said = machine.call_tool("far", "test_simple_text")
+        assert said == "This is a simple text response for testing."
+    with machine.session("odd") as session:
+        session.initialize()
+        call = {"name": "events", "arguments": {"n": 3}, "_meta": {"progressToken": 7}}
+        request = session.request("tools/call", call)
+        came = [session.receive() for _ in range(4)]
+    assert [message["params"]["progress"] for message in came[:3]] == [0, 1, 2]
+    assert came[3]["id"] == request
+    assert "mcpwrap/" not in json.dumps(came)
+    assert {tuple(given) for given in remote.values_of(internet, "authorization")} == {(BEARER,)}
+
+
+def test_the_official_client_speaks_http_to_it(machine: Machine, internet: Internet) -> None:
+    with remote.far_server(machine, internet):
+        for mode in ("legacy", "2026-07-28"):
+            url = remote.url(machine, "far")
+            said = machine.agent("http_tour", url=url, mode=mode, tool="test_tool_with_progress")
+            assert said["progress"] == [0, 50, 100]
+            assert said["text"] == "Done."
