@@ -14,6 +14,7 @@ from tests.system.servers import SQLITE_SERVER
 
 Step = tuple[str, dict[str, Any]]
 APPROVER = "/opt/approver.py"
+PROGRAM = Path(__file__).parent / "bed/approver.py"
 PATH = "PYTHONPATH=/usr/lib/mcpwrap:/usr/lib/mcpwrap/site"
 SERVERS = f"""
 {SQLITE_SERVER}
@@ -54,7 +55,7 @@ def prepare(machine: Machine) -> None:
     machine.add_person("carol")
     machine.add_person("dave", groups="mcpwrap,mcpwrap-approvers")
     machine.write("/opt/probe.py", PROBE)
-    machine.write(APPROVER, (Path(__file__).parent / "bed/approver.py").read_text())
+    machine.write(APPROVER, PROGRAM.read_text())
     machine.configure(SERVERS)
     machine.apply()
 

@@ -1,7 +1,7 @@
 """An agent that speaks HTTP to a listener of its own. Runs in a machine, as anybody: no library.
 
-Its argument is a JSON object: `at`, address and port, and `steps`, which are done in turn; each is
-a list, the name of a function below and its arguments. Prints what came of each, as a JSON list.
+Its input is a JSON object: `at`, address and port, and `steps`, which are done in turn; each is a
+list, the name of a function below and its arguments. Prints what came of each, as a JSON list.
 """
 
 import http.client
@@ -207,6 +207,15 @@ def raw(place: Place, data: str, wait_s: float) -> Json:
     return {"statuses": statuses, "closed": is_closed, "text": got.decode("latin1")[:2000]}
 
 
+def crowd(place: Place, connections: int) -> int:
+    """Open many connections and say nothing; return how many there are. They stay open."""
+    for _ in range(connections):
+        connection = http.client.HTTPConnection(place.host, place.port, timeout=ANSWER_S)
+        connection.connect()
+        place.open.append(connection)
+    return len(place.open)
+
+
 def reach(place: Place) -> str:
     """Say whether anybody is there."""
     try:
@@ -218,12 +227,12 @@ def reach(place: Place) -> str:
 
 STEPS = {
     step.__name__: step
-    for step in (ask, begin, call, count, end, hear, leave, listen, raw, reach, resume, use)
+    for step in (ask, begin, call, count, crowd, end, hear, leave, listen, raw, reach, resume, use)
 }
 
 
 def main() -> None:
-    told = json.loads(sys.argv[1])
+    told = json.load(sys.stdin)
     place = Place(*told["at"])
     print(json.dumps([STEPS[name](place, *values) for name, *values in told["steps"]]))
 

@@ -1,12 +1,14 @@
 """A machine with servers elsewhere, and what the stories about them have in common."""
 
 import json
+import re
 import secrets
-import shlex
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests.system import conformance, over_http
@@ -18,7 +20,9 @@ from tests.system.bed.session import PROBE
 Json = dict[str, Any]
 TOKEN = f"tok-{secrets.token_hex(16)}"
 BED = "/opt/bed"
+CODE = "/usr/lib/mcpwrap/mcpwrap"
 PORT = 52100
+PROGRAM = "/usr/bin/python3 /opt/over_http.py"
 CLIENT = "/opt/mcp/client/bin/python"
 
 
@@ -55,14 +59,19 @@ def booted(suite: str, config: str, names: tuple[str, ...]) -> Iterator[tuple[Ma
 def prepare(machine: Machine, config: str, names: tuple[str, ...]) -> None:
     """Give a machine these servers, of which some have a token."""
     machine.write("/opt/probe.py", PROBE)
-    machine.write("/opt/search.py", Path(search.__file__).read_text())
-    machine.write("/opt/over_http.py", Path(over_http.__file__).read_text())
+    machine.write("/opt/search.py", source(search))
+    machine.write("/opt/over_http.py", source(over_http))
     for file in Path(str(conformance.__file__)).parent.glob("*.py"):
         machine.write(f"{BED}/tests/system/conformance/{file.name}", file.read_text())
     machine.configure(config)
     machine.apply()
     for name in names:
         set_secret(machine, name, "TOKEN", TOKEN)
+
+
+def source(module: ModuleType) -> str:
+    """Return the text of a module that runs in a machine."""
+    return Path(str(module.__file__)).read_text()
 
 
 def set_secret(machine: Machine, name: str, key: str, value: str) -> None:
@@ -82,18 +91,12 @@ def url(machine: Machine, name: str, user: str = "alice") -> str:
     return "http://{}:{}/".format(*place(machine, name, user))
 
 
-def program(machine: Machine, name: str, steps: tuple[Any, ...], of: str) -> str:
-    """Return the command that does these steps at the listener of an account."""
-    told = json.dumps({"at": place(machine, name, of), "steps": steps})
-    return shlex.join(["/usr/bin/python3", "/opt/over_http.py", told])
-
-
 def steps(
     machine: Machine, name: str, *wanted: tuple[Any, ...], user: str = "alice", of: str = ""
 ) -> list[Any]:
     """Do what `over_http.py` can, as an agent, one after the other; return what came of each."""
-    command = program(machine, name, wanted, of or user)
-    came: list[Any] = json.loads(machine.as_user(user, command).out)
+    told = json.dumps({"at": place(machine, name, of or user), "steps": wanted})
+    came: list[Any] = json.loads(machine.as_user(user, PROGRAM, stdin=told).out)
     return came
 
 
@@ -104,19 +107,71 @@ def step(machine: Machine, name: str, *wanted: Any, user: str = "alice", of: str
 
 @contextmanager
 def beside(
-    machine: Machine, name: str, *wanted: tuple[Any, ...]
+    machine: Machine, name: str, *wanted: tuple[Any, ...], user: str = "alice"
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Do the same beside the block, as alice. Its end is waited for, and its status is 0."""
-    argv = machine._argv(["sh", "-c", f"exec {program(machine, name, wanted, 'alice')}"], "alice")
+    """Do the same beside the block, which reads what came if it wants to; then it is over."""
+    told = json.dumps({"at": place(machine, name, user), "steps": wanted})
     process = subprocess.Popen(
-        machine._container.enter(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV
-    )
+        machine._container.enter(machine._argv(["sh", "-c", f"exec {PROGRAM}"], user)),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV,
+    )  # fmt: skip
+    assert process.stdin
+    process.stdin.write(told.encode())
+    process.stdin.close()
     try:
         yield process
     finally:
-        if process.poll() is None and process.stdout and not process.stdout.closed:
-            process.kill()
-        process.wait()
+        machine.as_user(user, f"pkill -u {user} -f '^{PROGRAM}' || true")
+        process.communicate()
+
+
+def until(is_so: Callable[[], bool], within_s: float = 15.0) -> None:
+    """Look until something is so.
+
+    Raises:
+        AssertionError: it is not, after `within_s`.
+    """
+    give_up_at = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < give_up_at, "it did not come so far"
+
+
+# Every length of time of ours on the way, by file: how long it is.
+CLOCKS = {
+    "as_http/answers": "STILL_HERE_EVERY_S = 15.0",
+    "as_http/gates": "IDLE_S = 60.0",
+    "as_wrapper/remote/failing": "HEAD_S = 300.0",
+}
+SQUID = "/var/lib/mcpwrap/squid/proxy-1.conf"
+PERIOD = re.compile(r"^(\w+) (\d+) (second|minute|hour|day)s?$", re.MULTILINE)
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+@contextmanager
+def faster(machine: Machine, times: int) -> Iterator[None]:
+    """Have what takes an hour take so many times less, for the time of the block."""
+
+    def shorter(found: re.Match[str]) -> str:
+        return f"{found[1]} {max(1, int(found[2]) * SECONDS[found[3]] // times)} seconds"
+
+    texts = {file: machine.read(f"{CODE}/{file}.py") for file in CLOCKS}
+    squid = machine.read(SQUID)
+    restart = "systemctl restart mcpwrap-squid-proxy@1; systemctl stop 'mcpwrap@odd.service'"
+    restart += f" 'mcpwrap-http@odd.{machine.uid_of('alice')}.service'"
+    try:
+        for file, line in CLOCKS.items():
+            name, _, value = line.partition(" = ")
+            assert texts[file].count(line) == 1, f"{file} has no {line}"
+            quick = texts[file].replace(line, f"{name} = {float(value) / times}")
+            machine.write(f"{CODE}/{file}.py", quick)
+        machine.write(SQUID, PERIOD.sub(shorter, squid))
+        machine.as_root(restart)
+        yield
+    finally:
+        for file, text in texts.items():
+            machine.write(f"{CODE}/{file}.py", text)
+        machine.write(SQUID, squid)
+        machine.as_root(restart)
 
 
 def text_of(answer: Json) -> str:
