@@ -28,6 +28,7 @@ expose = "http"
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]
 """
+ECHO: tuple[Any, ...] = (("begin", {}), ("use", "echo", {"message": "hi"}, {}), ("end", {}))
 HIDING = "version: 1\nrules: [{name: hidden, tool: echo, action: hide}]\n"
 
 
@@ -92,9 +93,7 @@ def test_the_policy_is_the_same_gates(machine: Machine) -> None:
         assert "error" in seen[1]["messages"][-1]
     finally:
         machine.as_root("rm /etc/mcpwrap/policy.yaml && systemctl reload mcpwrap-gate")
-    seen = remote.steps(
-        machine, "everything", ("begin", {}), ("use", "echo", {"message": "hi"}, {}), ("end", {})
-    )
+    seen = remote.steps(machine, "everything", *ECHO)
     assert remote.text_of(seen[1]) == "Echo: hi"
 
 
