@@ -29,6 +29,18 @@ DIRECT = "http://localhost:18001/mcp"
 # So many checks succeed. What fails is of the extension for tasks, which no requirement scores.
 SUCCEED = {"2025-11-25": 84, "2026-07-28": 164}
 UNSCORED = "tasks-"
+# The server ends a stream and has whoever asked come back for the rest. That is what mcpwrap does,
+# so its agent gets the answer where it asked: the check says so, and has nothing to try.
+# Of tasks the server knows nothing; the gate says of one that it has not seen what the suite wants.
+OTHERS = {
+    "2025-11-25": {"server-sse-polling:server-sse-disconnect-resume": ("SUCCESS", "INFO")},
+    "2026-07-28": {
+        "tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602": (
+            "FAILURE",
+            "SUCCESS",
+        )
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +105,10 @@ def test_through_mcpwrap_the_same_checks_succeed(suite_machine: Machine, direct:
         show(before, wrapped[requirements])
     for requirements, before in direct.items():
         after = wrapped[requirements]
-        others = {check: (status, after.get(check)) for check, status in before.items()}
-        worse = {check: both for check, both in others.items() if both[0] == "SUCCESS" != both[1]}
-        assert worse == {}
-        assert set(after) == set(before)
+        both = {check: (before.get(check), after.get(check)) for check in {*before, *after}}
+        judged = {check: found for check, found in both.items() if {*found} - {"INFO", None}}
+        others = {check: found for check, found in judged.items() if found[0] != found[1]}
+        assert others == OTHERS[requirements]
 
 
 def test_a_tool_that_a_policy_hides_is_found_missing(suite_machine: Machine, direct: Found) -> None:
