@@ -118,6 +118,7 @@ def beside(
     assert process.stdin
     process.stdin.write(told.encode())
     process.stdin.close()
+    process.stdin = None  # so that nobody closes it again
     try:
         yield process
     finally:

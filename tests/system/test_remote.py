@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_a_redirect_is_not_followed(machine: Machine, internet: Internet) -> Non
         for status in (301, 302, 303, 307, 308)
     ]
     for answer in remote.steps(machine, "odd", *wanted):
-        assert answer["status"] >= 400
+        assert answer["status"] in {200, 502}
         assert "sends us elsewhere" in remote.text_of(answer)
         assert "location" not in answer["headers"]
     assert [call.path for call in internet.calls()] == ["/odd"] * len(wanted)
@@ -144,7 +145,7 @@ def test_the_old_transport_posts_nowhere_else(machine: Machine, internet: Intern
 
 
 # ------------------------------------------------------------------------------- who else sees it
-TELLING = [
+TELLING: list[tuple[str, str, dict[str, Any]]] = [
     ("call", "tell", {}),
     ("call", "tell-all", {"status": 200, "as": "json"}),
     *(("call", "tell-all", {"status": status}) for status in (200, 400, 401, 403, 404, 429, 500)),
@@ -161,6 +162,8 @@ def test_what_the_upstream_says_of_it_is_not_passed_on(
     with machine.session("odd") as session:
         session.initialize()
         for _, tool, arguments in TELLING:
+            if arguments.get("status") == 404:  # in a session it would say that this is over
+                continue
             call = {"name": tool, "arguments": arguments}
             came.append(session.answer_to(session.request("tools/call", call)))
     for answer in came:
@@ -241,8 +244,8 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
 
 # ------------------------------------------------------------------------------- what goes wrong
 CAUSES = {
-    "noport": "proxy cannot reach",
-    "nowhere": "proxy cannot reach",
+    "noport": "cannot be reached",
+    "nowhere": "cannot be reached|has no address|name",
     "inside": "proxy does not let|proxy cannot reach",
     "expired": "certificate has expired",
     "wrongname": "certificate is for another name",
@@ -286,6 +289,8 @@ def test_a_status_is_passed_on_with_its_challenge(
     assert answer["headers"].get("www-authenticate") == challenge
     assert REFUSALS[status] in remote.text_of(answer)
     with machine.session("odd") as session:
+        if status == 404:  # in a session it would say that this is over
+            return
         session.initialize()
         call = {"name": "refuse", "arguments": {"status": status}}
         error = session.answer_to(session.request("tools/call", call))["error"]
@@ -294,10 +299,10 @@ def test_a_status_is_passed_on_with_its_challenge(
 
 
 WRONG_ANSWERS = {
-    "html": "answer is not",
+    "html": "answer is neither application/json nor text/event-stream",
     "broken": "not the JSON of a message",
     "empty": "answers nothing|ended its answer|no answer",
-    "other-id": "ended its answer|not the JSON|no answer",
+    "other-id": "broke before its answer was complete",
 }
 
 
@@ -309,6 +314,23 @@ def test_what_is_no_answer_is_an_error(machine: Machine, internet: Internet, too
     assert remote.text_of(remote.step(machine, "odd", "call", "echo", {"text": "still"})) == "still"
 
 
+def test_a_session_that_the_upstream_has_ended_is_begun_anew(
+    machine: Machine, internet: Internet
+) -> None:
+    lost: tuple[Any, ...] = ("use", "refuse", {"status": 404}, {})
+    came = remote.steps(machine, "odd", ("begin", {}), lost, ("use", "echo", {}, {}))
+    assert came[1]["status"] == 404
+    assert came[2]["status"] == 404
+    again = remote.steps(machine, "odd", ("begin", {}), ("use", "echo", {"text": "2"}, {}))
+    assert remote.text_of(again[1]) == "2"
+    with machine.session("odd") as session:
+        session.initialize()
+        session.request("tools/call", {"name": "refuse", "arguments": {"status": 404}})
+        status, why = session.close()
+    assert status != 0
+    assert "begin a new one" in why
+
+
 def test_an_error_of_the_protocol_stays_what_it_is(machine: Machine, internet: Internet) -> None:
     answer = remote.step(machine, "odd", "call", "unknown", {})
     assert answer["status"] == 404
@@ -316,7 +338,7 @@ def test_an_error_of_the_protocol_stays_what_it_is(machine: Machine, internet: I
 
 
 def test_without_its_proxy_nothing_leaves(machine: Machine, internet: Internet) -> None:
-    unit = "mcpwrap-squid.service"
+    unit = "mcpwrap-squid-proxy@1.service"
     assert machine.show(unit, "ActiveState")["ActiveState"] == "active"
     machine.announce(r"mcpwrap-squid")
     machine.as_root(f"systemctl stop {unit}")

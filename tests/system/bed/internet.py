@@ -144,12 +144,12 @@ class Internet:
         return [post for connection in self.connections() for post in connection.posts]
 
     def calls(self) -> list[Call]:
-        """Return what came to MCP servers of `origins/odd.py`, by connection."""
-        return [call for connection in self.connections() for call in connection.calls]
+        """Return what came to MCP servers of `origins/odd.py`, oldest first."""
+        return self._ask(record.Report()).calls
 
     def left(self) -> list[str]:
         """Return the paths there whose client did not wait for the end of the answer."""
-        return [path for connection in self.connections() for path in connection.left]
+        return self._ask(record.Report()).left
 
     def queries(self) -> list[Query]:
         """Return every DNS query."""

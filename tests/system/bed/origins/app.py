@@ -10,13 +10,13 @@ from aiohttp.typedefs import Handler
 
 from tests.system.bed import internet_map
 from tests.system.bed.origins.odd import Odd
-from tests.system.bed.origins.record import CONNECTION, Post, Request
+from tests.system.bed.origins.record import CONNECTION, Post, Request, Seen
 
 CHUNK = b"0123456789abcdef" * 4096
 REGISTRIES = (internet_map.NPM, internet_map.PYPI)
 
 
-def make_app(files: Mapping[str, bytes]) -> web.Application:
+def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
     """Return the application; `files` are the registries', by host and path."""
 
     async def registry(request: web.Request) -> web.Response:
@@ -41,7 +41,7 @@ def make_app(files: Mapping[str, bytes]) -> web.Application:
     app.router.add_get("/redirect", redirect)
     app.router.add_post("/hook", take_post)
     app.router.add_route("*", "/echo", echo)
-    Odd().add_to(app)
+    Odd(seen).add_to(app)
     app.router.add_route("*", "/{path:.*}", anything)
     return app
 

@@ -40,7 +40,7 @@ async def serve(tasks: asyncio.TaskGroup) -> None:
     """Serve until there are no more commands."""
     loop, seen, certificates = asyncio.get_running_loop(), Seen(), Certificates()
     known, udp, packets = Names(seen), names.udp_socket(), wire.open_wire()
-    runner = web.AppRunner(make_app(registry.files()), access_log=None)
+    runner = web.AppRunner(make_app(registry.files(), seen), access_log=None)
     await runner.setup()
     assert runner.server is not None
     listeners = Listeners(seen, tasks, by_port(certificates, runner.server, known))

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.system.bed.origins import odd_streams
 from tests.system.bed.origins.odd_streams import LOOK_EVERY_S, STREAM, event
-from tests.system.bed.origins.record import CONNECTION, Call
+from tests.system.bed.origins.record import Call, Seen
 
 Json = dict[str, Any]
 INFO = {"name": "odd", "version": "1"}
@@ -32,6 +32,7 @@ class Asked:
     id: int | str
     arguments: Mapping[str, Any]
     progress_token: int | str | None
+    left: list[str]
 
     def result(self, text: str) -> Json:
         """Return the answer with this text."""
@@ -83,12 +84,12 @@ async def tell(asked: Asked) -> web.StreamResponse:
 
 
 async def silent(asked: Asked) -> web.StreamResponse:
-    await odd_streams.until_left(asked.request, 3600)
+    await odd_streams.until_left(asked, 3600)
     return web.Response(status=503)
 
 
 async def late(asked: Asked) -> web.StreamResponse:
-    await odd_streams.until_left(asked.request, float(asked.arguments["seconds"]))
+    await odd_streams.until_left(asked, float(asked.arguments["seconds"]))
     return web.json_response(asked.result("late"))
 
 
@@ -140,7 +141,8 @@ DOES: dict[str, Do] = {
 class Odd:
     """The sessions of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
         self._numbers = itertools.count(1)
         self._by_session: dict[str, asyncio.Queue[Json]] = {}
 
@@ -153,22 +155,30 @@ class Odd:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a request of Streamable HTTP."""
-        message = json.loads(await note(request) or "{}")
+        message = json.loads(await self._note(request) or "{}")
         how = request.match_info.get("how")
         if request.method != "POST":
             return await self._other(request)
         if "id" not in message or "method" not in message:
             return web.Response(status=202)
         params = message.get("params", {})
-        token = params.get("_meta", {}).get("progressToken")
+        token, left = params.get("_meta", {}).get("progressToken"), self._seen.left
         if how is not None:
-            return await DOES[how](Asked(request, message["id"], request.query, token))
+            return await DOES[how](Asked(request, message["id"], request.query, token, left))
         if message["method"] == "tools/call" and params["name"] != "announce":
             arguments = params.get("arguments", {})
-            return await DOES[params["name"]](Asked(request, message["id"], arguments, token))
+            return await DOES[params["name"]](Asked(request, message["id"], arguments, token, left))
         headers = {SESSION: self._begin()} if message["method"] == "initialize" else {}
         session = request.headers.get(SESSION, "")
         return web.json_response(self._answer(message, session), headers=headers)
+
+    async def _note(self, request: web.Request) -> str:
+        """Write a request down, and return its body."""
+        body = await request.text()
+        headers = [(name.lower(), value) for name, value in request.headers.items()]
+        call = Call(request.host, request.method, request.path_qs, headers, body)
+        self._seen.calls.append(call)
+        return body
 
     async def _other(self, request: web.Request) -> web.StreamResponse:
         """Answer a GET with what `announce` announces, and end a session."""
@@ -228,7 +238,7 @@ class Odd:
     # ------------------------------------------------------------------ the transport of 2024-11-05
     async def begin_old(self, request: web.Request) -> web.StreamResponse:
         """Say where to post, then what is answered to it."""
-        await note(request)
+        await self._note(request)
         session = self._begin()
         where = "https://other.test" if request.match_info["how"] else ""
         first = f"event: endpoint\ndata: {where}/odd/old?session={session}\n\n"
@@ -236,23 +246,14 @@ class Odd:
 
     async def post_old(self, request: web.Request) -> web.StreamResponse:
         """Take a message, and answer it on the stream."""
-        message = json.loads(await note(request))
+        message = json.loads(await self._note(request))
         session = request.query.get("session", "")
         if session not in self._by_session:
             return web.Response(status=404 if session else 405)
         if "id" in message and "method" in message:
             is_call = message["method"] == "tools/call"
-            asked = Asked(request, message["id"], {}, None)
+            asked = Asked(request, message["id"], {}, None, self._seen.left)
             text = json.dumps(message.get("params", {}).get("arguments", {}))
             answer = asked.result(text) if is_call else self._answer(message, session)
             self._by_session[session].put_nowait(answer)
         return web.Response(status=202, text="Accepted")
-
-
-async def note(request: web.Request) -> str:
-    """Write a request down, and return its body."""
-    body = await request.text()
-    headers = [(name.lower(), value) for name, value in request.headers.items()]
-    call = Call(request.host, request.method, request.path_qs, headers, body)
-    CONNECTION.get().calls.append(call)
-    return body

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tests.system.bed.origins.record import CONNECTION
-
 if TYPE_CHECKING:
     from tests.system.bed.origins.odd import Asked
 
@@ -29,13 +27,13 @@ def has_left(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-async def until_left(request: web.Request, seconds: float) -> None:
+async def until_left(asked: "Asked", seconds: float) -> None:
     """Wait for so long; write it down if the client leaves before."""
     ends_at = asyncio.get_running_loop().time() + seconds
     while (left := ends_at - asyncio.get_running_loop().time()) > 0:
         await asyncio.sleep(min(LOOK_EVERY_S, left))
-        if has_left(request):
-            CONNECTION.get().left.append(request.path_qs)
+        if has_left(asked.request):
+            asked.left.append(asked.request.path_qs)
             raise web.HTTPServiceUnavailable
 
 
@@ -71,7 +69,7 @@ async def idle(asked: "Asked") -> web.StreamResponse:
     """Send a notification, nothing for `seconds`, then the answer."""
     response = await _begin(asked)
     await response.write(event(asked.tell(0)))
-    await until_left(asked.request, float(asked.arguments["seconds"]))
+    await until_left(asked, float(asked.arguments["seconds"]))
     await response.write(event(asked.result("at last")))
     return response
 

@@ -50,8 +50,6 @@ class Connection:
     sni: str | None = None  # the name in the hello of TLS
     requests: list[Request] = field(default_factory=list)
     posts: list[Post] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)  # paths whose client did not wait for the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +78,12 @@ class Seen:
     connections: list[Connection] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # paths whose client did not wait for the end
 
     def clear(self) -> None:
         """Forget it."""
-        for entries in (self.connections, self.queries, self.packets):
+        for entries in (self.connections, self.queries, self.packets, self.calls, self.left):
             entries.clear()
 
 
