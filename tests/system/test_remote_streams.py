@@ -132,7 +132,7 @@ def test_an_upstream_that_dies_in_mid_event(machine: Machine, internet: Internet
     assert (seen["came"], seen["in order"]) == (5, True)
     error = seen["last"]["error"]
     assert error["code"] == -32603
-    assert "ended its answer before it was complete" in error["message"]
+    assert "ended before its answer was complete" in error["message"]
     assert "never whole" not in json.dumps(seen)
     with machine.session("odd") as session:
         session.initialize()

@@ -114,6 +114,9 @@ async def bomb(asked: "Asked") -> web.StreamResponse:
     with suppress(ConnectionResetError):
         for _ in range(int(asked.arguments["mib"])):
             await response.write(packer.compress(b" " * MIB))
+            await asyncio.sleep(0)  # others are served too
+            if has_left(asked.request):
+                return response
         answer = json.dumps(asked.result("unpacked")).encode()
         await response.write(packer.compress(answer) + packer.flush())
     return response
