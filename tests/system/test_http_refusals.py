@@ -109,8 +109,12 @@ def request(
 
 def chunked(*more: str, chunks: str = CHUNKS, **instead: str | None) -> str:
     """Return the same with a body in chunks."""
-    codings: dict[str, Any] = {"transfer_encoding": "chunked", **instead}
-    return request(*more, body=chunks, content_length=None, **codings)
+    codings: dict[str, Any] = {
+        "content_length": None,
+        "transfer_encoding": "chunked",
+        **instead,
+    }
+    return request(*more, body=chunks, **codings)
 
 
 LENGTH = len(BODY)
