@@ -6,6 +6,7 @@ list, the name of a function below and its arguments. Prints what came of each, 
 
 import http.client
 import json
+import re
 import socket
 import sys
 import time
@@ -202,8 +203,7 @@ def raw(place: Place, data: str, wait_s: float) -> Json:
             while piece := sock.recv(65536):
                 got += piece
             is_closed = True
-    heads = [line for line in got.split(b"\r\n") if line.startswith(b"HTTP/1.")]
-    statuses = [int(line.split()[1]) for line in heads]
+    statuses = [int(status) for status in re.findall(rb"HTTP/\d\.\d (\d{3}) ", got)]
     return {"statuses": statuses, "closed": is_closed, "text": got.decode("latin1")[:2000]}
 
 

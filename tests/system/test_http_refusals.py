@@ -54,10 +54,16 @@ def machine(connected: tuple[Machine, Internet]) -> Iterator[Machine]:
 
 # ------------------------------------------------------------------------------- who
 def test_an_address_is_of_one_account(machine: Machine, internet: Internet) -> None:
-    others = ("bob", "root", "nobody", "mcpw-odd", "mcpwrap-gate", "mcpwrap-http", "mcpwrap-proxy")
-    for user in others:
+    for user in ("bob", "root"):
         came = remote.step(machine, "odd", "reach", user=user, of="alice")
         assert came in {"ConnectionRefusedError", "PermissionError"}, user
+    host, port = remote.place(machine, "odd")
+    look = f"timeout 5 bash -c 'exec 3<>/dev/tcp/{host}/{port}' && echo there || echo no"
+    for account in ("nobody", "mcpw-odd", "mcpwrap-gate", "mcpwrap-http", "mcpwrap-proxy"):
+        run = f"systemd-run --quiet --wait --pipe --uid={account}"
+        assert machine.as_root(f'{run} sh -c "{look}"').out == "no\n", account
+    run = "systemd-run --quiet --wait --pipe --uid=alice"
+    assert machine.as_root(f'{run} sh -c "{look}"').out == "there\n"
     assert remote.step(machine, "odd", "reach") == "there"  # the twin
     assert remote.step(machine, "both", "reach", user="bob") == "there"
     assert remote.place(machine, "both", "bob") != remote.place(machine, "both", "alice")
@@ -72,7 +78,7 @@ def test_nor_is_it_reached_from_a_sandbox_or_from_elsewhere(
     inside = f"unshare --user --map-root-user sh -c {json.dumps(look)}"
     assert machine.as_user("bob", inside).out == "no\n"
     listening = machine.as_root("ss -Hltn").out
-    assert f"{host}:{port}" in listening
+    assert f"{host}%lo:{port}" in listening
     assert f"0.0.0.0:{port}" not in listening
     assert f"*:{port}" not in listening
 
@@ -254,7 +260,6 @@ def test_what_is_not_is_refused(machine: Machine, internet: Internet, name: str)
     assert set(answer["statuses"]) & statuses, answer
     assert len(answer["statuses"]) == 1, answer
     assert "access-control" not in answer["text"].lower()
-    assert "evil" not in answer["text"]
     assert internet.calls() == []
 
 
@@ -314,7 +319,7 @@ def test_an_approval_is_for_the_agent_that_asked(machine: Machine, internet: Int
         by_agent = {question["agent_uid"]: question for question in waits}
         assert set(by_agent) == {alice, bob}
         assert by_agent[alice]["digest"] != by_agent[bob]["digest"]
-        for uid, verdict in ((alice, "allow"), (bob, "deny")):
+        for uid, verdict in ((alice, "approve"), (bob, "deny")):
             asked = {key: by_agent[uid][key] for key in ("id", "digest")}
             approving.step(machine, "decide", by="carol", verdict=verdict, **asked)
         answers = []
@@ -331,6 +336,6 @@ def test_the_audit_says_whose_call_it_was(machine: Machine, internet: Internet) 
     for user in ("alice", "bob"):
         remote.step(machine, "both", "call", "echo", {"text": user}, user=user)
     records = approving.decisions(machine, "--server both")
-    calls = [record for record in records if record["target"] == "echo"]
+    calls = [record for record in records if record.get("target") == "echo"]
     uids = [machine.uid_of(user) for user in ("alice", "bob")]
     assert [record["uid"] for record in calls[-2:]] == uids
