@@ -67,7 +67,7 @@ def test_all_of_the_era_without_a_handshake_is_there(machine: Machine) -> None:
 
 
 def test_nobody_else_gets_there(machine: Machine) -> None:
-    for user in ("mallory", "root", "mcpw-everything"):
+    for user in ("mallory", "root"):
         came = remote.step(machine, "everything", "reach", user=user, of="alice")
         assert came in {"ConnectionRefusedError", "PermissionError"}, user
     assert remote.step(machine, "everything", "reach") == "there"

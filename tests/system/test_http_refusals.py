@@ -210,7 +210,10 @@ REFUSED: dict[str, tuple[str, set[int]]] = {
     "a query": (request(line="POST /?x HTTP/1.1"), {404}),
     "a URL": (request(line="POST http://{host}/ HTTP/1.1"), {400, 404}),
     "another URL": (request(line="POST http://evil.example/ HTTP/1.1"), {400, 404}),
-    "CONNECT": (request(line="CONNECT evil.example:443 HTTP/1.1"), {400, 404, 405}),
+    "CONNECT": (
+        request(line="CONNECT evil.example:443 HTTP/1.1", body="", content_length=None),
+        {400, 404, 405},
+    ),
     "star": (request(line="OPTIONS * HTTP/1.1"), {400, 404, 405}),
     "TRACE": (request(line="TRACE / HTTP/1.1"), {400, 405}),
     "no method": (request(line="FOO / HTTP/1.1"), {400, 405}),

@@ -245,7 +245,7 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
 # ------------------------------------------------------------------------------- what goes wrong
 CAUSES = {
     "noport": "cannot be reached",
-    "nowhere": "cannot be reached|has no address|name",
+    "nowhere": "proxy cannot find the remote server",
     "inside": "proxy does not let|proxy cannot reach",
     "expired": "certificate has expired",
     "wrongname": "certificate is for another name",
