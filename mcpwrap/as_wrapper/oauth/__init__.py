@@ -1,0 +1,1 @@
+"""RUNS AS mcpw-NAME, within mcpwrap-remote: gets tokens, keeps them sealed, renews them."""

@@ -1,0 +1,138 @@
+"""RUNS AS mcpw-NAME: the helper's side of `mcpwrap login` and `mcpwrap logout`."""
+
+import select
+import time
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from mcpwrap.as_wrapper.oauth import asking
+from mcpwrap.as_wrapper.oauth.asking import UNKNOWN_CLIENT, Login, RefusedError
+from mcpwrap.as_wrapper.oauth.discovery import Found, discover
+from mcpwrap.as_wrapper.oauth.registration import client_for
+from mcpwrap.as_wrapper.oauth.store import Store
+from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.core import login_words
+from mcpwrap.core.login_words import Answer, Begin, Done, Failed, Visit, Word, WordsError
+from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth_kept import Client, Given, Kept, Tokens
+
+PATIENCE_S = 900.0  # a person finds a password, and a second factor
+T = TypeVar("T", bound=Word)
+
+
+class Person:
+    """Whoever typed `mcpwrap login`, at the other end of two pipes."""
+
+    def __init__(self, said: BinaryIO, told: BinaryIO, patience_s: float = PATIENCE_S) -> None:
+        self._said = said
+        self._told = told
+        self._patience_s = patience_s
+
+    def tell(self, word: Word) -> None:
+        """Say something."""
+        self._told.write(login_words.encode(word))
+        self._told.flush()
+
+    def hear(self, kind: type[T]) -> T:
+        """Wait for what is said. Nothing else goes on in this process meanwhile.
+
+        Raises:
+            OAuthError: nothing was said in time.
+            WordsError: something else was.
+        """
+        if not select.select([self._said], [], [], self._patience_s)[0]:
+            raise OAuthError(f"no answer came within {self._patience_s / 60:.0f} min")
+        return login_words.expect(self._said.readline(login_words.MAX_LINE_BYTES), kind)
+
+
+async def run(verb: str, given: Given, url: str, web: Web, person: Person) -> None:
+    """Log in to the server at `url`, or out, and tell the person what came of it."""
+    try:
+        if verb == login_words.LOGOUT:
+            done = await log_out(given, web)
+        else:
+            done = await log_in(given, url, web, person)
+    except (OAuthError, WordsError) as error:
+        person.tell(Failed(failed=str(error)))
+    else:
+        person.tell(done)
+
+
+async def log_in(given: Given, url: str, web: Web, person: Person) -> Done:
+    """Let a person log in, and keep the tokens.
+
+    Raises:
+        OAuthError, WordsError: there are none; what was kept before is kept still.
+    """
+    redirect = person.hear(Begin).redirect()
+    store = Store(given)
+    found = await discover(web, url)
+    client = await client_for(web, given, found.issuer, redirect, store.read_or_nothing())
+    scopes = found.to_ask_for(given.scopes)
+    login = Login(found, client, redirect, scopes)
+    person.tell(Visit(visit=login.url(), redirect=redirect))
+    try:
+        tokens = await login.redeem(web, person.hear(Answer).answer)
+    except RefusedError as refused:
+        if refused.code in UNKNOWN_CLIENT:
+            await _forget_client(store)
+        raise
+    async with store.lock():
+        store.write(_kept(url, found, client, tokens))
+    return Done(
+        scopes=tokens.scopes,
+        expires_in=round(tokens.expires_at - time.time()) if tokens.expires_at else None,
+        renewable=bool(tokens.refresh),
+    )
+
+
+async def log_out(given: Given, web: Web) -> Done:
+    """Forget the tokens, and have them revoked if that can be done.
+
+    Raises:
+        OAuthError: they could not be forgotten.
+    """
+    store = Store(given)
+    async with store.lock():
+        kept = store.read_or_nothing()
+        store.remove()
+    revoked = False
+    if kept:
+        try:
+            revoked = await asking.revoke(web, kept)
+        except OAuthError:
+            revoked = False
+    return Done(revoked=revoked)
+
+
+async def _forget_client(store: Store) -> None:
+    """Register anew the next time; tokens of before are kept."""
+    async with store.lock():
+        if kept := store.read_or_nothing():
+            store.write(msgspec.structs.replace(kept, client=None))
+
+
+def _kept(url: str, found: Found, client: Client, tokens: Tokens) -> Kept:
+    issuer = found.issuer
+    return Kept(
+        url=url,
+        resource=found.resource,
+        issuer=issuer.issuer,
+        token_endpoint=issuer.token_endpoint,
+        revocation_endpoint=issuer.revocation_endpoint or "",
+        client=client,
+        tokens=tokens,
+    )
+
+
+def read_given(text: bytes) -> Given:
+    """Return what the wrapper has given to this session.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    try:
+        return msgspec.json.decode(text, type=Given)
+    except msgspec.MsgspecError:
+        raise ValueError("what the wrapper gives for OAuth cannot be read") from None

@@ -1,0 +1,80 @@
+"""RUNS AS mcpw-NAME: as whom we ask for tokens. Source: MCP, authorization, client registration."""
+
+import time
+
+import msgspec
+
+from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth_kept import Client, Given, Kept
+from mcpwrap.core.oauth_metadata import Issuer, host
+
+_BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
+_METHODS = ("none", _BASIC, "client_secret_post")
+
+
+class _Registered(msgspec.Struct, frozen=True):
+    """RFC 7591 section 3.2.1, as far as we use it."""
+
+    client_id: str
+    client_secret: str | None = None
+    client_secret_expires_at: float | None = None
+    token_endpoint_auth_method: str | None = None
+
+
+async def client_for(
+    web: Web, given: Given, issuer: Issuer, redirect: str, before: Kept | None
+) -> Client:
+    """Return the client that is configured, else one by its metadata, else a registered one.
+
+    Raises:
+        OAuthError: this authorization server takes none of these.
+    """
+    if given.client_id:
+        return Client(client_id=given.client_id)
+    if given.client_id_metadata and issuer.client_id_metadata_document_supported:
+        return Client(client_id=given.client_id_metadata)
+    known = before.client if before and before.issuer == issuer.issuer else None
+    if known and _is_usable(known, redirect):
+        return known
+    if issuer.registration_endpoint is None:
+        raise OAuthError(
+            f"{host(issuer.issuer)} registers no clients by itself: register one there with the "
+            f'address {redirect}, and write `oauth = {{ client_id = "…" }}`'
+        )
+    return await _register(web, issuer.registration_endpoint, redirect)
+
+
+def _is_usable(client: Client, redirect: str) -> bool:
+    """Say whether a registered client will do: RFC 8252 lets ports differ, not all servers do."""
+    has_ended = bool(client.expires_at) and time.time() >= client.expires_at
+    return client.redirect == redirect and not has_ended
+
+
+async def _register(web: Web, endpoint: str, redirect: str) -> Client:
+    wanted = {
+        "client_name": "mcpwrap",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "native",  # OpenID Connect Registration: or the loopback is refused
+    }
+    reply = await web.post_json(endpoint, msgspec.json.encode(wanted))
+    if not reply.is_good:
+        raise OAuthError(f"{host(endpoint)} does not register mcpwrap (HTTP {reply.status})")
+    try:
+        found = msgspec.json.decode(reply.text, type=_Registered)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        found = _Registered(client_id="")
+    method = found.token_endpoint_auth_method or (_BASIC if found.client_secret else "none")
+    is_complete = method == "none" or found.client_secret
+    if not found.client_id or method not in _METHODS or not is_complete:
+        raise OAuthError(f"{host(endpoint)} registers mcpwrap in a way that it cannot use")
+    return Client(
+        client_id=found.client_id,
+        secret=found.client_secret or "",
+        method=method,
+        redirect=redirect,
+        expires_at=found.client_secret_expires_at or 0.0,
+    )

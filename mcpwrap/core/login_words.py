@@ -1,0 +1,96 @@
+"""What `mcpwrap login` and the helper say to each other: one JSON object a line.
+
+    login → helper   {"port": 43123}, where it listens, or {"port": 0, "paste": true}
+    helper → login   {"visit": URL, "redirect": URL}
+    login → helper   {"answer": QUERY}, of the redirect
+    helper → login   {"done": true, …} or {"failed": WHY}
+
+For `logout` the helper alone speaks: its last word. Neither verifier nor token is ever in it.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+MAX_LINE_BYTES = 65_536
+PASTE_PORT = 52_199  # of the address that is pasted, where nobody listens
+PATH = "/callback"
+VARIABLE = "MCPWRAP_LOGIN"  # of the hello to the gate, and of the helper's environment
+LOGIN, LOGOUT = "login", "logout"
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the answer will come to: to a port of the loopback, or by hand."""
+
+    port: int
+    paste: bool = False
+
+    def redirect(self) -> str:
+        """Return the address to which the browser is sent with the answer. RFC 8252 section 7.3.
+
+        Raises:
+            WordsError: that is no port.
+        """
+        port = PASTE_PORT if self.paste else self.port
+        if not 1024 <= port <= 65_535:
+            raise WordsError("no port to which an answer could come")
+        return f"http://127.0.0.1:{port}{PATH}"
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is to open, and where it will lead them back to."""
+
+    visit: str
+    redirect: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The query with which the browser came back."""
+
+    answer: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """It is done."""
+
+    done: bool = True
+    scopes: tuple[str, ...] = ()
+    expires_in: int | None = None  # s, of what is renewed by itself
+    renewable: bool = True
+    revoked: bool | None = None  # by the authorization server, at a logout
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """It is not, and why."""
+
+    failed: str
+
+
+Word = Begin | Visit | Answer | Done | Failed
+T = TypeVar("T", bound=Word)
+
+
+class WordsError(ValueError):
+    """The other side says what has no place here."""
+
+
+def encode(word: Word) -> bytes:
+    """Return the line, newline included."""
+    return msgspec.json.encode(word) + b"\n"
+
+
+def expect(line: bytes, *kinds: type[T]) -> T:
+    """Return the word in a line; the first field of each kind tells which it is.
+
+    Raises:
+        WordsError: it is none of these.
+    """
+    for kind in kinds:
+        try:
+            word = msgspec.json.decode(line, type=kind)
+            given = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        if kind.__struct_fields__[0] in given:
+            return word
+    raise WordsError("the other side of the login does not keep to its words")

@@ -1,0 +1,51 @@
+"""What a server that wants a token says of where to get one. Source: RFC 9110 section 11.6.1."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110 section 5.6.2
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+# A scheme, a parameter, or both; then a comma or the end.
+_ITEM = re.compile(
+    rf"[\s,]*(?:(?P<scheme>{_TOKEN})(?=\s+[^\s=]|\s*,|\s*$))?\s*"
+    rf"(?:(?P<name>{_TOKEN})\s*=\s*(?P<value>{_QUOTED}|{_TOKEN}))?\s*(?:,|$)"
+)
+_ESCAPE = re.compile(r"\\(.)")
+
+
+class Challenge(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of `WWW-Authenticate: Bearer` that we know; "" where it has none."""
+
+    resource_metadata: str = ""  # RFC 9728 section 5.1
+    scope: str = ""
+    error: str = ""  # RFC 6750 section 3.1
+
+
+def read(headers: Iterable[str]) -> Challenge:
+    """Return the challenge in these headers. Other schemes, and broken ones, say nothing."""
+    found: dict[str, str] = {}
+    for header in headers:
+        for name, value in _bearer(header):
+            found.setdefault(name, value)
+    return Challenge(
+        resource_metadata=found.get("resource_metadata", ""),
+        scope=found.get("scope", ""),
+        error=found.get("error", ""),
+    )
+
+
+def _bearer(header: str) -> Iterable[tuple[str, str]]:
+    scheme, at = "", 0
+    while at < len(header) and (item := _ITEM.match(header, at)):
+        if item.end() == at:
+            return
+        at = item.end()
+        scheme = (item["scheme"] or scheme).lower()
+        if scheme == "bearer" and item["name"]:
+            yield item["name"].lower(), _plain(item["value"])
+
+
+def _plain(value: str) -> str:
+    return _ESCAPE.sub(r"\1", value[1:-1]) if value.startswith('"') else value

@@ -1,0 +1,110 @@
+"""What is kept of a login: who gave the tokens, as whom we asked, and the tokens; sealed."""
+
+import base64
+import binascii
+
+import msgspec
+
+from mcpwrap.core import seal
+from mcpwrap.core.seal import SealError
+from mcpwrap.core.stored import unhex
+
+FORMAT = 1
+EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As whom an authorization server knows us. `method` is of RFC 7591 section 2."""
+
+    client_id: str
+    secret: str = ""
+    method: str = "none"  # or client_secret_basic, client_secret_post
+    redirect: str = ""  # what was registered; "" if it was not us who registered it
+    expires_at: float = 0.0  # since 1970; 0 is never
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a login has given. `refresh` is "" where there is none."""
+
+    access: str
+    refresh: str = ""
+    expires_at: float = 0.0  # since 1970; 0 is not known
+    scopes: tuple[str, ...] = ()
+
+    def is_fresh(self, now_s: float) -> bool:
+        """Say whether the access token will do for the next request."""
+        return not self.expires_at or now_s < self.expires_at - EARLY_S
+
+    def is_over(self, now_s: float) -> bool:
+        """Say whether the access token is of no use any more."""
+        return bool(self.expires_at) and now_s >= self.expires_at
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of it. Tokens are for the server at `url` and no other, whatever is configured later."""
+
+    format: int = FORMAT
+    url: str
+    resource: str  # RFC 8707: what the tokens are for, in the server's own words
+    issuer: str
+    token_endpoint: str
+    revocation_endpoint: str = ""
+    client: Client | None = None
+    tokens: Tokens | None = None
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the wrapper gives a session: `secrets/oauth.json` in its folder."""
+
+    name: str
+    key: str  # 32 bytes as base64, of `/var/lib/mcpwrap/sealed/NAME/MCPWRAP_OAUTH_KEY.sealed`
+    store: str  # the path of what is kept
+    scopes: tuple[str, ...] = ()
+    client_id: str = ""
+    client_id_metadata: str = ""
+
+
+def put(kept: Kept, name: str, key: str, nonce: bytes) -> str:
+    """Return the text of a file with what is kept, sealed for the server `name`.
+
+    Raises:
+        SealError: that is no key.
+    """
+    text = msgspec.json.encode(kept)
+    return seal.seal(text, _key(key), nonce=nonce, bound=_bound(name)).hex() + "\n"
+
+
+def take(sealed: str, name: str, key: str) -> Kept:
+    """Return what is kept.
+
+    Raises:
+        SealError: it is not as it was sealed, or by another version of mcpwrap.
+    """
+    text = seal.unseal(unhex(sealed.removesuffix("\n")), _key(key), bound=_bound(name))
+    try:
+        return msgspec.json.decode(text, type=Kept)
+    except msgspec.MsgspecError:
+        raise SealError("another version of mcpwrap wrote it") from None
+
+
+def read_given(text: bytes) -> Given:
+    """Return what the wrapper gives.
+
+    Raises:
+        msgspec.MsgspecError: it is not that.
+    """
+    return msgspec.json.decode(text, type=Given)
+
+
+def _bound(name: str) -> tuple[str, ...]:
+    return ("oauth tokens", name)
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != seal.KEY_BYTES:
+        raise SealError("its key is none")
+    return key

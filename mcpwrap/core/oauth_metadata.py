@@ -1,0 +1,141 @@
+"""Where tokens for a server come from: RFC 9728 of it, then RFC 8414 of who gives them out."""
+
+import re
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mcpwrap.core.oauth_failure import OAuthError
+
+T = TypeVar("T")
+_RESOURCE = "/.well-known/oauth-protected-resource"
+_OAUTH = "/.well-known/oauth-authorization-server"
+_OPENID = "/.well-known/openid-configuration"
+_PLAIN = re.compile(r"[!-~]{1,4096}")
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 9728 section 2, as far as we use it."""
+
+    resource: str
+    authorization_servers: list[str] | None = None
+    scopes_supported: list[str] | None = None
+
+
+class Issuer(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 8414 section 2, RFC 9207 section 3 and client id metadata, as far as we use them."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    registration_endpoint: str | None = None
+    revocation_endpoint: str | None = None
+    scopes_supported: list[str] | None = None
+    code_challenge_methods_supported: list[str] | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+    client_id_metadata_document_supported: bool | None = None
+
+    def expect_sound(self, asked: str) -> None:
+        """Refuse metadata of another issuer, without https, or of one that does not know PKCE.
+
+        Raises:
+            OAuthError: with what is wrong. RFC 8414 section 3.3; MCP wants S256 to be listed.
+        """
+        if self.issuer.removesuffix("/") != asked.removesuffix("/"):
+            raise OAuthError(f"{host(asked)} says that it is another authorization server")
+        for url in (
+            self.authorization_endpoint,
+            self.token_endpoint,
+            self.registration_endpoint,
+            self.revocation_endpoint,
+        ):
+            if url is not None:
+                expect_https(url)
+        if "S256" not in (self.code_challenge_methods_supported or ()):
+            raise OAuthError(f"{host(asked)} does not say that it knows PKCE with S256")
+
+
+def resource_urls(url: str) -> list[str]:
+    """Return where a server describes itself, most exact first, if it did not say where."""
+    origin, path = _cut(url)
+    exact = [f"{origin}{_RESOURCE}{path}"] if path else []
+    return [*exact, f"{origin}{_RESOURCE}"]
+
+
+def issuer_urls(issuer: str) -> list[str]:
+    """Return where an authorization server describes itself. Source: MCP, authorization."""
+    origin, path = _cut(issuer)
+    if not path:
+        return [f"{origin}{_OAUTH}", f"{origin}{_OPENID}"]
+    return [f"{origin}{_OAUTH}{path}", f"{origin}{_OPENID}{path}", f"{origin}{path}{_OPENID}"]
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL."""
+    return _cut(url)[0]
+
+
+def host(url: str) -> str:
+    """Return the host of a URL, with its port if that is none of https."""
+    return urlsplit(url).netloc
+
+
+def expect_https(url: str) -> None:
+    """Refuse what is no plain https URL.
+
+    Raises:
+        OAuthError: it is none. The text holds no more of it than its host.
+    """
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise OAuthError("an address of the authorization server is no URL") from None
+    if not _PLAIN.fullmatch(url) or not has_host or parts.fragment or "@" in parts.netloc:
+        raise OAuthError("an address of the authorization server is no URL that can be used")
+    if parts.scheme != "https":
+        raise OAuthError(f"{parts.netloc} is not reached by https")
+
+
+def read_resource(text: bytes, url: str) -> Resource:
+    """Return what describes the server at `url`.
+
+    Raises:
+        OAuthError: it is no such description, or that of another server (RFC 9728 section 3.3).
+    """
+    found = _decode(text, Resource, host(url))
+    expect_https(found.resource)
+    if not _is_for(found.resource, url):
+        raise OAuthError(f"{host(url)} describes another server than itself")
+    return found
+
+
+def read_issuer(text: bytes, asked: str) -> Issuer:
+    """Return what describes an authorization server.
+
+    Raises:
+        OAuthError: it is no such description, or one that may not be used.
+    """
+    found = _decode(text, Issuer, host(asked))
+    found.expect_sound(asked)
+    return found
+
+
+def _is_for(resource: str, url: str) -> bool:
+    """Say whether a description is that of a URL: of it, or of a folder that it is in."""
+    (origin, path), (own_origin, own_path) = _cut(resource), _cut(url)
+    return origin == own_origin and f"{own_path}/".startswith(f"{path}/")
+
+
+def _cut(url: str) -> tuple[str, str]:
+    """Return the origin of a URL, and its path without a slash at the end."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.lower()}".removesuffix(":443"), parts.path.rstrip("/")
+
+
+def _decode(text: bytes, kind: type[T], whose: str) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise OAuthError(f"{whose} describes itself in a way that cannot be read") from None

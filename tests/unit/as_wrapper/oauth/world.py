@@ -1,0 +1,161 @@
+"""An authorization server that runs, a store, a person with a browser, and the helper between."""
+
+import asyncio
+import base64
+import http.client
+import os
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import trustme
+from aiohttp import ClientSession, TCPConnector, web
+
+from mcpwrap.as_wrapper.oauth import login
+from mcpwrap.as_wrapper.oauth.login import Person
+from mcpwrap.as_wrapper.oauth.tokens import Access
+from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.core import login_words
+from mcpwrap.core.login_words import Answer, Begin, Done, Failed, Visit
+from mcpwrap.core.oauth_kept import Given
+from tests.unit.as_wrapper.oauth.authorization_server import AuthorizationServer, Ways
+
+PORT = 43_123
+Change = Callable[[str], str]
+
+
+@dataclass
+class World:
+    server: AuthorizationServer
+    given: Given
+    trusted: ssl.SSLContext
+    ca_pem: bytes
+    seen: bytearray = field(default_factory=bytearray)  # by the command, of the helper
+    visited: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def web(self) -> AsyncIterator[Web]:
+        async with ClientSession(connector=TCPConnector(ssl=self.trusted)) as http:
+            yield Web(http, lambda _: "")
+
+    @asynccontextmanager
+    async def access(self, url: str = "") -> AsyncIterator[Access]:
+        async with self.web() as web_:
+            yield Access(self.given, url or self.server.mcp_url, web_)
+
+    def token(self) -> str:
+        """Return what a request of a new process would be sent with."""
+
+        async def ask() -> str:
+            async with self.access() as access:
+                return await access.token()
+
+        return asyncio.run(ask())
+
+    def browse(self, url: str) -> str:
+        """Open a URL as a person does; return the query with which it leads back."""
+        self.visited.append(url)
+        parts = urlsplit(url)
+        there = http.client.HTTPSConnection(parts.netloc, context=self.trusted)
+        there.request("GET", f"{parts.path}?{parts.query}")
+        answer = there.getresponse()
+        there.close()
+        return urlsplit(answer.headers.get("Location", "")).query
+
+    def log_in(
+        self, change: Change = lambda query: query, begin: Begin | None = None
+    ) -> Done | Failed:
+        """Log in; `change` is what somebody in between makes of the answer."""
+        return self.talk(login_words.LOGIN, begin or Begin(port=PORT), change)
+
+    def log_out(self) -> Done | Failed:
+        return self.talk(login_words.LOGOUT, None, str)
+
+    def talk(self, verb: str, begin: Begin | None, change: Change) -> Done | Failed:
+        """Run the helper, and beside it a person who does what `mcpwrap login` says."""
+        to_helper, to_person = os.pipe(), os.pipe()
+        with (
+            os.fdopen(to_helper[0], "rb", buffering=0) as heard,
+            os.fdopen(to_helper[1], "wb", buffering=0) as say,
+            os.fdopen(to_person[1], "wb") as told,
+            os.fdopen(to_person[0], "rb") as listen,
+        ):
+            helper = threading.Thread(
+                target=lambda: asyncio.run(self._help(verb, Person(heard, told, 10.0)))
+            )
+            helper.start()
+            if begin:
+                say.write(login_words.encode(begin))
+            while True:
+                line = listen.readline()
+                self.seen += line
+                word = login_words.expect(line, Visit, Done, Failed)
+                if isinstance(word, Done | Failed):
+                    helper.join()
+                    return word
+                assert isinstance(word, Visit)
+                query = change(self.browse(word.visit))
+                say.write(login_words.encode(Answer(answer=query)))
+
+    async def _help(self, verb: str, person: Person) -> None:
+        async with self.web() as web_:
+            await login.run(verb, self.given, self.server.mcp_url, web_, person)
+
+
+@contextmanager
+def world(folder: Path, ways: Ways | None = None) -> Iterator[World]:
+    """Serve for the time of the block, in a thread of its own: the helper waits for the person."""
+    authority = trustme.CA()
+    own, trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(own)
+    authority.configure_trust(trusted)
+    server = AuthorizationServer(ways=ways or Ways())
+    given = Given(
+        name="remote",
+        key=base64.b64encode(os.urandom(32)).decode(),
+        store=str(folder / "oauth.sealed"),
+    )
+    with serving(server.application(), own) as port:
+        server.base = f"https://localhost:{port}"
+        yield World(server, given, trusted, authority.cert_pem.bytes())
+
+
+@contextmanager
+def serving(app: web.Application, certificate: ssl.SSLContext) -> Iterator[int]:
+    """Serve an application; yield its port."""
+    loop, started, port = asyncio.new_event_loop(), threading.Event(), 0
+    runner = web.AppRunner(app, access_log=None)
+
+    async def start() -> None:
+        nonlocal port
+        await runner.setup()
+        await web.TCPSite(runner, "localhost", 0, ssl_context=certificate).start()
+        port = runner.addresses[0][1]
+        started.set()
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def with_given(world_: World, **fields: object) -> World:
+    """Return the same world, where something else is configured."""
+    given = msgspec.structs.replace(world_.given, **fields)
+    return World(world_.server, given, world_.trusted, world_.ca_pem)
