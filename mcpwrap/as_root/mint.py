@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_root import store
+from mcpwrap.as_root import oauth_key, store
 from mcpwrap.core import capability as capabilities
 from mcpwrap.core import seal
 from mcpwrap.core.capability import Capability, Randomness
@@ -40,6 +40,8 @@ def start(name: str, invocation_id: str) -> int:
     """Mint. Where that cannot be, the capability says why: the wrapper tells its agents."""
     try:
         spec = _spec(name)
+        if spec.has_oauth():
+            oauth_key.ensure(name)
         secret_by_key = store.take(name, spec.secrets)
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))

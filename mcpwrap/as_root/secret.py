@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mcpwrap.as_root import store
+from mcpwrap.as_root.lock import in_turn
 from mcpwrap.config.envfile import parse_env_file
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
@@ -29,13 +30,14 @@ _MAX_INPUT_BYTES = 1024 * 1024
 def set_one(name: str, key: str, value: str) -> None:
     """Seal a value, with a version above all that were set before it."""
     _expect_usable(key, value)
-    before = store.settings()
-    known = before.of(name, key)
-    versions = [known.version if known else 0, _version_on_disk(name, key)]
-    label = Label(name, key, max(versions) + 1)
-    # The value first: broken off here, the file is newer than the list says, and is taken.
-    store.write(value, label, store.keys_or_new()[0])
-    store.write_settings(before.with_one(name, key, _setting(label.version, is_set=True)))
+    with in_turn(paths.SECRETS_LOCK):
+        before = store.settings()
+        known = before.of(name, key)
+        versions = [known.version if known else 0, _version_on_disk(name, key)]
+        label = Label(name, key, max(versions) + 1)
+        # The value first: broken off here, the file is newer than the list says, and is taken.
+        store.write(value, label, store.keys_or_new()[0])
+        store.write_settings(before.with_one(name, key, _setting(label.version, is_set=True)))
     print(f"{name}: {key} is set, version {label.version}")
     if not is_redactable(value):
         print(
@@ -72,15 +74,16 @@ def import_file(text: str) -> None:
 
 def remove(name: str, key: str) -> None:
     """Forget a value. Its version is kept, so that the file of an old backup is not taken."""
-    before = store.settings()
-    known = before.of(name, key)
-    if known is None or not known.is_set:
-        raise UsageError(
-            f"server {name} has no secret {key}", where=_WHERE, fix="`mcpwrap secret list`"
-        )
-    changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
-    store.write_settings(before.with_one(name, key, changed))
-    Path(paths.sealed(name, key)).unlink(missing_ok=True)
+    with in_turn(paths.SECRETS_LOCK):
+        before = store.settings()
+        known = before.of(name, key)
+        if known is None or not known.is_set:
+            raise UsageError(
+                f"server {name} has no secret {key}", where=_WHERE, fix="`mcpwrap secret list`"
+            )
+        changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
+        store.write_settings(before.with_one(name, key, changed))
+        Path(paths.sealed(name, key)).unlink(missing_ok=True)
     print(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
 
 
@@ -97,17 +100,18 @@ def rotate(name: str, key: str, value: str) -> None:
 
 def rekey(recovery_key: str | None) -> None:
     """Seal everything with a new store key. Broken off anywhere, a second run completes it."""
-    old = store.keys_or_new() if recovery_key is None else _with_recovery(recovery_key)
-    key_by_id = {seal.key_id(key): key for key in old}
-    sealed = sorted(Path(paths.SEALED).glob("*/*.sealed"))
-    for path in sealed:  # all must open before anything is changed
-        _opened(path, key_by_id)
-    new = store.new_key()
-    store.write_keys([new, *old])
-    for path in sealed:
-        label, value = _opened(path, key_by_id)
-        store.write(value, label, new)
-    store.write_keys([new])
+    with in_turn(paths.SECRETS_LOCK):
+        old = store.keys_or_new() if recovery_key is None else _with_recovery(recovery_key)
+        key_by_id = {seal.key_id(key): key for key in old}
+        sealed = sorted(Path(paths.SEALED).glob("*/*.sealed"))
+        for path in sealed:  # all must open before anything is changed
+            _opened(path, key_by_id)
+        new = store.new_key()
+        store.write_keys([new, *old])
+        for path in sealed:
+            label, value = _opened(path, key_by_id)
+            store.write(value, label, new)
+        store.write_keys([new])
     how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: root's file alone"
     print(f"{len(sealed)} secrets are sealed with a new store key, {how}")
     print(
@@ -127,7 +131,8 @@ def purge(name: str) -> None:
     """Forget all secrets of a server that is gone, and their versions."""
     with suppress(FileNotFoundError):
         shutil.rmtree(f"{paths.SEALED}/{name}")
-    store.write_settings(store.settings().without_server(name))
+    with in_turn(paths.SECRETS_LOCK):
+        store.write_settings(store.settings().without_server(name))
     for path in (paths.capability(name), paths.bundle(name)):
         Path(path).unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from mcpwrap.core import seal, stored
 from mcpwrap.core.capability import Secret
+from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import Label, Settings, Stored
 from mcpwrap.errors import McpwrapError
@@ -173,9 +174,15 @@ def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
             raise McpwrapError(
                 f"the secret {key} cannot be used: {error}",
                 where=f"server {name}",
-                fix=f"`sudo mcpwrap secret set {name} {key}`",
+                fix=_mended_by(name, key),
             ) from None
     return found
+
+
+def _mended_by(name: str, key: str) -> str:
+    if key != KEY:
+        return f"`sudo mcpwrap secret set {name} {key}`"
+    return f"`sudo mcpwrap secret remove {name} {key}`, restart it and log in again"
 
 
 def _store_file() -> StoreFile | None:

@@ -76,6 +76,7 @@ def _surroundings(spec: Spec, account: str, environ: Mapping[str, str]) -> Surro
         gate_uid=pwd.getpwnam(GATE_ACCOUNT).pw_uid,
         runtime=RUNTIME / spec.name,
         state=Path(environ["STATE_DIRECTORY"]) if spec.state else None,
+        logins=Path(environ["STATE_DIRECTORY"]) if spec.has_oauth() else None,
         tree=tree,
         limits=limits if cgroup.delegate(tree) else None,
         view=View(spec.workspaces) if spec.workspaces else None,

@@ -29,6 +29,7 @@ class Surroundings:
     gate_uid: int
     runtime: Path
     state: Path | None
+    logins: Path | None  # where those to a remote server are kept, if there are any
     tree: Path  # the cgroup that systemd delegated
     limits: Limits | None  # None: no controller was delegated, and the unit's own must do
     view: View | None  # None: it has no workspace
@@ -90,7 +91,8 @@ class Opening:
             ValueError: the gate did not keep to it.
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
-        if not is_uid or not self.inherited.keys() <= set(spec.inherits):
+        allowed = {*spec.inherits, hello.LOGIN} if spec.has_oauth() else set(spec.inherits)
+        if not is_uid or not self.inherited.keys() <= allowed:
             raise hello.ProtocolError("no UID, or a variable that is not inherited")
         if len(self.fds) != 3:
             raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
@@ -170,6 +172,11 @@ def _program(
     if spec.remote:
         remote_headers.write(spec.remote, folder, value_by_key)
         declared |= remote_headers.variables(spec.remote, folder)
+        if spec.remote.oauth and around.logins:
+            from mcpwrap.as_wrapper import remote_oauth as oauth  # noqa: PLC0415 - libsodium
+
+            has = oauth.given(spec.name, spec.remote.oauth, around.logins, value_by_key)
+            declared |= oauth.write(has, folder)
     env = environment.build(
         account=around.account,
         home=str(home),

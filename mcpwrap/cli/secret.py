@@ -11,6 +11,7 @@ import msgspec
 from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.cli.root import become_root_program, expect_root
 from mcpwrap.config import values
+from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.stored import Settings
 from mcpwrap.errors import EXIT_OK, UsageError
@@ -85,7 +86,8 @@ def remove(name: str, key: str) -> int:
     \b
     Example:  sudo mcpwrap secret remove github TOKEN
     """
-    _expect_names(name, key)
+    # What mcpwrap has made may be forgotten, as after a restore: it is made anew, by who starts.
+    _expect_names(name, key if key != oauth_key.KEY else "OTHER")
     become_root_program("secret", "remove", name, key)
 
 

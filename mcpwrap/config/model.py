@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from mcpwrap.core import oauth_key
 from mcpwrap.core.audit import Keep
-from mcpwrap.core.spec import Relay
+from mcpwrap.core.spec import OAuth, Relay
 from mcpwrap.errors import UsageError
 
 GIB = 1024**3
@@ -101,6 +102,7 @@ class Remote:
     url: str
     bearer_token_env_var: str = ""
     headers: dict[str, Template] = field(default_factory=dict)  # names as written
+    oauth: OAuth | None = None  # a person logs in to it, and mcpwrap holds the tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +138,18 @@ class Server:
         """Say whether each of its agents has a listener of their own for HTTP."""
         return self.expose == "http" or isinstance(self.runs, Remote)
 
+    def has_oauth(self) -> bool:
+        """Say whether a person logs in to it, and mcpwrap holds the tokens."""
+        return isinstance(self.runs, Remote) and self.runs.oauth is not None
+
     def secrets(self) -> frozenset[str]:
-        """Return the keys of all secrets that this server declares by referring to them."""
+        """Return the keys of all secrets that it declares: those it refers to, and OAuth's."""
         match self.runs:
             case Local(env=env):
                 return _keys(env)
             case Remote(bearer_token_env_var=key, headers=headers):
-                return _keys(headers) | ({key} if key else set())
+                own = {oauth_key.KEY} if self.has_oauth() else set()
+                return _keys(headers) | own | ({key} if key else set())
             case _:
                 assert_never(self.runs)
 

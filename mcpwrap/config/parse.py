@@ -28,8 +28,8 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "state", "cache", "secret_files", "relay", "expose", "audit", "shared", "allow_degraded",
-    "idle_exit", "limits",
+    "state", "cache", "secret_files", "relay", "expose", "oauth", "audit", "shared",
+    "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions")
 APPROVALS_KEYS = ("same_uid", "webhook")
@@ -138,8 +138,10 @@ def _server(name: str, reader: Reader) -> Server:
     is_remote = reader.has("url")
     if is_remote == reader.has("command"):
         reader.note("", "needs `command` or `url`, and one only", 'write `command = "/usr/bin/…"`')
-    runs = remote.read(reader) if is_remote else _local(reader)
+    runs = remote.read(reader, ours) if is_remote else _local(reader)
     reader.finish(remote.REMOTE_KEYS if is_remote else LOCAL_KEYS)
+    if not is_remote:
+        ours.refuse("oauth", "is for a server with `url`", "take it out")
     server = Server(
         name=name,
         runs=runs,

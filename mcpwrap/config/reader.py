@@ -89,6 +89,14 @@ class Reader:
         name = f"{self._name[:-1]}.{key}]" if self._name else f"[{key}]"
         return Reader(value, file=self._file, name=name, problems=self._problems)
 
+    def flag_or_table(self, key: str) -> "Reader | None":
+        """Return the table at `key`, an empty one for true; None for false or nothing."""
+        value = self._table.get(key, False)
+        if isinstance(value, dict):
+            return self.table(key)
+        is_there = self.flag(key)
+        return self.table(key) if is_there else None
+
     def refuse(self, key: str, problem: str, fix: str) -> None:
         """Note a key that does not belong here, if it stands there; it is read no more."""
         if key in self._table:

@@ -6,12 +6,16 @@ from mcpwrap.config import values
 from mcpwrap.config.model import Destination, Remote, Server, Template
 from mcpwrap.config.reader import Reader
 from mcpwrap.config.values import BadValueError
+from mcpwrap.core.spec import OAuth
 
+OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
 MAX_HEADERS = 64
 
 _PROGRAMS = ("args", "cwd", "env", "inherits")
 _PROGRAMS_OURS = ("direct", "workspace", "state", "cache", "secret_files")
+_SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
+_CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 # RFC 9110 section 5.5, without what is not ASCII: nobody says how a server reads that.
@@ -25,17 +29,20 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-def read(reader: Reader) -> Remote:
-    """Return where the server is, and what each request to it is given."""
+def read(reader: Reader, ours: Reader) -> Remote:
+    """Return where the server is, and what each request to it is given. `ours`: the sub-table."""
     remote = Remote(
         url=reader.one("url", url, ""),
         bearer_token_env_var=reader.one("bearer_token_env_var", values.secret_key, ""),
         headers=_headers(reader.table("headers")),
+        oauth=_oauth(ours),
     )
-    if remote.bearer_token_env_var and "authorization" in map(str.lower, remote.headers):
+    if remote.bearer_token_env_var and _has_authorization(remote):
         reader.note(
             "bearer_token_env_var", "`headers` has an Authorization too", "keep one of the two"
         )
+    if remote.oauth and (remote.bearer_token_env_var or _has_authorization(remote)):
+        ours.note("oauth", "the server is given another Authorization", "keep one of the two")
     for key in _PROGRAMS:
         reader.refuse(
             key,
@@ -43,6 +50,46 @@ def read(reader: Reader) -> Remote:
             "take it out; what the server is to be told goes into `headers`",
         )
     return remote
+
+
+def _has_authorization(remote: Remote) -> bool:
+    return "authorization" in map(str.lower, remote.headers)
+
+
+def _oauth(ours: Reader) -> OAuth | None:
+    table = ours.flag_or_table("oauth")
+    if table is None:
+        return None
+    found = OAuth(
+        scopes=table.many("scopes", scope),
+        client_id=table.one("client_id", client_id, ""),
+        client_id_metadata=table.one("client_id_metadata", client_id_metadata, ""),
+    )
+    table.finish(OAUTH_KEYS)
+    if found.client_id and found.client_id_metadata:
+        table.note("client_id_metadata", "there is a `client_id` too", "keep one of the two")
+    return found
+
+
+def scope(value: str) -> str:
+    """Return one scope. Source: RFC 6749 section 3.3."""
+    if not _SCOPE.fullmatch(value):
+        raise BadValueError(f"{value!a} cannot be a scope", "write one in each text, without space")
+    return value
+
+
+def client_id(value: str) -> str:
+    """Return the name under which an authorization server knows mcpwrap. RFC 6749 appendix A.1."""
+    if not _CLIENT_ID.fullmatch(value):
+        raise BadValueError("not a client id: empty, too long or not plain ASCII", "copy it again")
+    return value
+
+
+def client_id_metadata(value: str) -> str:
+    """Return the https URL of a document with a path, which is a client id itself."""
+    if not values.url(value).removeprefix("https://").partition("/")[2]:
+        raise BadValueError("the URL has no path", "write where the document is")
+    return value
 
 
 def reached(remote: Remote) -> tuple[Destination, ...]:

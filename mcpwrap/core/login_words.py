@@ -15,8 +15,7 @@ import msgspec
 MAX_LINE_BYTES = 65_536
 PASTE_PORT = 52_199  # of the address that is pasted, where nobody listens
 PATH = "/callback"
-VARIABLE = "MCPWRAP_LOGIN"  # of the hello to the gate, and of the helper's environment
-LOGIN, LOGOUT = "login", "logout"
+LOGIN, LOGOUT = "login", "logout"  # `hello.LOGINS`: the helper is told which
 
 
 class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

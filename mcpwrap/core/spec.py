@@ -35,11 +35,20 @@ class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     gids: tuple[int, ...]  # whoever is in one of these groups is an agent too
 
 
+class OAuth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a person logs in to a server elsewhere. Empty is as that server says."""
+
+    scopes: tuple[str, ...] = ()
+    client_id: str = ""  # registered by hand
+    client_id_metadata: str = ""  # a URL that is one, where it is known
+
+
 class Remote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server elsewhere: where it is, and the headers that each request to it is given."""
 
     url: str
     headers: dict[str, Template]
+    oauth: OAuth | None = None  # with which a token is added
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +72,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cpu_percent: int  # of one processor; 0 is no bound
     workspaces: Workspaces | None = None
     remote: Remote | None = None  # for which `command` is a program of ours
+
+    def has_oauth(self) -> bool:
+        """Say whether it is a server elsewhere to which a person logs in."""
+        return self.remote is not None and self.remote.oauth is not None
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

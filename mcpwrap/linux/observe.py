@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.config.model import Config, Remote
+from mcpwrap.config.model import Config, Remote, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
-from mcpwrap.core import http_listener
+from mcpwrap.core import http_listener, oauth_key
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.panic import Panic
 from mcpwrap.core.panic import decode as decode_panic
@@ -87,9 +87,14 @@ def declared_secrets() -> dict[tuple[str, str], str]:
     found = {}
     for name, server in parse(config_files()).servers.items():
         for key in server.secrets():
-            is_file = key in server.secret_files or isinstance(server.runs, Remote)
-            found[name, key] = "L1 file" if is_file else "L2 variable"
+            found[name, key] = _exposure(server, key)
     return found
+
+
+def _exposure(server: Server, key: str) -> str:
+    is_file = key in server.secret_files or isinstance(server.runs, Remote)
+    by = ", made by mcpwrap" if key == oauth_key.KEY else ""
+    return f"L1 file{by}" if is_file else "L2 variable"
 
 
 def ids(config: Config) -> Ids:

@@ -1,6 +1,7 @@
 """The plan for this machine: its configuration against how it is. Reads only."""
 
 from mcpwrap.config.parse import parse
+from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts, commands, observe, package_sources, way_out
 from mcpwrap.plan import listeners, registry, widenings
@@ -16,7 +17,8 @@ def notes() -> list[str]:
     return widenings.of(parse(observe.config_files())) + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observe.declared_secrets())
-        if not ((setting := settings.of(name, key)) and setting.is_set)
+        if key != oauth_key.KEY  # which its start makes
+        and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
 
 

@@ -140,7 +140,7 @@ def _remote(runs: Remote) -> specs.Remote:
     headers = {name: tuple(map(_part, template)) for name, template in runs.headers.items()}
     if key := runs.bearer_token_env_var:
         headers["Authorization"] = ("Bearer ", specs.SecretPart(key))
-    return specs.Remote(url=runs.url, headers=headers)
+    return specs.Remote(url=runs.url, headers=headers, oauth=runs.oauth)
 
 
 def _part(part: str | SecretRef) -> str | specs.SecretPart:
@@ -189,6 +189,7 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
         relay=server.relay,
         audit=server.audit,
         http_uids=_http_uids(server, uids, ids) if server.speaks_http() else (),
+        login=server.has_oauth(),
     )
 
 

@@ -36,9 +36,10 @@ def drop_in(server: Server, uid: int, instance: str) -> str:
     ]
     if limits.cpu_percent:
         lines.append(f"CPUQuota={limits.cpu_percent * limits.sessions}%")
-    if server.state:
+    if server.state or server.has_oauth():
         folder = f"mcpwrap/state/{server.name}"
-        lines += ["# A home that lasts.", f"StateDirectory={folder}"]
+        what = "A home that lasts." if server.state else "What is kept of a login lasts."
+        lines += [f"# {what}", f"StateDirectory={folder}"]
         lines += [f"BindPaths=/var/lib/{folder}"]
     lines += workspaces.drop_in(server)
     if server.secrets():

@@ -124,15 +124,3 @@ def _kept(url: str, found: Found, client: Client, tokens: Tokens) -> Kept:
         client=client,
         tokens=tokens,
     )
-
-
-def read_given(text: bytes) -> Given:
-    """Return what the wrapper has given to this session.
-
-    Raises:
-        ValueError: it is not that.
-    """
-    try:
-        return msgspec.json.decode(text, type=Given)
-    except msgspec.MsgspecError:
-        raise ValueError("what the wrapper gives for OAuth cannot be read") from None

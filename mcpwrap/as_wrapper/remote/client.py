@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
@@ -77,11 +78,34 @@ def session(verify: ssl.SSLContext | None) -> ClientSession:
     )
 
 
+class Bearer(Protocol):
+    """The token of a login. Most servers have none, and never load the code: see `bearer`."""
+
+    async def header(self) -> Mapping[str, str]:
+        """Return what the next request is sent with; RemoteError if there is no token."""
+
+    async def instead_of(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """Return another header than the one that was refused; RemoteError if there is none."""
+
+    def expect_enough(self, answer: ClientResponse) -> None:
+        """Refuse an answer that is about the login; RemoteError says so."""
+
+    async def finish(self) -> None:
+        """Wait for what is under way."""
+
+
 class Client:
     """Speaks with one server."""
 
-    def __init__(self, here: Place, http: ClientSession, credentials: Credentials) -> None:
+    def __init__(
+        self,
+        here: Place,
+        http: ClientSession,
+        credentials: Credentials,
+        bearer: Bearer | None = None,
+    ) -> None:
         self.url = here.url
+        self._bearer = bearer
         self._proxy = here.proxy or None
         self._http = http
         self._credentials = credentials
@@ -126,16 +150,41 @@ class Client:
         told = CIMultiDict(_FIRST)
         told.update(self._credentials.headers())
         told.update(headers)
-        data = None if body is None else io.BytesIO(body)
-        with explained():
-            async with asyncio.timeout(HEAD_S):
-                answer = await self._http.request(
-                    method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
-                )
+        answer = await self._answer(method, url, told, body)
         try:
             yield answer
         finally:
             answer.release()  # which closes the connection of what was not read to its end
+
+    async def _answer(
+        self, method: str, url: URL, told: CIMultiDict[str], body: bytes | None
+    ) -> ClientResponse:
+        """Return an answer that is not about the token of a login, where there is one."""
+        if self._bearer is None:
+            return await self._ask(method, url, told, body)
+        token = await self._bearer.header()
+        told.update(token)
+        answer = await self._ask(method, url, told, body)
+        if answer.status == 401:
+            answer.close()
+            told.update(await self._bearer.instead_of(token))
+            answer = await self._ask(method, url, told, body)
+        try:
+            self._bearer.expect_enough(answer)
+        except RemoteError:
+            answer.close()
+            raise
+        return answer
+
+    async def _ask(
+        self, method: str, url: URL, told: CIMultiDict[str], body: bytes | None
+    ) -> ClientResponse:
+        data = None if body is None else io.BytesIO(body)
+        with explained():
+            async with asyncio.timeout(HEAD_S):
+                return await self._http.request(
+                    method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
+                )
 
 
 def kind_of(answer: ClientResponse) -> str:

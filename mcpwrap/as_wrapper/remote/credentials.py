@@ -1,6 +1,7 @@
 """RUNS AS mcpw-NAME: the headers that the wrapper gives, and their removal from what is said."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +45,13 @@ class Credentials:
         except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise RemoteError(_UNREADABLE) from error
         return self._headers
+
+    def remember(self, value_by_name: Mapping[str, str]) -> None:
+        """Take these out of what is said, too."""
+        if value_by_name.items() <= self._value_by_name.items():
+            return
+        self._value_by_name |= value_by_name
+        self._redactor = Redactor(self._value_by_name)
 
     def clean(self, line: bytes) -> bytes:
         """Return a line, newline included, without any value that was ever sent."""

@@ -5,8 +5,10 @@ import logging
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 
+from mcpwrap.core import hello
 from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.linux import prctl
 
@@ -46,7 +48,15 @@ def _serve() -> str:
     headers = os.environ.get("MCPWRAP_HEADERS")
     credentials = Credentials(Path(headers) if headers else None)
     verify = trusted(ca_file) if here.url.scheme == "https" else None
-    return asyncio.run(serving.serve(here, credentials, verify, (0, 1)))
+    bearer_for: serving.BearerFor | None = None
+    if oauth := os.environ.get("MCPWRAP_OAUTH"):
+        from mcpwrap.as_wrapper.remote import logging_in  # noqa: PLC0415 - libsodium, oauthlib
+
+        given = logging_in.given(oauth)
+        if verb := os.environ.get(hello.LOGIN):
+            return logging_in.run(verb, given, here, verify)
+        bearer_for = partial(logging_in.bearer, given, here, credentials)
+    return asyncio.run(serving.serve(here, credentials, verify, (0, 1), bearer_for))
 
 
 if __name__ == "__main__":

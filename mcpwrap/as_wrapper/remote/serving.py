@@ -2,11 +2,13 @@
 
 import asyncio
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, suppress
 
+from aiohttp import ClientSession
+
 from mcpwrap.as_wrapper.remote import client, wire
-from mcpwrap.as_wrapper.remote.client import Client, Place
+from mcpwrap.as_wrapper.remote.client import Bearer, Client, Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.listening import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
@@ -26,22 +28,30 @@ _GOODBYE_S = 0.8
 _LAST_WORDS_S = 5.0
 # To a POST of initialize, by servers of before 2025-03-26.
 _SAYS_OLD = frozenset({400, 404, 405})
+BearerFor = Callable[[ClientSession], Bearer]
 
 
 async def serve(
-    here: Place, credentials: Credentials, trusted: ssl.SSLContext | None, fds: tuple[int, int]
+    here: Place,
+    credentials: Credentials,
+    trusted: ssl.SSLContext | None,
+    fds: tuple[int, int],
+    bearer_for: BearerFor | None = None,
 ) -> str:
     """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
     output = wire.Output(fds[1], credentials.clean)
     async with asyncio.TaskGroup() as tasks, client.session(trusted) as http:
         writing = tasks.create_task(output.run())
-        upstream = Upstream(Client(here, http, credentials), Conversation(), output)
+        bearer = bearer_for(http) if bearer_for else None
+        upstream = Upstream(Client(here, http, credentials, bearer), Conversation(), output)
         why = await _converse(upstream, output, fds[0])
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
                 await upstream.fail_all(why or RemoteError("The session has ended"))
                 await output.done()
         await _say_goodbye(upstream)
+        if bearer:
+            await bearer.finish()
         writing.cancel()
     return str(why or "")
 

@@ -1,0 +1,33 @@
+"""RUNS AS ROOT, at each start of a wrapper to whose server a person logs in: has a key for that."""
+
+import base64
+import os
+from datetime import UTC, datetime
+
+from mcpwrap.as_root import store
+from mcpwrap.as_root.lock import in_turn
+from mcpwrap.core import seal
+from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.stored import Label, Setting
+from mcpwrap.plan import paths
+
+
+def ensure(name: str) -> None:
+    """Make the key with which logins to the server `name` are sealed, unless there is one.
+
+    A key that is there but does not open is left: whoever restores a backup has it again.
+
+    Raises:
+        McpwrapError: the store cannot be read, or has no key of its own.
+    """
+    with in_turn(paths.SECRETS_LOCK):
+        before = store.settings()
+        known = before.of(name, KEY)
+        if known and known.is_set:
+            return
+        label = Label(name, KEY, known.version + 1 if known else 1)
+        value = base64.b64encode(os.urandom(seal.KEY_BYTES)).decode()
+        store.write(value, label, store.keys_or_new()[0])
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        setting = Setting(version=label.version, is_set=True, changed_at=now)
+        store.write_settings(before.with_one(name, KEY, setting))

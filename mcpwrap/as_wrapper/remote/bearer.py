@@ -1,0 +1,72 @@
+"""RUNS AS mcpw-NAME: the token that a login has given, in the header of each request."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from aiohttp import ClientResponse
+
+from mcpwrap.as_wrapper.oauth.tokens import Access
+from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.core import oauth_challenge
+from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.remote_failure import RemoteError
+
+_TOO_LITTLE = (
+    "The login does not reach as far as this: whoever runs this machine can write more scopes "
+    "into `oauth`, and log in again"
+)
+
+
+class Bearer:
+    """Adds the token, and renews it once when the server refuses it."""
+
+    def __init__(self, access: Access, credentials: Credentials) -> None:
+        self._access = access
+        self._credentials = credentials
+
+    async def header(self) -> Mapping[str, str]:
+        """Return what the next request is sent with.
+
+        Raises:
+            RemoteError: there is no token, and why.
+        """
+        with _explained():
+            return self._with(await self._access.token())
+
+    async def instead_of(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """Return another header than the one that the server refused.
+
+        Raises:
+            RemoteError: there is no other, and why.
+        """
+        with _explained():
+            token = refused["Authorization"].removeprefix("Bearer ")
+            return self._with(await self._access.instead_of(token))
+
+    def expect_enough(self, answer: ClientResponse) -> None:
+        """Refuse an answer that is about the login, which is not the agent's to mend.
+
+        Raises:
+            RemoteError: the server wants another login, or one with more scopes.
+        """
+        if answer.status == 401:
+            raise RemoteError("The remote server refuses the token of the login, which is new")
+        said = oauth_challenge.read(answer.headers.getall("WWW-Authenticate", []))
+        if answer.status == 403 and said.error == "insufficient_scope":
+            raise RemoteError(_TOO_LITTLE)
+
+    async def finish(self) -> None:
+        """Wait for what is under way with the authorization server."""
+        await self._access.finish()
+
+    def _with(self, token: str) -> Mapping[str, str]:
+        self._credentials.remember(self._access.values())
+        return {"Authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except OAuthError as error:
+        raise RemoteError(f"No token for the remote server: {error}") from error

@@ -1,0 +1,54 @@
+"""RUNS AS mcpw-NAME: what a session needs of a login, and the session that is one."""
+
+import asyncio
+import os
+import ssl
+from pathlib import Path
+
+import msgspec
+from aiohttp import ClientSession
+
+from mcpwrap.as_wrapper.oauth import login
+from mcpwrap.as_wrapper.oauth.login import Person
+from mcpwrap.as_wrapper.oauth.tokens import Access
+from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.as_wrapper.remote import client
+from mcpwrap.as_wrapper.remote.bearer import Bearer
+from mcpwrap.as_wrapper.remote.client import Place
+from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.core import oauth_kept
+from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.remote_failure import RemoteError
+
+
+def given(path: str) -> Given:
+    """Return what the wrapper gives to this session.
+
+    Raises:
+        RemoteError: it cannot be read.
+    """
+    try:
+        return oauth_kept.read_given(Path(path).read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RemoteError("What the wrapper gives for the login cannot be read") from error
+
+
+def bearer(what: Given, here: Place, credentials: Credentials, http: ClientSession) -> Bearer:
+    """Return what adds the token to each request."""
+    return Bearer(Access(what, str(here.url), _web(http)), credentials)
+
+
+def run(verb: str, what: Given, here: Place, verify: ssl.SSLContext | None) -> str:
+    """Log in or out with whoever is at descriptors 0 and 1; what goes wrong, they are told."""
+
+    async def talk(person: Person) -> None:
+        async with client.session(verify) as http:
+            await login.run(verb, what, str(here.url), _web(http), person)
+
+    with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb") as told:
+        asyncio.run(talk(Person(said, told)))
+    return ""
+
+
+def _web(http: ClientSession) -> Web:
+    return Web(http, lambda url: client.place(url).proxy)

@@ -1,0 +1,39 @@
+"""RUNS AS mcpw-NAME: the file that tells a remote server's program how to keep its login."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.spec import OAuth
+
+STORE = "oauth.sealed"
+
+
+def given(name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str]) -> Given:
+    """Return what a session is given. `state` is the server's folder that lasts."""
+    return Given(
+        name=name,
+        key=value_by_key[KEY],
+        store=str(state / STORE),
+        scopes=oauth.scopes,
+        client_id=oauth.client_id,
+        client_id_metadata=oauth.client_id_metadata,
+    )
+
+
+def write(what: Given, folder: Path) -> dict[str, str]:
+    """Write the file into a session's folder; return the variable that tells where it is.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    path = folder / "secrets" / "oauth.json"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    with os.fdopen(fd, "wb") as file:
+        file.write(msgspec.json.encode(what))
+    return {"MCPWRAP_OAUTH": str(path)}
