@@ -1,0 +1,175 @@
+"""`mcpwrap login` and `mcpwrap logout`: a person carries a URL and its answer, and no token."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+from mcpwrap.core.login_words import LOGIN, LOGOUT, Answer, Begin, Done, Visit
+from mcpwrap.core.names import is_server_name
+from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import login_door
+from mcpwrap.linux.login_door import LoginDoor
+from mcpwrap.linux.privileges import Person, give_up_root
+
+_URL = re.compile(r"https://[!-~]{1,16000}")
+_SUDO = "SUDO_UID", "SUDO_GID"  # sudo(8)
+_DISPLAYS = ["WAYLAND_DISPLAY", "DISPLAY"]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the answer comes back: by a browser on this machine, or by hand."""
+
+    port: int
+    is_pasted: bool
+    may_open: bool  # a browser
+
+
+def _as_sudo(function: click.decorators.FC) -> click.decorators.FC:
+    """Add what sudo says of who typed it. Nobody types these options."""
+    for name in _SUDO:
+        option = f"--{name.lower().replace('_', '-')}"
+        function = click.option(option, envvar=name, default="", hidden=True)(function)
+    return function
+
+
+@click.command("login")
+@click.argument("name")
+@click.option("--no-browser", is_flag=True, help="Show the address, and open nothing.")
+@click.option("--paste", is_flag=True, help="Take the answer by hand, from a browser elsewhere.")
+@click.option(
+    "--port", type=click.IntRange(1024, 65_535), help="Where to wait for the browser on 127.0.0.1."
+)
+@click.option("--display", envvar=_DISPLAYS, default="", hidden=True)
+@_as_sudo
+def login(  # noqa: PLR0913, PLR0917 - as click wants it
+    name: str,
+    no_browser: bool,  # noqa: FBT001
+    paste: bool,  # noqa: FBT001
+    port: int | None,
+    display: str,
+    sudo_uid: str,
+    sudo_gid: str,
+) -> int:
+    """Log in to the remote server NAME, which has `oauth` in config.toml. For root and approvers.
+
+    \b
+    Example:  sudo mcpwrap login github
+    A browser opens, or the address is shown. Without a browser on this machine:
+              sudo mcpwrap login github --paste      # open the address elsewhere, paste the answer
+    or forward the port, with `ssh -L 52199:127.0.0.1:52199`, and open the address on your side.
+    The tokens never leave the server's own account.
+    Exit status: 0 logged in, 1 failed, 2 wrong usage.
+    """
+    way = Way(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
+    with _door(name, LOGIN) as door:
+        who = give_up_root(sudo_uid, sudo_gid)
+        door.await_start()
+        done = _log_in(door, name, way, who)
+    for line in _said(name, done):
+        click.echo(line)
+    return EXIT_OK
+
+
+@click.command("logout")
+@click.argument("name")
+@_as_sudo
+def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
+    """Forget the login to the remote server NAME, and have it revoked. For root and approvers.
+
+    \b
+    Example:  sudo mcpwrap logout github
+    """
+    with _door(name, LOGOUT) as door:
+        give_up_root(sudo_uid, sudo_gid)
+        door.await_start()
+        done = door.hear(Done)
+    how = "revoked and forgotten" if done.revoked else "forgotten, but not revoked: none was asked"
+    click.echo(f"{name}: the login is {how}")
+    return EXIT_OK
+
+
+def _door(name: str, verb: str) -> LoginDoor:
+    if not is_server_name(name):
+        raise UsageError(
+            f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"
+        )
+    return LoginDoor(name, verb, login_door.PATH)
+
+
+def _log_in(door: LoginDoor, name: str, way: Way, who: Person | None) -> Done:
+    if way.is_pasted:
+        door.say(Begin(port=0, paste=True))
+        visit = _sound(door.hear(Visit), name)
+        _show(name, visit)
+        door.say(Answer(answer=_pasted(visit)))
+        return door.hear(Done)
+    # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
+    from mcpwrap.cli import login_callback  # noqa: PLC0415
+
+    with login_callback.listening(way.port) as listener:
+        door.say(Begin(port=listener.getsockname()[1]))
+        visit = _sound(door.hear(Visit), name)
+        _show(name, visit)
+        if way.may_open and (who is None or who.is_somebody):
+            _open(visit.visit, who)
+        query = login_callback.wait(listener, state_of(visit.visit), door.fileno())
+    if query:
+        door.say(Answer(answer=query))
+    return door.hear(Done)
+
+
+def _sound(visit: Visit, name: str) -> Visit:
+    """Return it if it can be shown and opened: a server may have had a say in it."""
+    if _URL.fullmatch(visit.visit) and state_of(visit.visit):
+        return visit
+    raise McpwrapError(
+        "the address to open is none of https", where=f"server {name}", fix="ask who runs it"
+    )
+
+
+def state_of(url_or_query: str) -> str:
+    """Return the one `state` of an address or of its query; "" if there is none, or are two."""
+    query = urlsplit(url_or_query).query or url_or_query
+    found = parse_qs(query).get("state", [])
+    return found[0] if len(found) == 1 else ""
+
+
+def _show(name: str, visit: Visit) -> None:
+    host = urlsplit(visit.visit).netloc
+    click.echo(f"To let {name} be used, log in at {host}:\n\n  {visit.visit}\n")
+
+
+def _pasted(visit: Visit) -> str:
+    """Ask until the answer to this login is pasted; return its query."""
+    click.echo(
+        f"Your browser then fails to open {visit.redirect}?…\n"
+        "That is as it should be: copy the whole address from its address bar, and paste it here."
+    )
+    while True:
+        text = str(click.prompt("address")).strip()
+        query = urlsplit(text).query or text
+        if state_of(query) == state_of(visit.visit):
+            return query
+        click.echo("that is not the answer to this login: paste the whole address", err=True)
+
+
+def _open(url: str, who: Person | None) -> None:
+    """Open a browser, as the person whose terminal this is; the address is shown in any case."""
+    home = [f"HOME={who.home}", f"USER={who.account}", f"LOGNAME={who.account}"] if who else []
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(
+        ["/usr/bin/env", *home, "/usr/bin/xdg-open", url],
+        stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True,
+    )  # fmt: skip
+
+
+def _said(name: str, done: Done) -> list[str]:
+    lines = [f"{name}: logged in" + (f", for {' '.join(done.scopes)}" if done.scopes else "")]
+    if not done.renewable:
+        end = "" if done.expires_in is None else f" in {done.expires_in} s"
+        lines.append(f"it cannot be renewed: log in again when it ends{end}")
+    return lines

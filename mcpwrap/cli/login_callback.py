@@ -1,0 +1,102 @@
+"""Waiting on the loopback for the one answer of a browser. Source: RFC 8252 section 7.3."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from mcpwrap.core.login_words import PASTE_PORT, PATH
+from mcpwrap.errors import McpwrapError
+
+PATIENCE_S = 900.0
+_MAX_LINE_BYTES = 16_384
+_PAGE = """<!doctype html><meta charset="utf-8"><title>mcpwrap</title>
+<p>mcpwrap has the answer. You can close this page, and go back to the terminal.</p>
+"""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",  # the address has the code in it
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Connection": "close",
+}
+StateOf = Callable[[str], str]
+
+
+@contextmanager
+def listening(port: int) -> Iterator[socket.socket]:
+    """Listen, at the usual port if it is free: some servers want the address that they know.
+
+    Raises:
+        McpwrapError: the port that was asked for is in use.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with listener:
+        for one in (port,) if port else (PASTE_PORT, 0):
+            try:
+                listener.bind(("127.0.0.1", one))
+                break
+            except OSError as error:
+                if one in {port, 0}:
+                    raise McpwrapError(
+                        f"port {one} cannot be had: {error.strerror}",
+                        where="mcpwrap login",
+                        fix="name another with `--port`, or use `--paste`",
+                    ) from error
+        listener.listen()
+        yield listener
+
+
+def wait(listener: socket.socket, state: str, helper_fd: int) -> str:
+    """Return the query of the answer with this state; "" if the helper has something to say first.
+
+    Raises:
+        McpwrapError: nothing came in time.
+    """
+    return asyncio.run(_wait(listener, state, helper_fd))
+
+
+async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+    host = f"127.0.0.1:{listener.getsockname()[1]}"
+
+    async def take(request: web.BaseRequest) -> web.Response:
+        query = query_of(request, host, state)
+        if query is None or answer.done():
+            return web.Response(status=404, text="not here\n", headers=_HEADERS)
+        # After the page is written: the process ends soon.
+        loop.call_later(0.2, lambda: answer.done() or answer.set_result(query))
+        return web.Response(text=_PAGE, content_type="text/html", headers=_HEADERS)
+
+    loop.add_reader(helper_fd, lambda: answer.done() or answer.set_result(""))
+    runner = web.ServerRunner(web.Server(take, access_log=None, max_line_size=_MAX_LINE_BYTES))
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        async with asyncio.timeout(PATIENCE_S):
+            return await answer
+    except TimeoutError:
+        raise McpwrapError(
+            f"no browser came back within {PATIENCE_S / 60:.0f} min",
+            where="mcpwrap login",
+            fix="try again, or use `--paste`",
+        ) from None
+    finally:
+        loop.remove_reader(helper_fd)
+        await runner.cleanup()
+
+
+def query_of(request: web.BaseRequest, host: str, state: str) -> str | None:
+    """Return the query of the answer to this login; None of anything else that comes.
+
+    A page of somebody's can make a browser ask this, but does not know the state.
+    """
+    path, _, query = request.raw_path.partition("?")
+    is_for_us = (
+        request.method == "GET" and path == PATH and request.headers.getall("Host") == [host]
+    )
+    found = request.query.getall("state", [])
+    return query if is_for_us and found == [state] else None

@@ -1,0 +1,138 @@
+"""Speaking with the program that logs in to a remote server: through the gate, by two pipes."""
+
+import os
+import select
+import socket
+import time
+from contextlib import suppress
+from typing import Self, TypeVar
+
+from mcpwrap.core import hello, login_words
+from mcpwrap.core.login_words import Failed, Word, WordsError
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import descriptors
+
+PATH = "/run/mcpwrap/gate.sock"
+_ANSWER_S = 150.0  # of several servers, each within 30
+_LAST_WORDS_S = 2.0
+T = TypeVar("T", bound=Word)
+
+
+class LoginDoor:
+    """One login or logout. Used as a context, it is over at the end."""
+
+    def __init__(self, name: str, verb: str, path: str = PATH) -> None:
+        """Connect and say what is wanted. Nothing is read yet: that is for who is not root.
+
+        Raises:
+            McpwrapError: the gate does not listen.
+        """
+        self._name = name
+        self._buffer = b""
+        self._gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        heard_fd, theirs_out = os.pipe()
+        theirs_in, say_fd = os.pipe()
+        self._heard_fd, self._say_fd = heard_fd, say_fd
+        try:
+            self._gate.connect(path)
+            text = hello.encode_hello(name, {hello.LOGIN: verb})
+            descriptors.send(self._gate, text, [theirs_in, theirs_out])
+        except OSError as error:
+            self.__exit__()
+            fix = "`systemctl status mcpwrap-gate.socket mcpwrap-gate` says whether it runs"
+            why = f"cannot be asked: {error.strerror}"
+            raise McpwrapError(why, where="the gate", fix=fix) from error
+        finally:
+            descriptors.close_all([theirs_in, theirs_out])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.close()
+        descriptors.close_all([self._heard_fd, self._say_fd])
+
+    def fileno(self) -> int:
+        """Return what becomes readable when the program says something, or ends."""
+        return self._heard_fd
+
+    def await_start(self) -> None:
+        """Wait until the program runs.
+
+        Raises:
+            McpwrapError: it does not, and why.
+        """
+        self._gate.settimeout(hello.START_S + hello.HANDSHAKE_S)
+        try:
+            self._until_started()
+        except (OSError, hello.ProtocolError) as error:
+            raise self._failed(f"the gate does not answer: {error}") from error
+
+    def _until_started(self) -> None:
+        while True:
+            match hello.decode(self._gate.recv(hello.MAX_PACKET_BYTES)):
+                case hello.Started():
+                    return
+                case hello.Ask():
+                    self._gate.send(b"\0")
+                case hello.Refused(_, why):
+                    raise self._failed(why)
+                case hello.Ended(status, why):
+                    raise self._failed(why or f"it ended with {status}")
+                case _:
+                    pass
+
+    def say(self, word: Word) -> None:
+        """Say something. A program that has ended has said why before."""
+        with suppress(BrokenPipeError):
+            os.write(self._say_fd, login_words.encode(word))
+
+    def hear(self, *kinds: type[T]) -> T:
+        """Return the next word.
+
+        Raises:
+            McpwrapError: the program has failed or ended, with its reason.
+        """
+        line = self._line()
+        try:
+            word = login_words.expect(line, Failed, *kinds)
+        except WordsError as error:
+            raise self._failed(str(error)) from error
+        if isinstance(word, Failed):
+            raise self._failed(word.failed)
+        return word
+
+    def _line(self) -> bytes:
+        give_up_at_s = time.monotonic() + _ANSWER_S
+        while b"\n" not in self._buffer:
+            left_s = max(0.0, give_up_at_s - time.monotonic())
+            if not select.select([self._heard_fd], [], [], left_s)[0]:
+                raise self._failed(f"no answer within {_ANSWER_S:.0f} s")
+            chunk = os.read(self._heard_fd, login_words.MAX_LINE_BYTES)
+            self._buffer += chunk
+            if not chunk or len(self._buffer) > login_words.MAX_LINE_BYTES:
+                raise self._failed(self._last_words())
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _last_words(self) -> str:
+        """Return what the gate says of a program that has ended."""
+        said = b""
+        self._gate.settimeout(_LAST_WORDS_S)
+        try:
+            while packet := self._gate.recv(hello.MAX_PACKET_BYTES):
+                match hello.decode(packet):
+                    case hello.Stderr(text):
+                        said += text
+                    case hello.Ended(status, why):
+                        words = said.decode(errors="replace").strip()
+                        return words or why or f"it ended with {status}"
+                    case _:
+                        pass
+        except (OSError, hello.ProtocolError):
+            pass
+        return said.decode(errors="replace").strip() or "it ended before it was done"
+
+    def _failed(self, why: str) -> McpwrapError:
+        where = f"server {self._name}"
+        return McpwrapError(why, where=where, fix="mend what it says, and try again")
