@@ -29,10 +29,10 @@ class Surroundings:
     gate_uid: int
     runtime: Path
     state: Path | None
-    logins: Path | None  # where those to a remote server are kept, if there are any
     tree: Path  # the cgroup that systemd delegated
     limits: Limits | None  # None: no controller was delegated, and the unit's own must do
     view: View | None  # None: it has no workspace
+    logins: Path | None = None  # where those to a remote server are kept, if there are any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from mcpwrap.errors import McpwrapError
 
 PATIENCE_S = 900.0
 _MAX_LINE_BYTES = 16_384
+_LAST_BYTES_S = 0.2  # of the page
 _PAGE = """<!doctype html><meta charset="utf-8"><title>mcpwrap</title>
 <p>mcpwrap has the answer. You can close this page, and go back to the terminal.</p>
 """
@@ -68,10 +69,10 @@ async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
         if query is None or answer.done():
             return web.Response(status=404, text="not here\n", headers=_HEADERS)
         # After the page is written: the process ends soon.
-        loop.call_later(0.2, lambda: answer.done() or answer.set_result(query))
+        loop.call_later(_LAST_BYTES_S, _settle, answer, query)
         return web.Response(text=_PAGE, content_type="text/html", headers=_HEADERS)
 
-    loop.add_reader(helper_fd, lambda: answer.done() or answer.set_result(""))
+    loop.add_reader(helper_fd, _settle, answer, "")
     runner = web.ServerRunner(web.Server(take, access_log=None, max_line_size=_MAX_LINE_BYTES))
     await runner.setup()
     try:
@@ -87,6 +88,11 @@ async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
     finally:
         loop.remove_reader(helper_fd)
         await runner.cleanup()
+
+
+def _settle(answer: asyncio.Future[str], query: str) -> None:
+    if not answer.done():
+        answer.set_result(query)
 
 
 def query_of(request: web.BaseRequest, host: str, state: str) -> str | None:

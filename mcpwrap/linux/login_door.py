@@ -87,20 +87,19 @@ class LoginDoor:
         with suppress(BrokenPipeError):
             os.write(self._say_fd, login_words.encode(word))
 
-    def hear(self, *kinds: type[T]) -> T:
+    def hear(self, kind: type[T]) -> T:
         """Return the next word.
 
         Raises:
             McpwrapError: the program has failed or ended, with its reason.
         """
         line = self._line()
+        with suppress(WordsError):
+            raise self._failed(login_words.expect(line, Failed).failed)
         try:
-            word = login_words.expect(line, Failed, *kinds)
+            return login_words.expect(line, kind)
         except WordsError as error:
             raise self._failed(str(error)) from error
-        if isinstance(word, Failed):
-            raise self._failed(word.failed)
-        return word
 
     def _line(self) -> bytes:
         give_up_at_s = time.monotonic() + _ANSWER_S

@@ -44,6 +44,9 @@ class Ways:
     secret_method: str = "none"
     scopes_supported: tuple[str, ...] = ()
     token_answer: tuple[int, bytes] | None = None  # instead of its own
+    wants_scope: str = ""  # more than any login has
+    refuses_all: bool = False
+    echoes: bool = False
     documents: dict[str, str] = field(default_factory=dict)  # by path, instead of its own
 
 
@@ -243,16 +246,24 @@ class AuthorizationServer:
         self.seen_tokens.append(token)
         family = self.family_by_access.get(token)
         is_good = family is not None and family not in self.revoked
+        is_good = is_good and not self.ways.refuses_all
         if is_good and self.resource_by_family[family or ""] == (
             self.ways.resource or self.mcp_url
         ):
-            message = await request.json()
-            return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            return await self._answer(request)
         where = f"{self.base}/.well-known/oauth-protected-resource{MCP_PATH}"
         said = 'Bearer error="invalid_token", scope="tools:read tools:write"'
         if self.ways.says_where:
             said += f', resource_metadata="{where}"'
         return web.Response(status=401, headers={"WWW-Authenticate": said})
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        if scope := self.ways.wants_scope:
+            said = f'Bearer error="insufficient_scope", scope="{scope}"'
+            return web.Response(status=403, headers={"WWW-Authenticate": said})
+        message = await request.json()
+        result = {"said": request.headers["Authorization"]} if self.ways.echoes else {}
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 
 def _error(code: str, status: int = 400) -> web.Response:

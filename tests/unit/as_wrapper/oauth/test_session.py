@@ -1,0 +1,150 @@
+"""A session with a server that wants a login, from lines to lines: by the program itself."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import mcpwrap
+from mcpwrap.as_wrapper.oauth.store import Store
+from mcpwrap.core.login_words import Begin, Done, Failed, encode, expect
+from tests.unit.as_wrapper.oauth.world import World
+
+ROOT = str(Path(mcpwrap.__file__).parent.parent)
+START = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from mcpwrap.as_wrapper.remote.main import main
+sys.exit(main())
+"""
+
+
+class Program:
+    """What the wrapper starts, with what it gives."""
+
+    def __init__(self, there: World, folder: Path) -> None:
+        self._there = there
+        (folder / "oauth.json").write_bytes(msgspec.json.encode(there.given))
+        (folder / "ca.pem").write_bytes(there.ca_pem)
+        self._env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": ":".join(filter(None, sys.path)),
+            "SSL_CERT_FILE": str(folder / "ca.pem"),
+            "MCPWRAP_OAUTH": str(folder / "oauth.json"),
+            "MCPWRAP_REMOTE": there.server.mcp_url,
+        }
+        self.said = b""
+
+    def run(self, text: bytes, **env: str) -> bytes:
+        argv = [sys.executable, "-c", START, ROOT]
+        ended = subprocess.run(argv, input=text, capture_output=True, env={**self._env, **env})
+        self.said += ended.stdout + ended.stderr
+        return ended.stdout
+
+    def call(self, *, echo: str = "") -> dict[str, Any]:
+        """Send one request; return its answer."""
+        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+        params = {"name": "echo", "arguments": {"text": echo}, "_meta": meta}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer: dict[str, Any] = json.loads(self.run(json.dumps(request).encode() + b"\n"))
+        return answer
+
+
+@pytest.fixture
+def program(there: World, tmp_path: Path) -> Program:
+    return Program(there, tmp_path)
+
+
+def make_old(there: World) -> None:
+    kept = Store(there.given).read()
+    assert kept
+    assert kept.tokens
+    old = msgspec.structs.replace(kept.tokens, expires_at=time.time())
+    Store(there.given).write(msgspec.structs.replace(kept, tokens=old))
+
+
+def test_who_is_not_logged_in_is_told_so(program: Program) -> None:
+    answer = program.call()
+    assert "not logged in: `mcpwrap login remote`" in answer["error"]["message"]
+
+
+def test_a_request_has_the_token_of_the_login(there: World, program: Program) -> None:
+    there.log_in()
+    assert "result" in program.call()
+    assert there.server.seen_tokens[-1] == there.token()
+
+
+def test_a_token_that_is_over_is_renewed_on_the_way(there: World, program: Program) -> None:
+    there.log_in()
+    make_old(there)
+    assert "result" in program.call()
+    there.server.end_access()  # before its time, as after a restart of the server
+    assert "result" in program.call()
+    assert len(there.server.grants("refresh_token")) == 2
+
+
+def test_a_login_that_was_revoked_is_said(there: World, program: Program) -> None:
+    there.log_in()
+    there.server.revoked.update(there.server.family_by_refresh.values())
+    answer = program.call()
+    assert "revoked, or has ended): `mcpwrap login remote`" in answer["error"]["message"]
+    assert "data" not in answer["error"]  # nobody is sent to log in themselves
+    assert "not logged in" in program.call()["error"]["message"]
+    there.log_in()
+    assert "result" in program.call()
+
+
+def test_a_store_that_was_changed_is_said(there: World, program: Program) -> None:
+    there.log_in()
+    path = Path(there.given.store)
+    text = path.read_text()
+    path.write_text(("0" if text[0] != "0" else "1") + text[1:])
+    assert "does not open" in program.call()["error"]["message"]
+    path.write_text(text)
+    assert "result" in program.call()
+
+
+def test_scopes_that_are_too_few_are_said(there: World, program: Program) -> None:
+    there.log_in()
+    there.server.ways.wants_scope = "admin"
+    assert "does not reach as far" in program.call()["error"]["message"]
+
+
+def test_a_server_that_refuses_every_token_is_not_asked_for_ever(
+    there: World, program: Program
+) -> None:
+    there.log_in()
+    there.server.ways.refuses_all = True
+    assert "refuses the token" in program.call()["error"]["message"]
+    assert len(there.server.grants("refresh_token")) == 1
+
+
+def test_a_server_that_says_its_token_says_it_to_nobody(there: World, program: Program) -> None:
+    there.log_in()
+    there.server.ways.echoes = True
+    make_old(there)
+    answer = program.call()
+    assert answer["result"]["said"].startswith("Bearer [redacted access token")
+    for token in there.server.all_tokens():
+        assert token.encode() not in program.said
+
+
+def test_a_login_is_a_session_too(there: World, program: Program) -> None:
+    """As far as it goes without a person; `test_login` goes on."""
+    line = program.run(encode(Begin(port=1)), MCPWRAP_LOGIN="login")
+    assert "no port" in expect(line, Failed).failed
+    assert expect(program.run(b"x\n", MCPWRAP_LOGIN="login"), Failed)
+    assert expect(program.run(b"", MCPWRAP_LOGIN="logout"), Done).revoked is False
+    assert not there.server.forms
+
+
+def test_what_the_wrapper_gives_has_to_be_whole(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "oauth.json").write_text("{}")
+    assert program.run(b"") == b""
+    assert b"cannot be read" in program.said
