@@ -2,6 +2,7 @@
 
 import select
 import time
+from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 import msgspec
@@ -30,9 +31,9 @@ class Person:
         self._patience_s = patience_s
 
     def tell(self, word: Word) -> None:
-        """Say something."""
-        self._told.write(login_words.encode(word))
-        self._told.flush()
+        """Say something, if they are still there. `told` has no buffer."""
+        with suppress(BrokenPipeError):
+            self._told.write(login_words.encode(word))
 
     def hear(self, kind: type[T]) -> T:
         """Wait for what is said. Nothing else goes on in this process meanwhile.

@@ -45,7 +45,7 @@ def run(verb: str, what: Given, here: Place, verify: ssl.SSLContext | None) -> s
         async with client.session(verify) as http:
             await login.run(verb, what, str(here.url), _web(http), person)
 
-    with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb") as told:
+    with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb", buffering=0) as told:
         asyncio.run(talk(Person(said, told)))
     return ""
 

@@ -82,7 +82,7 @@ class World:
         with (
             os.fdopen(to_helper[0], "rb", buffering=0) as heard,
             os.fdopen(to_helper[1], "wb", buffering=0) as say,
-            os.fdopen(to_person[1], "wb") as told,
+            os.fdopen(to_person[1], "wb", buffering=0) as told,
             os.fdopen(to_person[0], "rb") as listen,
         ):
             helper = threading.Thread(

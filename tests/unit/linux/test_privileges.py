@@ -1,0 +1,55 @@
+"""Root is given up for good."""
+
+import os
+import pwd
+import subprocess
+import sys
+
+import pytest
+
+from mcpwrap.linux.privileges import person
+
+GIVE_UP = """
+import os, sys
+from mcpwrap.linux.privileges import give_up_root
+who = give_up_root(*sys.argv[1:])
+try:
+    os.setuid(0)
+    again = True
+except PermissionError:
+    again = False
+print(who.account if who else None, os.getresuid(), os.getresgid(), 0 in os.getgroups(), again)
+"""
+NOBODY = pwd.getpwnam("nobody")
+DAEMON = pwd.getpwnam("daemon")
+
+
+@pytest.mark.parametrize(
+    ("uid", "gid", "account"),
+    [
+        (str(DAEMON.pw_uid), str(DAEMON.pw_gid), "daemon"),
+        ("", "", "nobody"),  # root without sudo
+        ("0", "0", "nobody"),  # root by sudo of root's
+        ("-1", "0", "nobody"),
+        ("1", "", "nobody"),
+        ("4294967", "1", "nobody"),  # an account that is no more
+    ],
+)
+def test_who_it_is(uid: str, gid: str, account: str) -> None:
+    who, new_uid, _ = person(uid, gid)
+    assert who.account == account
+    assert new_uid == pwd.getpwnam(account).pw_uid
+    assert who.is_somebody == (account != "nobody")
+
+
+@pytest.mark.parametrize("entry", [DAEMON, NOBODY])
+def test_root_is_not_to_be_had_again(entry: pwd.struct_passwd) -> None:
+    ids = [str(entry.pw_uid), str(entry.pw_gid)] if entry is DAEMON else ["", ""]
+    argv = [sys.executable, "-c", GIVE_UP, *ids]
+    env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    said = subprocess.run(argv, env=env, capture_output=True, text=True).stdout.strip()
+    if os.geteuid() == 0:
+        uids, gids = (entry.pw_uid,) * 3, (entry.pw_gid,) * 3
+        assert said == f"{entry.pw_name} {uids} {gids} False False"
+    else:  # there is nothing to give up
+        assert said.startswith(f"None {os.getresuid()}")
