@@ -1,10 +1,18 @@
 """What a session starts."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
-from mcpwrap.as_wrapper.session import Surroundings, _program
-from mcpwrap.core.spec import Remote, SecretPart, Spec
+import msgspec
+import pytest
+
+from mcpwrap.as_wrapper.session import Opening, Surroundings, _program
+from mcpwrap.core import hello, oauth_kept
+from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.spec import OAuth, Remote, SecretPart, Spec
+from mcpwrap.linux import descriptors
 
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
 SPEC = Spec(
@@ -28,6 +36,51 @@ SPEC = Spec(
         url="https://mcp.example/mcp", headers={"Authorization": ("Bearer ", SecretPart("KEY"))}
     ),
 )
+
+
+WITH_LOGIN = msgspec.structs.replace(
+    SPEC,
+    secrets=("MCPWRAP_OAUTH_KEY",),
+    remote=Remote(url="https://mcp.example/mcp", headers={}, oauth=OAuth(scopes=("a",))),
+)
+
+
+def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
+    around = Surroundings(
+        spec=WITH_LOGIN,
+        account="mcpw-far",
+        gate_uid=1,
+        runtime=tmp_path,
+        state=None,
+        tree=tmp_path,
+        limits=None,
+        view=None,
+        logins=Path("/var/lib/mcpwrap/state/far"),
+    )
+    program = _program(around, tmp_path, {"MCPWRAP_LOGIN": "login"}, {"MCPWRAP_OAUTH_KEY": "k3y"})
+    assert program.env["MCPWRAP_LOGIN"] == "login"
+    assert program.env["HOME"] == str(tmp_path / "home")  # which does not last
+    assert "k3y" not in str(program.env)
+    path = Path(program.env["MCPWRAP_OAUTH"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
+    assert oauth_kept.read_given(path.read_bytes()) == Given(
+        name="far", key="k3y", store="/var/lib/mcpwrap/state/far/oauth.sealed", scopes=("a",)
+    )
+
+
+@pytest.mark.parametrize(("spec", "is_allowed"), [(SPEC, False), (WITH_LOGIN, True)])
+def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed: bool) -> None:
+    to_read, to_write, to_say = os.pipe(), os.pipe(), os.pipe()
+    fds = [to_read[0], to_write[1], to_say[1]]
+    opening = Opening(agent_uid="0", inherited={"MCPWRAP_LOGIN": "login"}, fds=fds)
+    try:
+        opening.expect_sound(spec)
+    except hello.ProtocolError:
+        assert not is_allowed
+    else:
+        assert is_allowed
+    finally:
+        descriptors.close_all([*to_read, *to_write, *to_say])
 
 
 def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Path) -> None:

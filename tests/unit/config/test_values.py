@@ -206,7 +206,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
     ],
     values.audit: ["", "none", "Hash", "hash\n", "hash,plain"],
     values.relay: ["", "none", "Gate", "gate\n", "gate,direct"],
-    values.secret_key: ["", "a", "1A", "A-B", "A\n", "A" * 65],
+    values.secret_key: ["MCPWRAP_OAUTH_KEY", "", "a", "1A", "A-B", "A\n", "A" * 65],
     values.absolute_path: ["//", "/a//b", "/a/", "/./a", "/a/..", "a", "", "/a\0"],
     values.agent: ["", "@", "@@a", "-a", "a b", "a:b", "root", "a" * 33, "samba$"],
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.spec import Admission, Remote, SecretPart, Spec, decode_spec
+from mcpwrap.core.spec import Admission, OAuth, Remote, SecretPart, Spec, decode_spec
 from mcpwrap.core.webhook import Webhook, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
@@ -175,6 +175,34 @@ def test_a_url_need_not_have_a_secret() -> None:
     want = wanted(REMOTE.splitlines()[1] + "\nurl = 'https://a.example/'\n", Observed())
     spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
     assert (spec.remote, spec.secrets) == (Remote(url="https://a.example/", headers={}), ())
+
+
+def test_a_server_to_which_a_person_logs_in() -> None:
+    text = "[mcp_servers.git]\nurl = 'https://a.example/'\n[mcp_servers.git.mcpwrap]\n"
+    want = wanted(f"{text}agents = ['alice']\noauth = {{ scopes = ['x'] }}", Observed())
+    spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
+    assert spec.remote == Remote(url="https://a.example/", headers={}, oauth=OAuth(scopes=("x",)))
+    assert spec.has_oauth()
+    assert not spec.state  # its home is the session's
+    assert spec.secrets == ("MCPWRAP_OAUTH_KEY",)
+    drop_in = want.server_files["git"][paths.drop_in("git")]
+    assert "# What is kept of a login lasts.\nStateDirectory=mcpwrap/state/git\n" in drop_in
+    assert "mcpwrap-mint start git" in drop_in
+    assert want.admissions.by_server["git"].login
+
+
+def test_to_others_nobody_logs_in() -> None:
+    want = wanted(REMOTE, Observed())
+    assert not want.admissions.by_server["git"].login
+    assert "StateDirectory" not in want.server_files["git"][paths.drop_in("git")]
+
+
+def test_agents_share_a_login_only_if_it_is_written() -> None:
+    text = (
+        "[mcp_servers.git]\nurl = 'https://a.example/'\n[mcp_servers.git.mcpwrap]\noauth = true\n"
+    )
+    with pytest.raises(UsageError, match="share this server's secrets"):
+        wanted(text, Observed())
 
 
 def test_a_program_is_no_remote_server() -> None:

@@ -1,0 +1,78 @@
+"""The key of a server's logins: made once, and never by a person."""
+
+import base64
+import threading
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import oauth_key, secret, store
+from mcpwrap.core import seal
+from mcpwrap.core.oauth_key import KEY
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.plan import paths
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep everything in a folder of the test, on a machine without systemd-creds."""
+    for name in ("SECRETS", "SECRETS_LOCK", "SEALED", "STORE", "MINTED", "BUNDLES"):
+        monkeypatch.setattr(paths, name, str(tmp_path / name))
+
+    def no_tool(*argv: str, stdin: str = "") -> str:
+        raise ToolError("there is none", where=argv[0], fix="")
+
+    monkeypatch.setattr(store, "run", no_tool)
+    monkeypatch.setattr(secret, "_is_running", lambda _: False)
+    return tmp_path
+
+
+def held(name: str = "remote") -> tuple[str, int]:
+    found = store.take(name, [KEY])[KEY]
+    return found.value, found.version
+
+
+def test_it_is_made_once_for_each_server() -> None:
+    oauth_key.ensure("remote")
+    value, version = held()
+    assert len(base64.b64decode(value, validate=True)) == seal.KEY_BYTES
+    oauth_key.ensure("remote")
+    assert held() == (value, version) == (value, 1)
+    oauth_key.ensure("other")
+    assert held("other")[0] != value
+
+
+def test_starts_at_once_make_one() -> None:
+    threads = [threading.Thread(target=oauth_key.ensure, args=["remote"]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert held()[1] == 1
+
+
+def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
+    oauth_key.ensure("remote")
+    before = held()
+    secret.rekey(None)
+    assert held() == before
+    assert "1 secrets are sealed with a new store key" in capsys.readouterr().out
+
+
+def test_what_was_removed_is_made_anew() -> None:
+    oauth_key.ensure("remote")
+    before = held()
+    secret.remove("remote", KEY)
+    oauth_key.ensure("remote")
+    value, version = held()
+    assert (value != before[0], version) == (True, 2)
+
+
+def test_one_that_does_not_open_is_left_and_said() -> None:
+    oauth_key.ensure("remote")
+    path = Path(paths.sealed("remote", KEY))
+    path.write_text("{}")
+    oauth_key.ensure("remote")
+    with pytest.raises(McpwrapError, match=f"secret remove remote {KEY}`, restart it and log in"):
+        held()

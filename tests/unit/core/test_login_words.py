@@ -1,0 +1,66 @@
+"""The words of a login, on both sides."""
+
+import pytest
+
+from mcpwrap.core import hello
+from mcpwrap.core.login_words import (
+    LOGIN,
+    LOGOUT,
+    Answer,
+    Begin,
+    Done,
+    Failed,
+    Visit,
+    Word,
+    WordsError,
+    encode,
+    expect,
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        (Begin(port=43123), b'{"port":43123}\n'),
+        (Begin(port=0, paste=True), b'{"port":0,"paste":true}\n'),
+        (Visit(visit="https://a", redirect="b"), b'{"visit":"https://a","redirect":"b"}\n'),
+        (Answer(answer="code=a"), b'{"answer":"code=a"}\n'),
+        (Failed(failed="why"), b'{"failed":"why"}\n'),
+    ],
+)
+def test_how_each_is_written(word: Word, line: bytes) -> None:
+    assert encode(word) == line
+    assert expect(line, type(word)) == word
+
+
+def test_the_last_word_of_a_login_and_of_a_logout() -> None:
+    for done in (Done(scopes=("a",), expires_in=5), Done(revoked=True), Done(renewable=False)):
+        assert expect(encode(done), Failed, Done) == done
+
+
+@pytest.mark.parametrize("line", [b"", b"{}\n", b"[]\n", b"\xff\n", b'{"done": 1}\n', b"null"])
+def test_what_is_none_of_these_is_refused(line: bytes) -> None:
+    with pytest.raises(WordsError):
+        expect(line, Visit, Done, Failed)
+
+
+@pytest.mark.parametrize(
+    ("begin", "redirect"),
+    [
+        (Begin(port=43123), "http://127.0.0.1:43123/callback"),
+        (Begin(port=0, paste=True), "http://127.0.0.1:52199/callback"),
+        (Begin(port=0), None),
+        (Begin(port=1023), None),
+        (Begin(port=65_536), None),
+    ],
+)
+def test_where_the_answer_comes_to(begin: Begin, redirect: str | None) -> None:
+    if redirect:
+        assert begin.redirect() == redirect
+        return
+    with pytest.raises(WordsError, match="no port"):
+        begin.redirect()
+
+
+def test_the_gate_knows_both() -> None:
+    assert {LOGIN, LOGOUT} == hello.LOGINS

@@ -1,0 +1,76 @@
+"""What is kept of a login opens for its server and with its key, and as it was sealed."""
+
+import base64
+
+import msgspec
+import pytest
+
+from mcpwrap.core import oauth_kept, seal
+from mcpwrap.core.oauth_kept import EARLY_S, Client, Given, Kept, Tokens
+from mcpwrap.core.seal import SealError
+
+KEY = base64.b64encode(b"k" * 32).decode()
+NONCE = b"n" * seal.NONCE_BYTES
+KEPT = Kept(
+    url="https://a.example/mcp",
+    resource="https://a.example",
+    issuer="https://as.example",
+    token_endpoint="https://as.example/token",
+    client=Client(client_id="me"),
+    tokens=Tokens(access="t", refresh="r", expires_at=1000.0, scopes=("a",)),
+)
+
+
+def test_it_comes_back_as_it_was() -> None:
+    assert oauth_kept.take(oauth_kept.put(KEPT, "a", KEY, NONCE), "a", KEY) == KEPT
+
+
+def test_not_one_bit_may_differ() -> None:
+    text = oauth_kept.put(KEPT, "a", KEY, NONCE).encode()
+    for at in range(len(text)):
+        for bit in range(7):
+            changed = text[:at] + bytes([text[at] ^ 1 << bit]) + text[at + 1 :]
+            with pytest.raises(SealError):
+                oauth_kept.take(changed.decode(), "a", KEY)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("b", KEY),
+        ("a", base64.b64encode(b"x" * 32).decode()),
+        ("a", base64.b64encode(b"k" * 31).decode()),
+        ("a", "%"),
+        ("a", "\u00e9"),
+    ],
+)
+def test_another_server_or_key_does_not_open_it(name: str, key: str) -> None:
+    with pytest.raises(SealError):
+        oauth_kept.take(oauth_kept.put(KEPT, "a", KEY, NONCE), name, key)
+
+
+def test_what_another_version_has_kept_is_said() -> None:
+    sealed = seal.seal(b'{"format":2}', b"k" * 32, nonce=NONCE, bound=("oauth tokens", "a")).hex()
+    with pytest.raises(SealError, match="another version"):
+        oauth_kept.take(sealed, "a", KEY)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "now_s", "is_fresh", "is_over"),
+    [
+        (0.0, 5000.0, True, False),  # nobody has said when
+        (1000.0, 1000.0 - EARLY_S - 1, True, False),
+        (1000.0, 1000.0 - EARLY_S, False, False),
+        (1000.0, 1000.0, False, True),
+    ],
+)
+def test_when_a_token_ends(
+    *, expires_at: float, now_s: float, is_fresh: bool, is_over: bool
+) -> None:
+    tokens = Tokens(access="t", expires_at=expires_at)
+    assert (tokens.is_fresh(now_s), tokens.is_over(now_s)) == (is_fresh, is_over)
+
+
+def test_what_is_given_is_read_as_it_was_written() -> None:
+    given = Given(name="a", key=KEY, store="/x", scopes=("a",), client_id="me")
+    assert oauth_kept.read_given(msgspec.json.encode(given)) == given
