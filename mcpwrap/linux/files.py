@@ -17,7 +17,8 @@ def replace(path: str, text: str, *, mode: int = 0o644, gid: int = -1) -> None:
     temporary = _temporary(target)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        os.fchown(fd, -1, gid)  # before the mode: it is for this group
+        if gid != -1:  # of a wrapper's processes nobody may call it
+            os.fchown(fd, -1, gid)  # before the mode: it is for this group
         os.fchmod(fd, mode)
         file.write(text)
         file.flush()

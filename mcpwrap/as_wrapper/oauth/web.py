@@ -87,8 +87,8 @@ class Web:
             OAuthError: there was no answer.
         """
         headers = {"Content-Type": _JSON, "Accept": f"{_JSON}, text/event-stream"}
-        async with asyncio.timeout(_ANSWER_S):
-            with _explained(url):
+        with _explained(url):
+            async with asyncio.timeout(_ANSWER_S):
                 answer = await self._send("POST", url, headers, _PROBE)
         said = answer.headers.getall("WWW-Authenticate", []) if answer.status == 401 else []
         answer.close()

@@ -7,7 +7,7 @@ import pytest
 from mcpwrap.core import oauth_metadata
 from mcpwrap.core.oauth_failure import OAuthError
 
-GOOD = {
+GOOD: dict[str, object] = {
     "issuer": "https://as.example",
     "authorization_endpoint": "https://as.example/authorize",
     "token_endpoint": "https://as.example/token",

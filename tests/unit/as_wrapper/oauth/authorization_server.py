@@ -6,6 +6,7 @@ Both are one aiohttp application, at `base`. The person who opens `/authorize` s
 import base64
 import hashlib
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -47,12 +48,16 @@ class Ways:
     wants_scope: str = ""  # more than any login has
     refuses_all: bool = False
     echoes: bool = False
+    missing: tuple[str, ...] = ()  # paths
+    issuer_at: str = ""  # a path where it describes itself too
+    register_answer: tuple[int, bytes] | None = None
     documents: dict[str, str] = field(default_factory=dict)  # by path, instead of its own
 
 
 @dataclass
 class AuthorizationServer:
     base: str = ""
+    mcp_base: str = ""  # of the server that wants the tokens, if it is another host
     ways: Ways = field(default_factory=Ways)
     clients: dict[str, dict[str, Any]] = field(default_factory=dict)
     codes: dict[str, Code] = field(default_factory=dict)
@@ -72,7 +77,7 @@ class AuthorizationServer:
 
     @property
     def mcp_url(self) -> str:
-        return self.base + MCP_PATH
+        return (self.mcp_base or self.base) + MCP_PATH
 
     def grants(self, kind: str) -> list[dict[str, str]]:
         return [form for form in self.forms if form.get("grant_type") == kind]
@@ -86,15 +91,28 @@ class AuthorizationServer:
 
     def application(self) -> web.Application:
         app = web.Application()
-        route = app.router.add_route
-        route("GET", "/.well-known/oauth-protected-resource/mcp", self.describe_resource)
-        route("GET", f"/.well-known/oauth-authorization-server{ISSUER_PATH}", self.describe)
-        route("POST", "/register", self.register)
-        route("GET", "/authorize", self.authorize)
-        route("POST", "/token", self.token)
-        route("POST", "/revoke", self.revoke)
-        route("*", MCP_PATH, self.mcp)
+        app.router.add_route("*", "/{path:.*}", self.take)
         return app
+
+    async def take(self, request: web.Request) -> web.Response:
+        path = request.path
+        if path == self.ways.issuer_at:
+            return await self.describe(request)
+        handle = self.by_path().get(path)
+        if handle is None or path in self.ways.missing:
+            return web.Response(status=404)
+        return await handle(request)
+
+    def by_path(self) -> dict[str, Callable[[web.Request], Awaitable[web.Response]]]:
+        return {
+            f"/.well-known/oauth-protected-resource{MCP_PATH}": self.describe_resource,
+            f"/.well-known/oauth-authorization-server{ISSUER_PATH}": self.describe,
+            "/register": self.register,
+            "/authorize": self.authorize,
+            "/token": self.token,
+            "/revoke": self.revoke,
+            MCP_PATH: self.mcp,
+        }
 
     # ------------------------------------------------------------------------- metadata
     async def describe_resource(self, request: web.Request) -> web.Response:
@@ -126,6 +144,9 @@ class AuthorizationServer:
     # --------------------------------------------------------------------- registration
     async def register(self, request: web.Request) -> web.Response:
         wanted = await request.json()
+        if self.ways.register_answer:
+            status, text = self.ways.register_answer
+            return web.Response(status=status, body=text)
         client = {
             **wanted,
             "client_id": f"client-{secrets.token_hex(4)}",
@@ -251,7 +272,7 @@ class AuthorizationServer:
             self.ways.resource or self.mcp_url
         ):
             return await self._answer(request)
-        where = f"{self.base}/.well-known/oauth-protected-resource{MCP_PATH}"
+        where = f"{self.mcp_base or self.base}/.well-known/oauth-protected-resource{MCP_PATH}"
         said = 'Bearer error="invalid_token", scope="tools:read tools:write"'
         if self.ways.says_where:
             said += f', resource_metadata="{where}"'
@@ -261,8 +282,19 @@ class AuthorizationServer:
         if scope := self.ways.wants_scope:
             said = f'Bearer error="insufficient_scope", scope="{scope}"'
             return web.Response(status=403, headers={"WWW-Authenticate": said})
+        if request.method != "POST":  # there is no stream, and no session
+            return web.Response(status=405)
         message = await request.json()
-        result = {"said": request.headers["Authorization"]} if self.ways.echoes else {}
+        if "id" not in message:
+            return web.Response(status=202)
+        result: dict[str, Any] = {}
+        if message["method"] == "initialize":
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+            result["serverInfo"] = {"name": "far", "version": "1"}
+        elif message["method"] == "tools/call":
+            result = {"content": [{"type": "text", "text": "from afar"}]}
+        if self.ways.echoes:
+            result["said"] = request.headers["Authorization"]
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 

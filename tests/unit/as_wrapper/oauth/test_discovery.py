@@ -1,0 +1,129 @@
+"""Finding out who gives out tokens: every place where that may stand, and what is in the way."""
+
+import asyncio
+import socket
+import ssl
+
+import pytest
+from aiohttp import ClientSession, TCPConnector, web
+
+from mcpwrap.as_wrapper.oauth import web as module
+from mcpwrap.as_wrapper.oauth.discovery import discover
+from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.core.login_words import Done, Failed
+from mcpwrap.core.oauth_failure import OAuthError
+from tests.unit.as_wrapper.oauth.world import World
+
+RESOURCE = "/.well-known/oauth-protected-resource/mcp"
+OAUTH = "/.well-known/oauth-authorization-server"
+
+
+def why(outcome: Done | Failed) -> str:
+    assert isinstance(outcome, Failed)
+    return outcome.failed
+
+
+def test_a_server_of_before_2025_06_18_is_its_own_authorization_server(there: World) -> None:
+    """It describes no resource, and its origin describes the issuer."""
+    there.server.ways.says_where = False
+    there.server.ways.missing = (RESOURCE,)
+    there.server.ways.issuer = there.server.base
+    there.server.ways.issuer_at = OAUTH
+    assert isinstance(there.log_in(), Done)
+    assert there.server.asked[-1]["resource"] == there.server.mcp_url
+
+
+def test_a_description_that_is_not_where_it_should_be(there: World) -> None:
+    there.server.ways.missing = (RESOURCE,)
+    assert "does not describe itself where it says" in why(there.log_in())
+
+
+def test_an_authorization_server_that_is_none(there: World) -> None:
+    there.server.ways.missing = (f"{OAUTH}/tenant",)
+    assert "does not describe itself as an authorization server" in why(there.log_in())
+
+
+def test_one_that_is_described_as_by_openid(there: World) -> None:
+    there.server.ways.missing = (f"{OAUTH}/tenant",)
+    there.server.ways.issuer_at = "/tenant/.well-known/openid-configuration"
+    assert isinstance(there.log_in(), Done)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "expected"),
+    [
+        (403, b"", "does not register mcpwrap"),
+        (201, b"{", "cannot use"),
+        (201, b"{}", "cannot use"),
+    ],
+)
+def test_a_registration_that_fails(there: World, status: int, text: bytes, expected: str) -> None:
+    there.server.ways.register_answer = status, text
+    assert expected in why(there.log_in())
+
+
+# ------------------------------------------------------------------------------- on the way
+async def asked(there: World, proxy: str = "", trusted: ssl.SSLContext | None = None) -> str:
+    """Return why nothing was found out."""
+    connector = TCPConnector(ssl=trusted or there.trusted)
+    async with ClientSession(connector=connector) as http:
+        try:
+            await discover(Web(http, lambda _: proxy), there.server.mcp_url)
+        except OAuthError as error:
+            return str(error)
+    return ""
+
+
+def proxied(there: World, status: int) -> str:
+    """Ask by a proxy that answers CONNECT with a status."""
+
+    async def refuse(request: web.BaseRequest) -> web.Response:
+        return web.Response(status=status)
+
+    async def run() -> str:
+        runner = web.ServerRunner(web.Server(refuse))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            return await asked(there, f"http://127.0.0.1:{runner.addresses[0][1]}")
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+def test_a_host_that_is_not_listed_is_named(there: World) -> None:
+    host = there.server.base.removeprefix("https://")
+    assert proxied(there, 403) == (
+        f"{host} is not on the allowlist: add '{host}' to `egress` of this server, "
+        "then `sudo mcpwrap apply`"
+    )
+    assert proxied(there, 503) == f"the proxy does not reach {host} (HTTP 503)"
+
+
+def test_a_proxy_that_is_down(there: World) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        proxy = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        assert "the proxy that leads to localhost" in asyncio.run(asked(there, proxy))
+
+
+def test_a_certificate_that_does_not_verify(there: World) -> None:
+    said = asyncio.run(asked(there, trusted=ssl.create_default_context()))
+    assert "the certificate of localhost" in said
+
+
+def test_one_that_never_answers(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ANSWER_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        there.server.base = f"https://localhost:{silent.getsockname()[1]}"
+        assert "does not answer" in asyncio.run(asked(there))
+
+
+def test_one_that_speaks_no_http(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    there.server.base = there.server.base.replace("https", "http")  # to a port of TLS
+    assert "no HTTP that can be read" in asyncio.run(asked(there))
+
+
+def test_what_an_application_serves_is_found(there: World) -> None:
+    assert asyncio.run(asked(there)) == ""
