@@ -27,6 +27,8 @@ DNS_PORT = 53
 H2 = "h2.good.test"  # the one host that speaks HTTP/2
 NPM = "npm.good.test"
 PYPI = "pypi.good.test"
+LOGIN = "login.good.test"  # an authorization server
+MEMBERS = "members.good.test"  # an MCP server that wants its tokens
 BAD_AUTHORITY = "badcert.good.test"
 WRONG_NAME = "wrongname.good.test"
 EXPIRED = "expired.good.test"
@@ -43,6 +45,8 @@ NAMES = MappingProxyType(
         H2: ("198.51.100.12",),
         NPM: ("198.51.100.13",),
         PYPI: ("198.51.100.14",),
+        LOGIN: ("198.51.100.25",),
+        MEMBERS: ("198.51.100.26",),
         "v6only.good.test": ("2001:db8:2::16",),
         BAD_AUTHORITY: ("198.51.100.17",),
         WRONG_NAME: ("198.51.100.18",),

@@ -11,8 +11,10 @@ from aiohttp.typedefs import Handler
 from tests.system.bed import internet_map
 from tests.system.bed.origins.odd import Odd
 from tests.system.bed.origins.record import CONNECTION, Post, Request, Seen
+from tests.unit.as_wrapper.oauth.authorization_server import AuthorizationServer
 
 CHUNK = b"0123456789abcdef" * 4096
+LOGINS = (internet_map.LOGIN, internet_map.MEMBERS)
 REGISTRIES = (internet_map.NPM, internet_map.PYPI)
 
 
@@ -27,10 +29,16 @@ def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
         kind = kinds.get(content[:1], "application/octet-stream")
         return web.Response(body=content, content_type=kind)
 
+    there = AuthorizationServer(
+        base=f"https://{internet_map.LOGIN}", mcp_base=f"https://{internet_map.MEMBERS}"
+    )
+
     @web.middleware
     async def write_down(request: web.Request, handler: Handler) -> web.StreamResponse:
         version = f"{request.version.major}.{request.version.minor}"
         note_request(request.method, request.raw_path, request.host, version)
+        if request.host in LOGINS:
+            return await there.take(request)
         return await (registry if request.host in REGISTRIES else handler)(request)
 
     app = web.Application(middlewares=[write_down])
