@@ -19,8 +19,8 @@ _MAX_UID = 2**32 - 2  # what follows is no UID: chown(2)
 def _folder(context: click.Context, _: click.Parameter, is_users: bool) -> Path:  # noqa: FBT001 - click's
     if not is_users:
         return SYSTEM
-    # $XDG_STATE_HOME, from main(); the specification says to ignore a relative one.
-    state = Path(context.obj or "")
+    # The environment, from main(); the specification says to ignore a relative one.
+    state = Path((context.obj or {}).get("XDG_STATE_HOME", ""))
     return (state if state.is_absolute() else Path.home() / ".local/state") / "mcpwrap/audit"
 
 

@@ -12,6 +12,8 @@ from mcpwrap.cli import (
     approvals,
     audit,
     check,
+    clients,
+    convert,
     doctor,
     egress,
     kill,
@@ -66,6 +68,8 @@ for command in (
     approvals.command,
     audit.command,
     stats.command,
+    clients.command,
+    convert.command,
     egress.command,
     doctor.command,
     login.login,
@@ -84,8 +88,7 @@ for command in (
 def main() -> int:
     """Run one command; return its exit status."""
     try:
-        state = os.environ.get("XDG_STATE_HOME", "")
-        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=state)
+        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=dict(os.environ))
         return outcome if isinstance(outcome, int) else 0
     except McpwrapError as error:
         click.echo(f"mcpwrap: {error}", err=True)

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import unicodedata
+from collections.abc import Collection
 
 FIRST_UID = 20_000
 LAST_UID = 39_999
@@ -9,11 +11,31 @@ ACCOUNT_PREFIX = "mcpw-"
 # useradd(8): a login is at most 32 characters; `mcpw-` takes five.
 MAX_NAME_CHARS = 26
 _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS - 1}}}")
+_NO_NAME = re.compile(r"[^a-z0-9_-]+")
 
 
 def is_server_name(untrusted_name: str) -> bool:
     """Say whether this is a name that is safe as a file, unit instance and account name."""
     return _NAME.fullmatch(untrusted_name) is not None
+
+
+def server_name_for(untrusted_name: str, taken: Collection[str] = ()) -> str:
+    """Return a name for a server that somebody calls otherwise: `my-server` for `My Server!`.
+
+    Letters lose their accents, and what no name can have becomes `-`. If the name is among `taken`
+    it gets a number, from 2 on.
+    """
+    plain = unicodedata.normalize("NFKD", untrusted_name).encode("ascii", "ignore").decode()
+    base = _NO_NAME.sub("-", plain.lower()).strip("-_")
+    if base and not base[0].isalpha():
+        base = f"mcp-{base}"
+    base = base[:MAX_NAME_CHARS].rstrip("-_") or "server"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        ending = f"-{number}"
+        name = base[: MAX_NAME_CHARS - len(ending)].rstrip("-_") + ending
+    return name
 
 
 def account_of(name: str) -> str:

@@ -52,7 +52,8 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 def run(*arguments: str, colour: bool = False, state: str = "") -> Result:
-    return CliRunner().invoke(command, arguments, color=colour, standalone_mode=False, obj=state)
+    environ = {"XDG_STATE_HOME": state}
+    return CliRunner().invoke(command, arguments, color=colour, standalone_mode=False, obj=environ)
 
 
 def parsed(output: str) -> list[dict[str, object]]:

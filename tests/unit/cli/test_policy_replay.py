@@ -44,7 +44,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(
-        command, ["replay", *map(str, arguments)], standalone_mode=False, obj=""
+        command, ["replay", *map(str, arguments)], standalone_mode=False, obj={}
     )
 
 

@@ -1,0 +1,149 @@
+"""`mcpwrap clients`: the servers in agents' own files, and which are wrapped. Reads only."""
+
+import os
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
+from mcpwrap.cli.output import print_table
+from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.standing import Known, State, standing
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.core.names import server_name_for
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+
+_BAD = {"raw", "drifted"}
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each server of a file; no argument, variable or header of it."""
+
+    name: str
+    project: str  # the folder for which alone it holds, where the file says one
+    state: State
+    server: str  # the one of ours that it leads to, or the name that it could have
+    why: str
+    kind: Literal["stdio", "remote", ""]
+    runs: str  # the command, or the origin of the URL
+
+
+class FileRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints for each file."""
+
+    agents: list[str]
+    scope: str
+    path: str
+    problem: str  # why it was not read
+    servers: list[ServerRow]
+
+
+@click.command("clients")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.pass_context
+def command(context: click.Context, *, as_json: bool) -> int:
+    """Show the agents of this account, each server in their files, and whether it is wrapped.
+
+    \b
+    Example:  mcpwrap clients --json | jq '.files[].servers[] | select(.state == "raw")'
+    Projects are the current folder and those above it, up to the top of its repository.
+    Exit status: 0 none is raw or drifted, 1 one is, or a file could not be read.
+    """
+    who = asker(os.geteuid(), Path.cwd(), context.obj or {})
+    rows = file_rows(who, known(who.uid))
+    if as_json:
+        click.echo(ascii_json(msgspec.to_builtins({"files": rows}), indent=1))
+    elif rows:
+        show(rows)
+    else:
+        click.echo("no file of an agent that mcpwrap knows: `man mcpwrap` lists them")
+    is_bad = any(row.problem or any(s.state in _BAD for s in row.servers) for row in rows)
+    return EXIT_FAILED if is_bad else EXIT_OK
+
+
+def file_rows(who: Asker, by: Known) -> list[FileRow]:
+    """Return what there is to say of each file."""
+    return [_file_row(one, by) for one in found(who)]
+
+
+def _file_row(one: Found, by: Known) -> FileRow:
+    taken = set(by.inherits_by_server)
+    return FileRow(
+        agents=[agent.id for agent in one.agents],
+        scope=one.file.scope,
+        path=str(one.path),
+        problem=one.problem,
+        servers=[_server_row(listed, by, taken) for listed in one.listed],
+    )
+
+
+def _server_row(listed: Listed, by: Known, taken: set[str]) -> ServerRow:
+    stands = standing(listed.launch, by)
+    name = stands.server
+    if stands.state == "raw":
+        name = server_name_for(listed.entry.name, taken)
+        taken.add(name)
+    return ServerRow(
+        name=listed.entry.name,
+        project=listed.at[1] if listed.at[0] == "projects" else "",
+        state=stands.state,
+        server=name,
+        why=stands.why,
+        kind=_kind(listed.launch),
+        runs=_runs(listed.launch),
+    )
+
+
+def _kind(launch: Launch) -> Literal["stdio", "remote", ""]:
+    match launch:
+        case Stdio():
+            return "stdio"
+        case Remote():
+            return "remote"
+        case _:
+            return ""
+
+
+def _runs(launch: Launch) -> str:
+    """Return what is started or asked, and nothing that could be a secret."""
+    match launch:
+        case Stdio(command=name):
+            return name
+        case Remote(url=url):
+            return _origin(url)
+        case _:
+            return ""
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port; a user, a path or a query can hold a token."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def show(rows: list[FileRow]) -> None:
+    """Print it for people: one line for each server, then the files that were not read."""
+    cells = [_cells(row, server) for row in rows for server in row.servers]
+    if cells:
+        print_table(["AGENT", "SCOPE", "SERVER", "STATE", "RUNS", "FILE", "WHY"], cells)
+    for row in rows:
+        agents, path = ", ".join(row.agents), one_line(row.path)
+        if row.problem:
+            click.echo(f"{agents}: {path}: {one_line(row.problem)}", err=True)
+        elif not row.servers:
+            click.echo(f"{agents}: {path}: no servers")
+
+
+def _cells(row: FileRow, server: ServerRow) -> list[str]:
+    scope = f"local {server.project}" if server.project else row.scope
+    state = f"wrapped: {server.server}" if server.state == "wrapped" else server.state
+    cells = [", ".join(row.agents), scope, server.name, state, server.runs, row.path, server.why]
+    return [one_line(cell) for cell in cells]

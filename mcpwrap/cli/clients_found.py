@@ -1,0 +1,105 @@
+"""Which agents' files there are for whoever asks, and the servers in them. Reads only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file, servers
+from mcpwrap.config.agent_files.spans import FileError
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.table import AGENTS, VARIABLES, Agent, AgentFile
+from mcpwrap.linux import listeners, observe
+from mcpwrap.linux.agent_files import Refused, project_folders, read
+from mcpwrap.plan import paths
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Whose files are looked for, and where."""
+
+    uid: int
+    folder: Path  # absolute; projects are here and above
+    variables: Mapping[str, str]  # `HOME`, and what moves files
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file, and all agents that read it. The first one's words are used."""
+
+    agents: tuple[Agent, ...]
+    file: AgentFile
+    path: Path
+    opened: Opened | None  # None: `problem` says why
+    listed: tuple[Listed, ...] = ()
+    problem: str = ""
+
+
+class _Inherits(msgspec.Struct, frozen=True):
+    """What matters here of a server's description."""
+
+    inherits: frozenset[str] = frozenset()
+
+
+def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
+    """Return who asks, by these variables. A relative one is relative to the folder."""
+    variables = {
+        name: str(folder / value) for name in VARIABLES if (value := environ.get(name, ""))
+    }
+    return Asker(uid, folder, {"HOME": str(Path.home())} | variables)
+
+
+def known(uid: int) -> Known:
+    """Return what root has applied, and the URLs at which this account finds servers."""
+    names = observe.server_names()
+    return Known({name: _inherits(name) for name in names}, listeners.urls_of(uid))
+
+
+def _inherits(name: str) -> frozenset[str]:
+    try:
+        content = Path(paths.spec(name)).read_bytes()
+        return msgspec.json.decode(content, type=_Inherits).inherits
+    except (OSError, msgspec.MsgspecError):
+        return frozenset()
+
+
+def found(who: Asker) -> list[Found]:
+    """Return all files that are there, in the order of the table; no path twice."""
+    by_path: dict[Path, Found] = {}
+    for agent, file, path, project in _places(who):
+        if earlier := by_path.get(path):
+            if agent not in earlier.agents:
+                by_path[path] = replace(earlier, agents=(*earlier.agents, agent))
+        elif one := _look(who.uid, agent, file, path, project):
+            by_path[path] = one
+    return list(by_path.values())
+
+
+def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:
+    folders = list(project_folders(who.folder))
+    for agent in AGENTS:
+        for file in agent.files:
+            place = file.place(who.variables)
+            if file.scope != "project":
+                yield agent, file, Path(place), None
+                continue
+            for folder in folders:
+                yield agent, file, folder / place, folder
+
+
+def _look(
+    uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | None
+) -> Found | None:
+    content = read(path, uid, within=project, max_bytes=MAX_BYTES)
+    if content is None:
+        return None
+    if isinstance(content, Refused):
+        return Found((agent,), file, path, None, (), content.why)
+    try:
+        opened = open_file(str(path), file.language, content)
+    except FileError as error:
+        place = error.where.removeprefix(str(path)).removeprefix(":")
+        problem = error.problem.removesuffix("; nothing was changed")
+        return Found((agent,), file, path, None, (), f"{place}: {problem}" if place else problem)
+    return Found((agent,), file, path, opened, tuple(servers(opened, file.at, agent.words)))

@@ -1,0 +1,73 @@
+"""`mcpwrap convert FILE --client X`: what an agent's file needs for our servers. Reads only."""
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
+from mcpwrap.config.agent_files.table import BY_ID, Agent
+from mcpwrap.config.agent_files.words import Listener, Stub, Target
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.core.judgement import Json
+from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.linux import listeners
+
+
+@click.command("convert")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--client", required=True, type=click.Choice(sorted(BY_ID)), help="The agent.")
+@click.option("--http", is_flag=True, help="A local URL, for each server that listens at one.")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
+    """Print what the agent CLIENT needs in its file for every server in FILE.
+
+    \b
+    Example:  mcpwrap convert /etc/mcpwrap/config.toml --client codex
+    FILE is as in `man mcpwrap.toml`; it need not be applied yet.
+    Exit status: 0 done, 2 something is wrong with FILE; every problem is shown at once.
+    """
+    agent = BY_ID[client]
+    targets = _targets(list(parse([_read(file)]).servers), agent, urls(http=http))
+    found = entries(agent, targets)
+    if as_json:
+        click.echo(ascii_json(_report(agent, found), indent=1))
+    else:
+        click.echo(fragment(agent, found), nl=False)
+    return EXIT_OK
+
+
+def urls(*, http: bool) -> dict[str, str]:
+    """Return the URL of each server that this account finds at one, if URLs are wanted."""
+    by_url = listeners.urls_of(os.geteuid()) if http else {}
+    return {name: f"{url}/" for url, name in by_url.items()}
+
+
+def _targets(names: list[str], agent: Agent, url_by_name: dict[str, str]) -> dict[str, Target]:
+    """Return what each server becomes: where there is no URL, or no word for one, the stub."""
+    can = bool(agent.words.urls)
+    return {
+        name: Listener(url_by_name[name]) if can and name in url_by_name else Stub(name)
+        for name in names
+    }
+
+
+def _report(agent: Agent, found: Entries) -> dict[str, Json]:
+    """Return what `--json` prints: where it may go, what goes there, and the same as a text."""
+    return {
+        "client": agent.id,
+        "files": [{"scope": file.scope, "path": file.path} for file in agent.files],
+        "servers": msgspec.to_builtins(found),
+        "text": fragment(agent, found),
+    }
+
+
+def _read(path: Path) -> SourceFile:
+    try:
+        return SourceFile(str(path), path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
+        ) from error

@@ -1,0 +1,86 @@
+"""An agent's file, opened: its language, its byte order mark, and the servers in it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mcpwrap.config.agent_files.json_text import JsonDocument
+from mcpwrap.config.agent_files.launch import Launch
+from mcpwrap.config.agent_files.spans import Document, Entry, FileError, Language, at_keys, where
+from mcpwrap.config.agent_files.toml_text import TomlDocument
+from mcpwrap.config.agent_files.words import Words
+from mcpwrap.config.agent_files.yaml_text import YamlDocument
+
+MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps what was typed in the same file
+_BOM = b"\xef\xbb\xbf"
+_DOCUMENTS: dict[Language, Callable[[str, str], Document]] = {
+    "json": JsonDocument,
+    "toml": TomlDocument,
+    "yaml": YamlDocument,
+}
+
+At = tuple[str | None, ...]  # keys; None is each one
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that was read."""
+
+    file: str
+    language: Language
+    has_mark: bool  # it begins with a byte order mark
+    document: Document
+
+    def content(self, text: str) -> bytes:
+        """Return the file with another text."""
+        return (_BOM if self.has_mark else b"") + text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One server of a file: where it stands, and what it says."""
+
+    at: tuple[str, ...]
+    entry: Entry
+    launch: Launch
+
+
+def open_file(file: str, language: Language, content: bytes) -> Opened:
+    """Return a file that errors call `file`.
+
+    Raises:
+        FileError: it is too long, or broken, with line and column.
+    """
+    if len(content) > MAX_BYTES:
+        raise FileError("over 16 MiB; nothing was changed", where=file)
+    has_mark = content.startswith(_BOM)
+    body = content[len(_BOM) :] if has_mark else content
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        place = where(file, body[: error.start].decode(), len(body[: error.start].decode()))
+        problem = "not UTF-8; nothing was changed"
+        raise FileError(problem, where=place, fix="save it as UTF-8") from error
+    return Opened(file, language, has_mark, _DOCUMENTS[language](file, text))
+
+
+def servers(opened: Opened, places: Sequence[At], words: Words) -> list[Listed]:
+    """Return the servers at these places of a file, in its order."""
+    document = opened.document
+    return [
+        Listed(at, entry, words.read(entry.value))
+        for place in places
+        for at in _expanded(document.data, place)
+        for entry in document.entries(at)
+        if (*at, entry.name) not in places or words.fit(entry.value)
+    ]
+
+
+def _expanded(data: object, place: At) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that a place stands for."""
+    if None not in place:
+        yield tuple(key for key in place if key is not None)
+        return
+    at = place.index(None)
+    found = at_keys(data, [key for key in place[:at] if key is not None])
+    for key in found if isinstance(found, dict) else ():
+        yield from _expanded(data, (*place[:at], key, *place[at + 1 :]))

@@ -1,0 +1,127 @@
+"""Where the servers stand in the text of an agent's file: offsets, in characters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from mcpwrap.errors import UsageError
+
+Language = Literal["json", "toml", "yaml"]
+Key = str | int  # of a table, or the place in a list
+MAX_DEPTH = 64  # of what is read value by value; real files have ten
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that is not ours to understand: a date, an alias, a tag, a number out of range."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the first character to behind the last."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """Return what stands there."""
+        return text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A key with its value, and the comma behind it, if there is one."""
+
+    start: int
+    end: int
+    comma: int | None = None
+    is_table: bool = False  # a TOML table with its header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One key of an entry. In TOML its value can be in several pieces."""
+
+    key: str
+    pieces: tuple[Piece, ...]
+    value: Span | None  # None: in pieces
+    prefix: str = ""  # what stands before the key in a dotted one
+    is_block_list: bool = False  # lines that begin with `-`
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How keys stand beside each other."""
+
+    language: Language
+    colon: str
+    has_commas: bool
+
+
+JSON = Form("json", ": ", has_commas=True)
+TOML_TABLE = Form("toml", " = ", has_commas=False)
+TOML_INLINE = Form("toml", " = ", has_commas=True)
+YAML_BLOCK = Form("yaml", ": ", has_commas=False)
+YAML_FLOW = Form("yaml", ": ", has_commas=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One server in the file."""
+
+    name: str
+    path: tuple[Key, ...]  # in the data of the document
+    value: object
+    members: tuple[Member, ...]  # none, if the value is no table
+    region: Span | None  # all of it; None: other things stand in between
+    form: Form
+
+
+class Document(Protocol):
+    """A file that was understood."""
+
+    @property
+    def text(self) -> str:
+        """Return what it was read from, without a byte order mark."""
+
+    @property
+    def data(self) -> object:
+        """Return what it says."""
+
+    def entries(self, at: Sequence[str]) -> list[Entry]:
+        """Return the servers in the table, or list, at these keys, in the order of the file."""
+
+
+class FileError(UsageError):
+    """An agent's file cannot be read, or not be rewritten; nothing was changed."""
+
+    def __init__(self, problem: str, *, where: str, fix: str = "") -> None:
+        super().__init__(
+            problem, where=where, fix=fix or "mend it, or have the agent write it anew"
+        )
+
+
+def where(file: str, text: str, offset: int) -> str:
+    """Return file, line and column for an error; both count from 1."""
+    line = text.count("\n", 0, offset) + 1
+    return f"{file}:{line}:{offset - text.rfind(chr(10), 0, offset)}"
+
+
+def at_keys(data: object, keys: Sequence[Key]) -> object:
+    """Return what is at these keys; None, if there is nothing."""
+    for key in keys:
+        if isinstance(data, dict):
+            data = data.get(key)
+        elif isinstance(data, list) and isinstance(key, int) and key < len(data):
+            data = data[key]
+        else:
+            return None
+    return data
+
+
+def name_in(value: object) -> str:
+    """Return the name of an entry of a list; "" if it says none."""
+    name = value.get("name") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""

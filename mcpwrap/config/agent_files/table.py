@@ -1,0 +1,268 @@
+"""The agents that we know: their files, where the servers are in these, and their words.
+
+A new agent is one row, and a fixture in tests/unit/config/agent_files. Sources: what the tools do
+(Claude Code, Codex, Copilot, Gemini, opencode, Qwen), and the manuals of the others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mcpwrap.config.agent_files.opened import At
+from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.words import Words
+
+Scope = Literal["user", "project", "managed"]
+_PLAIN = Words()
+_SERVERS: tuple[At, ...] = (("mcpServers",),)
+# What variables are where the environment has none. The first has no default.
+_USUAL = {
+    "XDG_CONFIG_HOME": "$HOME/.config",
+    "CLAUDE_CONFIG_DIR": "$HOME",
+    "CODEX_HOME": "$HOME/.codex",
+    "COPILOT_HOME": "$HOME/.copilot",
+    "CLINE_MCP_SETTINGS_PATH": "$HOME/.cline/data/settings/cline_mcp_settings.json",
+}
+VARIABLES = ("HOME", *_USUAL)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """One file of an agent."""
+
+    scope: Scope
+    path: str  # from the folder of a project, or absolute; `$NAME` may come first
+    at: tuple[At, ...] = _SERVERS
+
+    @property
+    def language(self) -> Language:
+        """Return what it is written in."""
+        match self.path.rpartition(".")[2]:
+            case "toml":
+                return "toml"
+            case "yaml" | "yml":
+                return "yaml"
+            case _:
+                return "json"  # with comments: who does not take them has none
+
+    def place(self, variables: Mapping[str, str]) -> str:
+        """Return the path with these variables; an empty one counts as none (XDG)."""
+        head, slash, rest = self.path.partition("/")
+        if not head.startswith("$"):
+            return self.path
+        name = head[1:]
+        value = variables.get(name) or _USUAL[name].replace("$HOME", variables["HOME"])
+        return f"{value}{slash}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent."""
+
+    id: str  # as in `mcpwrap convert --client`
+    title: str
+    files: tuple[AgentFile, ...]
+    words: Words = _PLAIN
+    has_list: bool = False  # its servers are a list, and each has its name in it
+
+
+def _user(path: str, *at: At) -> AgentFile:
+    return AgentFile("user", path, at or _SERVERS)
+
+
+def _project(path: str, *at: At) -> AgentFile:
+    return AgentFile("project", path, at or _SERVERS)
+
+
+def _managed(path: str, *at: At) -> AgentFile:
+    return AgentFile("managed", path, at or _SERVERS)
+
+
+_CODEX = ("mcp_servers",)
+_OPENCODE = (("mcp",), ("mcp", "servers"))
+_AMP = ("amp.mcpServers",)
+_CODE = "$XDG_CONFIG_HOME/Code/User"
+_GEMINI = ("authProviderType", "targetAudience", "targetServiceAccount")
+
+AGENTS = (
+    Agent(
+        "claude-code",
+        "Claude Code",
+        (
+            _user("$CLAUDE_CONFIG_DIR/.claude.json", *_SERVERS, ("projects", None, "mcpServers")),
+            _project(".mcp.json"),
+            _managed("/etc/claude-code/managed-mcp.json"),
+        ),
+        Words(names_remote=True),
+    ),
+    Agent(
+        "claude-desktop",
+        "Claude Desktop",
+        (_user("$XDG_CONFIG_HOME/Claude/claude_desktop_config.json"),),
+        Words(urls=()),
+    ),
+    Agent(
+        "codex",
+        "Codex",
+        (
+            _user("$CODEX_HOME/config.toml", _CODEX),
+            _project(".codex/config.toml", _CODEX),
+            _managed("/etc/codex/config.toml", _CODEX),
+        ),
+        Words(
+            headers="http_headers",
+            type="",
+            further=(
+                "env_vars",
+                "bearer_token_env_var",
+                "env_http_headers",
+                "http_headers_helper",
+                "scopes",
+                "oauth_resource",
+                "environment_id",
+            ),
+        ),
+    ),
+    Agent(
+        "copilot",
+        "Copilot CLI",
+        (
+            _user("$COPILOT_HOME/mcp-config.json"),
+            _project(".mcp.json"),
+            _project(".github/mcp.json"),
+        ),
+        Words(local="local", names_local=True, names_remote=True, fresh={"tools": ["*"]}),
+    ),
+    Agent(
+        "vscode",
+        "VS Code",
+        (_user(f"{_CODE}/mcp.json", ("servers",)), _project(".vscode/mcp.json", ("servers",))),
+        Words(names_local=True, names_remote=True, further=("sandboxEnabled", "sandbox", "dev")),
+    ),
+    Agent("cursor", "Cursor", (_user("$HOME/.cursor/mcp.json"), _project(".cursor/mcp.json"))),
+    Agent(
+        "gemini",
+        "Gemini CLI",
+        (
+            _user("$HOME/.gemini/settings.json"),
+            _project(".gemini/settings.json"),
+            _managed("/etc/gemini-cli/settings.json"),
+        ),
+        Words(urls=("url", "httpUrl"), local="", names_remote=True, further=_GEMINI),
+    ),
+    Agent(
+        "antigravity",
+        "Antigravity",
+        (
+            _user("$HOME/.gemini/config/mcp_config.json"),
+            _user("$HOME/.gemini/antigravity/mcp_config.json"),
+            _project(".agents/mcp_config.json"),
+        ),
+        Words(urls=("serverUrl", "url"), local=""),
+    ),
+    Agent(
+        "devin",
+        "Devin Desktop",
+        (_user("$XDG_CONFIG_HOME/devin/mcp_config.json"), _project(".devin/mcp_config.json")),
+        Words(urls=("url", "serverUrl"), type="transport", local="", names_remote=True),
+    ),
+    Agent(
+        "windsurf",
+        "Windsurf",
+        (_user("$HOME/.codeium/windsurf/mcp_config.json"),),
+        Words(urls=("serverUrl", "url"), local=""),
+    ),
+    Agent(
+        "zed",
+        "Zed",
+        (
+            _user("$XDG_CONFIG_HOME/zed/settings.json", ("context_servers",)),
+            _project(".zed/settings.json", ("context_servers",)),
+        ),
+    ),
+    Agent(
+        "cline",
+        "Cline",
+        (
+            _user("$CLINE_MCP_SETTINGS_PATH"),
+            _user(f"{_CODE}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
+        ),
+        Words(remote="streamableHttp", names_remote=True),
+    ),
+    Agent(
+        "opencode",
+        "opencode",
+        tuple(
+            file(f"{folder}/opencode.{ending}".removeprefix("./"), *_OPENCODE)
+            for file, folder in (
+                (_user, "$XDG_CONFIG_HOME/opencode"),
+                (_project, "."),
+                (_project, ".opencode"),
+            )
+            for ending in ("json", "jsonc")
+        ),
+        Words(
+            args="",
+            env="environment",
+            local="local",
+            remote="remote",
+            names_local=True,
+            names_remote=True,
+        ),
+    ),
+    Agent(
+        "goose",
+        "Goose",
+        (_user("$XDG_CONFIG_HOME/goose/config.yaml", ("extensions",)),),
+        Words(
+            command="cmd",
+            env="envs",
+            urls=("uri",),
+            remote="streamable_http",
+            names_local=True,
+            names_remote=True,
+            further=("env_keys",),
+            name="name",
+            fresh={"enabled": True},
+        ),
+    ),
+    Agent(
+        "amp",
+        "Amp",
+        (
+            _user("$XDG_CONFIG_HOME/amp/settings.json", _AMP),
+            _user("$XDG_CONFIG_HOME/amp/settings.jsonc", _AMP),
+            _project(".amp/settings.json", _AMP),
+            _project(".amp/settings.jsonc", _AMP),
+            _managed("/etc/ampcode/managed-settings.json", _AMP),
+        ),
+    ),
+    Agent(
+        "qwen",
+        "Qwen Code",
+        (
+            _user("$HOME/.qwen/settings.json"),
+            _project(".qwen/settings.json"),
+            _project(".mcp.json"),
+        ),
+        Words(urls=("httpUrl", "url"), local="", further=_GEMINI),
+    ),
+    Agent(
+        "kiro",
+        "Kiro",
+        (_user("$HOME/.kiro/settings/mcp.json"), _project(".kiro/settings/mcp.json")),
+    ),
+    Agent(
+        "continue",
+        "Continue",
+        (_user("$HOME/.continue/config.yaml"),),
+        Words(
+            remote="streamable-http",
+            names_remote=True,
+            name="name",
+            further=("requestOptions", "apiKey"),
+        ),
+        has_list=True,
+    ),
+)
+BY_ID = {agent.id: agent for agent in AGENTS}

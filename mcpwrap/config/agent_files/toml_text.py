@@ -1,0 +1,227 @@
+"""TOML, and where its servers stand. The standard library says what a file means.
+
+What is below only finds places in a text that is known to be TOML, and tells nothing from wrong.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from mcpwrap.config.agent_files.spans import (
+    TOML_INLINE,
+    TOML_TABLE,
+    Entry,
+    FileError,
+    Member,
+    Opaque,
+    Piece,
+    Span,
+    at_keys,
+    where,
+)
+
+MAX_BYTES = 1024 * 1024
+_STRINGS = (
+    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})',
+    r"'''.*?'''(?:'{0,2})",
+    r'"(?:[^"\\\n]|\\.)*"',
+    r"'[^'\n]*'",
+)
+_WORD = re.compile(
+    "|".join([*_STRINGS, r"#[^\n]*", r"[\[\]{},\n]", r"[^\"'#\[\]{},\n]+"]), re.DOTALL
+)
+_PART = re.compile("|".join([r"[A-Za-z0-9_-]+", *_STRINGS[2:]]))
+_DOT = re.compile(r"[ \t]*\.[ \t]*")
+_BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A key with its value, or the header of a table."""
+
+    path: tuple[str, ...]
+    key_starts: tuple[int, ...]  # of as many keys as are written here, the last of the path
+    start: int
+    end: int
+    value: Span | None  # None: a header
+    comma: int | None = None
+
+    def key_start(self, level: int) -> int:
+        """Return where the key at this place of the path begins, if it is written here."""
+        return self.key_starts[level - len(self.path) + len(self.key_starts)]
+
+
+class TomlDocument:
+    """A file that was understood."""
+
+    def __init__(self, file: str, text: str) -> None:
+        """Read it.
+
+        Raises:
+            FileError: it is no TOML.
+        """
+        if len(text) > MAX_BYTES:
+            raise FileError("over 1 MiB; nothing was changed", where=file)
+        self.text = text
+        self.data: dict[str, object] = _decoded(file, text)
+        self._statements = list(_statements(text))
+
+    def entries(self, at: Sequence[str]) -> list[Entry]:
+        """Return the servers in the table at these keys."""
+        found = at_keys(self.data, at)
+        return [self._entry((*at, name)) for name in found] if isinstance(found, dict) else []
+
+    def _entry(self, path: tuple[str, ...]) -> Entry:
+        value = at_keys(self.data, path)
+        found = list(self._of(path, self._statements))
+        region, form = self._region(found), TOML_TABLE
+        members = [statement for statement in found if statement.path != path]
+        inline = next((s for s in found if s.path == path and s.value), None)
+        if inline:
+            region, form = inline.value, TOML_INLINE
+            members = list(_within(self.text, inline))
+        if members and members[0].comma is not None:
+            form = TOML_INLINE
+        return Entry(
+            name=path[-1],
+            path=path,
+            value=value,
+            members=tuple(_members(self.text, len(path), members)),
+            region=region,
+            form=form,
+        )
+
+    def _of(self, path: tuple[str, ...], statements: Sequence[_Statement]) -> Iterator[_Statement]:
+        """Yield what belongs to an entry, also out of an inline table that it is in."""
+        for statement in statements:
+            if statement.path[: len(path)] == path:
+                yield statement
+            elif statement.value and path[: len(statement.path)] == statement.path:
+                yield from self._of(path, list(_within(self.text, statement)))
+
+    def _region(self, found: list[_Statement]) -> Span | None:
+        """Return from where to where an entry goes, if nothing else is in between."""
+        first = self._statements.index(found[0]) if found[0] in self._statements else -1
+        if first < 0 or self._statements[first : first + len(found)] != found:
+            return None
+        return Span(found[0].start, found[-1].end)
+
+
+def _decoded(file: str, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text, parse_float=Opaque)
+    except tomllib.TOMLDecodeError as error:
+        found = _AT.search(str(error))
+        problem = str(error).removesuffix(found[0] if found else "")
+        line, column = found.groups() if found and found[1] else (None, None)
+        place = f"{file}:{line}:{column}" if line else where(file, text, len(text))
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        problem, place = "nested too deep, or a number too long", f"{file}:1:1"
+    raise FileError(f"not TOML: {problem}; nothing was changed", where=place)
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    table: tuple[str, ...] = ()
+    at = 0
+    while (at := _end(_BETWEEN, text, at)) < len(text):
+        if text[at] != "[":
+            statement = _pair(text, at, table)
+            yield statement
+            at = statement.end
+            continue
+        brackets = 2 if text.startswith("[[", at) else 1
+        keys, key_starts, end = _keys(text, _end(_SPACE, text, at + brackets))
+        table, end = keys, text.index("]", end) + brackets
+        yield _Statement(keys, key_starts, at, end, None)
+        at = end
+
+
+def _pair(text: str, start: int, table: tuple[str, ...]) -> _Statement:
+    keys, key_starts, at = _keys(text, start)
+    value_start = _end(_SPACE, text, text.index("=", at) + 1)
+    end = _value_end(text, value_start)
+    return _Statement((*table, *keys), key_starts, start, end, Span(value_start, end))
+
+
+def _keys(text: str, at: int) -> tuple[tuple[str, ...], tuple[int, ...], int]:
+    keys, starts = [], []
+    while found := _PART.match(text, at):
+        keys.append(_unquoted(found[0]))
+        starts.append(at)
+        dot = _DOT.match(text, found.end())
+        if dot is None:
+            return tuple(keys), tuple(starts), found.end()
+        at = dot.end()
+    raise AssertionError  # what tomllib has read has a key here
+
+
+def _unquoted(key: str) -> str:
+    return str(tomllib.loads(f"key = {key}")["key"]) if key[0] in "\"'" else key
+
+
+def _value_end(text: str, at: int) -> int:
+    """Return where the value ends that begins here."""
+    depth, end = 0, at
+    while found := _WORD.match(text, at):
+        word = found[0]
+        if depth == 0 and (word[0] in "#\n,]}"):
+            break
+        depth += (word in "[{") - (word in "]}")
+        at = found.end()
+        end = found.start() + len(word.rstrip(" \t\r"))
+        if depth == 0 and word in "]}":
+            break
+    return end
+
+
+def _within(text: str, outer: _Statement) -> Iterator[_Statement]:
+    """Yield what is in an inline table; nothing, if the value is none."""
+    span = outer.value
+    if span is None or text[span.start] != "{":
+        return
+    at = _end(_BETWEEN, text, span.start + 1)
+    while text[at] != "}":
+        pair = _pair(text, at, outer.path)
+        following = _end(_BETWEEN, text, pair.end)
+        comma = text.find(",", pair.end, following)
+        found = None if comma < 0 else comma
+        yield _Statement(pair.path, pair.key_starts, pair.start, pair.end, pair.value, found)
+        at = following
+
+
+def _members(text: str, level: int, statements: list[_Statement]) -> Iterator[Member]:
+    """Yield what stands in an entry, by key, in the order in which the keys come first."""
+    runs = [(key, list(run)) for key, run in groupby(statements, key=lambda s: s.path[level])]
+    for key in dict.fromkeys(key for key, _ in runs):
+        found = [run for other, run in runs if other == key]
+        pieces = tuple(piece for run in found for piece in _pieces(run))
+        only = found[0][0]
+        is_one = len(pieces) == 1 and only.value is not None and len(only.path) == level + 1
+        is_pair = only.value is not None and len(only.key_starts) >= len(only.path) - level
+        yield Member(
+            key=key,
+            pieces=pieces,
+            value=only.value if is_one else None,
+            prefix=text[only.start : only.key_start(level)] if is_pair else "",
+        )
+
+
+def _pieces(run: list[_Statement]) -> Iterator[Piece]:
+    """Yield what is removed together: a table with all that is in it, or one key."""
+    if run[0].value is None:
+        yield Piece(run[0].start, run[-1].end, is_table=True)
+        return
+    for number, statement in enumerate(run):
+        if statement.value is None:
+            yield from _pieces(run[number:])
+            return
+        yield Piece(statement.start, statement.end, statement.comma)
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at

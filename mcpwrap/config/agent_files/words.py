@@ -1,0 +1,165 @@
+"""How an agent says what a server is: entries are read into a common type, and written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from mcpwrap.config.agent_files.launch import (
+    BadEntryError,
+    Launch,
+    NotUnderstood,
+    Remote,
+    Stdio,
+    table,
+    text,
+    texts,
+    texts_by_name,
+)
+
+STUB = "/usr/bin/mcpwrap-connect"
+_LOCAL_TYPES = frozenset({"stdio", "local"})
+_REMOTE_TYPES = frozenset(
+    {"http", "sse", "ws", "streamable-http", "streamableHttp", "streamable_http", "remote"}
+)
+_OFTEN = ("envFile", "headersHelper", "auth", "oauth")
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What a wrapped server becomes: the stub, with the name of a server of ours."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """The same for agents that speak HTTP: a URL of this machine."""
+
+    url: str
+
+
+Target = Stub | Listener
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The keys of one agent. Where there are more for one thing, the first is what we write."""
+
+    command: str = "command"
+    args: str = "args"  # "": `command` is a list with the arguments in it
+    env: str = "env"
+    cwd: str = "cwd"
+    urls: tuple[str, ...] = ("url",)  # none: it only starts programs
+    headers: str = "headers"
+    type: str = "type"  # "": it has none
+    local: str = "stdio"  # what `type` says of a program; "": nothing
+    remote: str = "http"
+    names_local: bool = False  # `type` is needed, even for a program
+    names_remote: bool = False  # `type` is needed, even for a URL
+    further: tuple[str, ...] = ()  # other keys about how a server is started or reached
+    name: str = ""  # the key that has the name once more
+    fresh: dict[str, object] = field(default_factory=dict)  # what a new entry has besides
+
+    def about_starting(self) -> frozenset[str]:
+        """Return all keys that say how a server is started or reached; others are kept."""
+        ours = (self.command, self.args, self.env, self.cwd, self.headers)
+        return frozenset({*ours, *self.urls, *self.further, *_OFTEN} - {""})
+
+    def fit(self, value: object) -> bool:
+        """Say whether a value looks like a server, and not like a table of servers."""
+        keys = {self.command, *self.urls, self.type}
+        return isinstance(value, dict) and not keys.isdisjoint(value)
+
+    def main_of(self, value: Mapping[str, object]) -> str:
+        """Return the key by which an entry that was understood is what it is."""
+        return next(key for key in (self.command, *self.urls) if key in value)
+
+    def read(self, value: object) -> Launch:
+        """Return what an entry says."""
+        try:
+            return self._read(table(value, "the entry"))
+        except BadEntryError as error:
+            return NotUnderstood(str(error))
+
+    def _read(self, value: Mapping[str, object]) -> Launch:
+        if "<<" in value:
+            raise BadEntryError("`<<` takes a part of it from elsewhere")
+        kind = value.get(self.type)
+        mains = [key for key in (self.command, *self.urls) if key in value]
+        if len(mains) > 1:
+            raise BadEntryError(f"both `{mains[0]}` and `{mains[1]}`")
+        if not mains:
+            said = f"`{self.type}` is {kind!a}, and " if kind is not None else ""
+            raise BadEntryError(f"{said}there is no `{'` or `'.join((self.command, *self.urls))}`")
+        if kind is not None and kind not in self._types(mains[0]):
+            raise BadEntryError(f"`{self.type}` is {kind!a}")
+        used = {self.command, self.args, self.env, self.cwd, *self.urls, self.headers}
+        further = tuple(key for key in value if key in self.about_starting() - used)
+        if mains == [self.command]:
+            return self._stdio(value, further)
+        headers = texts_by_name(value.get(self.headers), self.headers)
+        return Remote(text(value[mains[0]], mains[0]), headers, further)
+
+    def _types(self, main: str) -> frozenset[str]:
+        if main == self.command:
+            return _LOCAL_TYPES | {self.local}
+        return _REMOTE_TYPES | {self.remote}
+
+    def _stdio(self, value: Mapping[str, object], further: tuple[str, ...]) -> Stdio:
+        if self.args:
+            command = text(value[self.command], self.command)
+            args = texts(value.get(self.args), self.args)
+        else:
+            command, *rest = texts(value[self.command], self.command) or ("",)
+            args = tuple(rest)
+        if not command:
+            raise BadEntryError(f"`{self.command}` is empty")
+        env = texts_by_name(value.get(self.env), self.env)
+        cwd = "" if value.get(self.cwd) is None else text(value[self.cwd], self.cwd)
+        return Stdio(command, args, env, cwd, further)
+
+    def settings(self, value: Mapping[str, object], target: Target) -> dict[str, object]:
+        """Return the keys that are set when an entry is wrapped.
+
+        Raises:
+            ValueError: this agent has no servers with a URL.
+        """
+        said = value.get(self.type) if self.type else None
+        match target:
+            case Stub(name):
+                kind, is_needed, is_right = self.local, self.names_local, said in _LOCAL_TYPES
+                main = self._started(STUB, (name,))
+            case Listener(url):
+                if not self.urls:
+                    raise ValueError(url)
+                kind, is_needed, is_right = self.remote, self.names_remote, said == self.remote
+                main = {self.urls[0]: url}
+            case _:
+                assert_never(target)
+        has_type = (is_needed or said is not None) and not is_right
+        return ({self.type: kind} if has_type and self.type and kind else {}) | main
+
+    def new_entry(self, name: str, target: Target) -> dict[str, object]:
+        """Return a whole entry, where there was none.
+
+        Raises:
+            ValueError: this agent has no servers with a URL.
+        """
+        named: dict[str, object] = {self.name: name} if self.name else {}
+        return named | self.settings({}, target) | self.fresh
+
+    def _started(self, command: str, args: tuple[str, ...]) -> dict[str, object]:
+        if self.args:
+            return {self.command: command, self.args: list(args)}
+        return {self.command: [command, *args]}
+
+    def dropped(
+        self, settings: Mapping[str, object], value: Mapping[str, object]
+    ) -> frozenset[str]:
+        """Return the keys that go when `settings` are made: none of theirs is to be left."""
+        gone = set(self.about_starting())
+        said = value.get(self.type) if self.type else None
+        is_program = self.command in settings
+        if said is not None and is_program != (said in _LOCAL_TYPES):
+            gone.add(self.type)
+        return frozenset(gone - settings.keys())

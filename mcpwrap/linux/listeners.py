@@ -1,0 +1,28 @@
+"""The listeners of an account, as root has written them."""
+
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.core.http_listener import PORT, Listener, decode
+from mcpwrap.errors import UsageError
+from mcpwrap.linux.files import read_roots_own
+
+FOLDER = Path("/var/lib/mcpwrap/http")
+_MAX_BYTES = 65_536
+
+
+def urls_of(uid: int) -> dict[str, str]:
+    """Return the server at each URL, without the last slash, that this account may ask.
+
+    A file that is not root's, or of another version, is no listener.
+    """
+    found = [_listener(path) for path in sorted(FOLDER.glob("*.json"))]
+    return {f"http://{one.address}:{PORT}": one.server for one in found if one and one.uid == uid}
+
+
+def _listener(path: Path) -> Listener | None:
+    try:
+        return decode(read_roots_own(str(path), max_bytes=_MAX_BYTES))
+    except (OSError, UsageError, msgspec.MsgspecError):
+        return None
