@@ -199,8 +199,10 @@ def as_text(form: Form, value: object) -> str:
             return f"[{', '.join(as_text(form, inner) for inner in value)}]"
         case None if form.language == "toml":
             raise ValueError("nothing")
-        case _:
+        case None | str() | int() | float():
             return _quoted(value)
+        case _:
+            raise ValueError("a date")
 
 
 def _quoted(value: object) -> str:

@@ -23,8 +23,14 @@ from mcpwrap.config.agent_files.spans import (
 )
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n\r]*|/\*.*?\*/", re.DOTALL)
-_TRAILING = re.compile(rf"{_STRING}|[\[{{]\s*,|,(?=\s*[\]}}])", re.DOTALL)
+# As much as has no comment; then one. As much as has no comma that is too many; then that.
+# Bounded, since `re` notes each round. Possessive ones would not, but match too little in 3.11.2.
+_NO_COMMENT = re.compile(rf'(?:[^"/]+|{_STRING}|/(?![/*])){{1,1000}}', re.DOTALL)
+_COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/", re.DOTALL)
+_NO_TRAILING = re.compile(
+    rf'(?:[^",\[{{]+|{_STRING}|[\[{{](?!\s*,)|,(?!\s*[\]}}])){{1,1000}}', re.DOTALL
+)
+_TRAILING = re.compile(r",(?=\s*[\]}])")
 _NO_NUMBER = re.compile(rf"{_STRING}|(-?Infinity|NaN)", re.DOTALL)
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NO_NEWLINE = re.compile(r"[^\n\r]")
@@ -105,22 +111,28 @@ def _decoded(file: str, text: str) -> tuple[_Texts, object]:
     try:
         return _Texts(text, text), _DECODER.decode(text)
     except JSONDecodeError:
-        spaced = _COMMENT.sub(_without_comment, text)
+        spaced = _blanked(text, _NO_COMMENT, _COMMENT)
     except (ValueError, RecursionError) as error:
         _refuse(file, _Texts(text, text), error)
-    texts = _Texts(spaced, _TRAILING.sub(_without_comma, spaced))
+    texts = _Texts(spaced, _blanked(spaced, _NO_TRAILING, _TRAILING))
     try:
         return texts, _DECODER.decode(texts.bare)
     except (ValueError, RecursionError) as error:
         _refuse(file, texts, error)
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else _NO_NEWLINE.sub(" ", found[0])
-
-
-def _without_comma(found: re.Match[str]) -> str:
-    return " " if found[0] == "," else found[0]
+def _blanked(text: str, others: re.Pattern[str], unwanted: re.Pattern[str]) -> str:
+    """Return the text with spaces where something unwanted is; lines end where they did."""
+    parts, at = [], 0
+    while at < len(text):
+        if found := others.match(text, at):
+            parts.append(found[0])
+        elif found := unwanted.match(text, at):
+            parts.append(_NO_NEWLINE.sub(" ", found[0]))
+        else:
+            parts.append(text[at])
+        at = found.end() if found else at + 1
+    return "".join(parts)
 
 
 def _refuse(file: str, texts: _Texts, error: Exception) -> NoReturn:

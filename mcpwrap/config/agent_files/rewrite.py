@@ -1,12 +1,14 @@
 """Entries of an agent's file, wrapped or put back: a file in, bytes out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from mcpwrap.config.agent_files.edit import Change, Splice, applied, splices
 from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed, Opened, open_file
 from mcpwrap.config.agent_files.spans import YAML_BLOCK, Entry, FileError, Key
 from mcpwrap.config.agent_files.words import Listener, Stub, Target, Words
+
+Path = tuple[Key, ...]
 
 
 def wrapping(words: Words, listed: Listed, target: Target) -> Change:
@@ -57,55 +59,82 @@ def _checked(opened: Opened, text: str, data: object) -> bytes:
 
 
 def put_back(
-    opened: Opened, before: Opened, pairs: Iterable[tuple[Listed, Listed]], words: Words
+    opened: Opened, before: Opened, pairs: Sequence[tuple[Listed, Listed]], words: Words
 ) -> bytes:
     """Return the file with wrapped entries as they were, and all else as it is now.
 
-    `pairs` has each entry as it is in `opened`, and in `before`, where none is wrapped.
+    `pairs` has each entry as it is in `opened`, and in `before`, where none is wrapped. What nobody
+    has changed since gets its very text back; the others get back the keys that were taken.
 
     Raises:
         FileError: that cannot be done without changing more.
     """
     text, data = opened.document.text, opened.document.data
+    once_more = _once_more(before, pairs, words)
+    if once_more.document.text == text:
+        return before.content(before.document.text)
+    whole = _whole(before, once_more, [then for _, then in pairs])
     todo: list[Splice] = []
     for now, then in pairs:
-        if splice := _as_it_was(opened, before, now, then, words):
-            todo.append(splice)
+        wrapped = whole.get(then.entry.path)
+        if wrapped and _lines_of(opened, now.entry) == _lines_of(once_more, wrapped):
+            todo += _as_it_was(now, then, before)
             data = _with(data, now.entry.path, then.entry.value)
             continue
         change = _back(now, then, words)
-        try:
-            todo += splices(text, change)
-        except ValueError as error:
-            problem = (
-                f"`{now.entry.name}` had {error}, which cannot be written; nothing was changed"
-            )
-            raise FileError(problem, where=opened.file, fix="take it from the backup") from error
+        todo += _spliced(opened, change)
         data = _with(data, now.entry.path, change.value())
     return _checked(opened, applied(text, todo), data)
 
 
-def _as_it_was(
-    opened: Opened, before: Opened, now: Listed, then: Listed, words: Words
-) -> Splice | None:
-    """Return what puts the very text back; None if somebody has changed the entry since.
+def _once_more(before: Opened, pairs: Iterable[tuple[Listed, Listed]], words: Words) -> Opened:
+    """Return the file of before with the same entries wrapped as they are now."""
+    changes = [wrapping(words, then, _target(now)) for now, then in pairs]
+    return open_file(before.file, before.language, rewritten(before, changes))
 
-    So it is where the entry reads as it does when that of `before` is wrapped once more.
-    """
-    target = _target(now)
-    if target is None or now.entry.region is None or then.entry.region is None:
-        return None
-    once_more = open_file(
-        before.file, before.language, rewritten(before, [wrapping(words, then, target)])
-    )
-    entry = next(e for e in once_more.document.entries(then.at) if e.path == then.entry.path)
-    was = then.entry.region.of(before.document.text)
-    text = once_more.document.text
-    if entry.region is None or _lines_of(opened, now.entry) != _lines_of(once_more, entry):
-        return None
-    if applied(text, [Splice(entry.region.start, entry.region.end, was)]) != before.document.text:
-        return None
-    return Splice(now.entry.region.start, now.entry.region.end, was)
+
+def _whole(before: Opened, once_more: Opened, then: Sequence[Listed]) -> dict[Path, Entry]:
+    """Return those entries of `once_more` that differ from before in their own text alone."""
+    old = sorted((one.entry for one in then), key=_start)
+    found = {
+        e.path: e
+        for at in dict.fromkeys(one.at for one in then)
+        for e in once_more.document.entries(at)
+    }
+    new = [found[entry.path] for entry in old]
+    gaps = list(zip(_gaps(before, old), _gaps(once_more, new), strict=True))
+    are_same = [was == now for was, now in gaps]
+    return {entry.path: entry for n, entry in enumerate(new) if are_same[n] and are_same[n + 1]}
+
+
+def _start(entry: Entry) -> int:
+    return entry.region.start if entry.region else -1
+
+
+def _gaps(file: Opened, entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield what stands before, between and after these entries."""
+    at = 0
+    for entry in entries:
+        if entry.region:
+            yield file.document.text[at : entry.region.start]
+            at = entry.region.end
+        else:
+            yield file.document.text  # it has none of its own: no entry beside it is left alone
+    yield file.document.text[at:]
+
+
+def _as_it_was(now: Listed, then: Listed, before: Opened) -> Iterator[Splice]:
+    if now.entry.region and then.entry.region:
+        was = then.entry.region.of(before.document.text)
+        yield Splice(now.entry.region.start, now.entry.region.end, was)
+
+
+def _spliced(opened: Opened, change: Change) -> list[Splice]:
+    try:
+        return splices(opened.document.text, change)
+    except ValueError as error:
+        problem = f"{change.entry.name!a} had {error}, which we cannot write; nothing was changed"
+        raise FileError(problem, where=opened.file, fix="take it from the backup") from error
 
 
 def _lines_of(opened: Opened, entry: Entry) -> str:
@@ -118,14 +147,15 @@ def _lines_of(opened: Opened, entry: Entry) -> str:
     return " " * column + entry.region.of(text)
 
 
-def _target(now: Listed) -> Target | None:
+def _target(now: Listed) -> Target:
+    """Return what an entry was wrapped as; a server without a name, if that is not seen."""
     match now.launch:
         case Stdio(args=(name,)):
             return Stub(name)
         case Remote(url=url):
             return Listener(url)
         case _:
-            return None
+            return Stub("")
 
 
 def _back(now: Listed, then: Listed, words: Words) -> Change:
@@ -147,7 +177,7 @@ def _table(listed: Listed) -> dict[str, object]:
     return value
 
 
-def _with(data: object, path: tuple[Key, ...], value: object) -> object:
+def _with(data: object, path: Path, value: object) -> object:
     """Return the data with another value at a path."""
     if not path:
         return value

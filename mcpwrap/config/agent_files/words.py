@@ -84,7 +84,7 @@ class Words:
     def _read(self, value: Mapping[str, object]) -> Launch:
         if "<<" in value:
             raise BadEntryError("`<<` takes a part of it from elsewhere")
-        kind = value.get(self.type)
+        kind = None if value.get(self.type) is None else text(value[self.type], self.type)
         mains = [key for key in (self.command, *self.urls) if key in value]
         if len(mains) > 1:
             raise BadEntryError(f"both `{mains[0]}` and `{mains[1]}`")

@@ -100,6 +100,7 @@ class _Reader:
     def __init__(self, file: str, text: str) -> None:
         self._file = file
         self._text = text
+        self._anchors: set[str] = set()
 
     def top(self) -> _Place:
         try:
@@ -124,9 +125,13 @@ class _Reader:
         start, end = event.start_mark.index, event.end_mark.index
         if depth > MAX_DEPTH:
             raise self._wrong("nested too deep", start)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise self._wrong(f"not YAML: nothing is called &{event.anchor}", start)
+            return _Place(Opaque("an alias"), start, end)
+        if event.anchor is not None:
+            self._anchors.add(event.anchor)
         match event:
-            case yaml.AliasEvent():
-                return _Place(Opaque("an alias"), start, end)
             case yaml.ScalarEvent():
                 found = self._scalar(event, start, end)
             case yaml.SequenceStartEvent():

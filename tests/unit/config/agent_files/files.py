@@ -1,0 +1,84 @@
+"""Files of agents to try things with, and other readers of them than ours."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from mcpwrap.config.agent_files.launch import NotUnderstood
+from mcpwrap.config.agent_files.opened import Listed, Opened, open_file, servers
+from mcpwrap.config.agent_files.rewrite import put_back, rewritten, wrapping
+from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.table import BY_ID, Agent
+from mcpwrap.config.agent_files.words import Stub, Target
+from mcpwrap.core.names import server_name_for
+
+FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
+
+
+def agent_of(path: Path) -> Agent:
+    return BY_ID[path.stem]
+
+
+def opened(path: Path) -> Opened:
+    return open_file(path.name, agent_of(path).files[0].language, path.read_bytes())
+
+
+def listed(file: Opened, agent: Agent) -> list[Listed]:
+    return servers(file, agent.files[0].at, agent.words)
+
+
+def understood(file: Opened, agent: Agent) -> list[Listed]:
+    return [one for one in listed(file, agent) if not isinstance(one.launch, NotUnderstood)]
+
+
+def stub(name: str) -> Target:
+    return Stub(server_name_for(name))
+
+
+def wrapped(file: Opened, agent: Agent) -> Opened:
+    changes = [wrapping(agent.words, one, stub(one.entry.name)) for one in understood(file, agent)]
+    return open_file(file.file, file.language, rewritten(file, changes))
+
+
+def unwrapped(now: Opened, before: Opened, agent: Agent) -> bytes:
+    then = {(one.at, one.entry.name): one for one in listed(before, agent)}
+    pairs = [
+        (one, then[one.at, one.entry.name])
+        for one in understood(now, agent)
+        if (one.at, one.entry.name) in then
+    ]
+    return put_back(now, before, pairs, agent.words)
+
+
+def read_otherwise(language: Language, content: bytes) -> object:
+    text = content.decode("utf-8-sig")
+    match language:
+        case "toml":
+            return tomllib.loads(text)
+        case "yaml":
+            return yaml.safe_load(text)
+        case _:
+            return json.JSONDecoder().decode(_plain_json(text))
+
+
+def _plain_json(text: str) -> str:
+    """Take out comments and trailing commas, one character after the other."""
+    out: list[str] = []
+    at, in_string = 0, False
+    while at < len(text):
+        end = at + 1
+        if in_string:
+            end += text[at] == "\\"
+            in_string = text[at] != '"'
+        elif text[at] == '"':
+            in_string = True
+        elif text.startswith(("//", "/*"), at):
+            at = text.index("\n", at) if text[at + 1] == "/" else text.index("*/", at) + 2
+            continue
+        elif text[at] in "]}" and "".join(out).rstrip().endswith(","):
+            out = list("".join(out).rstrip()[:-1])
+        out.append(text[at:end])
+        at = end
+    return "".join(out)

@@ -1,0 +1,50 @@
+"""Wrapped is what leads to a server that root applied; what only looks so has drifted."""
+
+import re
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.standing import LINK, Known, Standing, standing
+from mcpwrap.config.agent_files.words import STUB
+from mcpwrap.plan import paths
+
+KNOWN = Known({"git": frozenset({"TZ"}), "web": frozenset()}, {"http://127.78.0.1:52100": "web"})
+
+
+def test_the_paths_are_those_of_the_plan() -> None:
+    assert paths.STUB == STUB
+    assert paths.link("git") == f"{LINK}git"
+
+
+@pytest.mark.parametrize(
+    ("launch", "state", "server", "why"),
+    [
+        (Stdio(STUB, ("git",)), "wrapped", "git", ""),
+        (Stdio("mcpwrap-connect", ("git",)), "wrapped", "git", ""),
+        (Stdio(f"{LINK}git"), "wrapped", "git", ""),
+        (Stdio(STUB, ("git",), {"TZ": "UTC"}, "/x"), "wrapped", "git", ""),  # it inherits TZ
+        (Stdio(STUB, ("git",), {"TZ": "UTC", "T": "s"}), "drifted", "git", "half ours: .* T"),
+        (Stdio(STUB, ("git",), {}, "", ("envFile",)), "drifted", "git", "half ours: .* `envFile`"),
+        (Stdio(STUB), "drifted", "", "wants one argument"),
+        (Stdio(STUB, ("git", "-y")), "drifted", "", "wants one argument"),
+        (Stdio(f"{LINK}git", ("x",)), "drifted", "", "takes no arguments"),
+        (Stdio(STUB, ("gone",)), "drifted", "", "no server 'gone' was applied"),
+        (Stdio(f"{LINK}gone"), "drifted", "", "no server 'gone' was applied"),
+        (Stdio("/tmp/mcpwrap-connect", ("git",)), "raw", "", ""),
+        (Stdio("npx", ("mcpwrap-connect",)), "raw", "", ""),
+        (Remote("http://127.78.0.1:52100/"), "wrapped", "web", ""),
+        (Remote("http://127.78.0.1:52100"), "wrapped", "web", ""),
+        (Remote("http://127.78.0.1:52100/", {"Cookie": "x"}), "drifted", "web", "half .* Cookie"),
+        (Remote("http://127.78.0.2:52100/"), "drifted", "", "no server listens there"),
+        (Remote("http://127.78.0.1:52100.evil.example/"), "raw", "", ""),
+        (Remote("https://x.example/mcp"), "raw", "", ""),
+        (NotUnderstood("odd"), "not understood", "", "odd"),
+    ],
+)
+def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> None:
+    found = standing(launch, KNOWN)
+    assert isinstance(found, Standing)
+    assert (found.state, found.server) == (state, server)
+    assert (not found.why) == (not why)
+    assert re.search(why, found.why)

@@ -1,0 +1,111 @@
+"""What an entry says, in whichever words; and what is no server of ours to run."""
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.spans import Opaque
+from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target
+
+URL = "http://127.78.0.1:52100/"
+
+
+@pytest.mark.parametrize(
+    ("agent", "value", "launch"),
+    [
+        ("kiro", {"command": "x"}, Stdio("x")),
+        ("kiro", {"command": "x", "args": None, "env": None, "cwd": None}, Stdio("x")),
+        ("kiro", {"command": "x", "args": ["a"], "cwd": "/y"}, Stdio("x", ("a",), {}, "/y")),
+        ("goose", {"cmd": "x", "envs": {"A": 1}, "type": "stdio"}, Stdio("x", (), {"A": "1"})),
+        ("opencode", {"command": ["x", "y"], "type": "local"}, Stdio("x", ("y",))),
+        ("cursor", {"command": "x", "envFile": "e"}, Stdio("x", (), {}, "", ("envFile",))),
+        ("kiro", {"url": "u", "headers": {"A": "b"}}, Remote("u", {"A": "b"})),
+        ("kiro", {"url": "u", "type": "sse", "oauth": {}}, Remote("u", {}, ("oauth",))),
+        ("qwen", {"httpUrl": "u"}, Remote("u")),
+        (
+            "codex",
+            {"url": "u", "http_headers": {"A": "b"}, "bearer_token_env_var": "T"},
+            Remote("u", {"A": "b"}, ("bearer_token_env_var",)),
+        ),
+        ("kiro", 5, NotUnderstood("the entry is a number, not a table")),
+        ("kiro", None, NotUnderstood("the entry is nothing, not a table")),
+        ("kiro", {}, NotUnderstood("there is no `command` or `url`")),
+        ("claude-desktop", {}, NotUnderstood("there is no `command`")),
+        ("kiro", {"<<": Opaque("an alias"), "command": "x"}, NotUnderstood("`<<` takes a part")),
+        ("kiro", {"command": "x", "url": "u"}, NotUnderstood("both `command` and `url`")),
+        ("gemini", {"url": "x", "httpUrl": "u"}, NotUnderstood("both `url` and `httpUrl`")),
+        ("kiro", {"command": "x", "type": "http"}, NotUnderstood("`type` is 'http'")),
+        ("kiro", {"url": "x", "type": "stdio"}, NotUnderstood("`type` is 'stdio'")),
+        ("kiro", {"url": "x", "type": []}, NotUnderstood("`type` is a list, not text")),
+        ("goose", {"type": "builtin"}, NotUnderstood("`type` is 'builtin', and there is no")),
+        ("kiro", {"command": ["x"]}, NotUnderstood("`command` is a list, not text")),
+        ("kiro", {"command": ""}, NotUnderstood("`command` is empty")),
+        ("opencode", {"command": []}, NotUnderstood("`command` is empty")),
+        ("opencode", {"command": "x"}, NotUnderstood("`command` is text, not a list")),
+        ("zed", {"command": {"path": "x"}}, NotUnderstood("`command` is a table, not text")),
+        ("kiro", {"command": "x", "args": [1]}, NotUnderstood("`args[0]` is a number, not text")),
+        ("kiro", {"command": "x", "args": "a"}, NotUnderstood("`args` is text, not a list")),
+        ("kiro", {"command": "x", "env": ["A=b"]}, NotUnderstood("`env` is a list, not a table")),
+        ("kiro", {"command": "x", "env": {"A": True}}, NotUnderstood("`env.A` is true or false")),
+        ("kiro", {"url": Opaque("an alias")}, NotUnderstood("`url` is an alias, not text")),
+        ("kiro", {"command": "x", "cwd": b""}, NotUnderstood("`cwd` is a date, not text")),
+    ],
+)
+def test_an_entry_is_read(agent: str, value: object, launch: Launch) -> None:
+    found = BY_ID[agent].words.read(value)
+    if isinstance(found, NotUnderstood) and isinstance(launch, NotUnderstood):
+        assert found.why.replace("``", "`").startswith(launch.why)
+    else:
+        assert found == launch
+
+
+@pytest.mark.parametrize(
+    ("agent", "target", "entry"),
+    [
+        ("claude-code", Stub("git"), {"command": STUB, "args": ["git"]}),
+        ("claude-code", Listener(URL), {"type": "http", "url": URL}),
+        (
+            "copilot",
+            Stub("git"),
+            {"type": "local", "command": STUB, "args": ["git"], "tools": ["*"]},
+        ),
+        ("vscode", Stub("git"), {"type": "stdio", "command": STUB, "args": ["git"]}),
+        ("opencode", Stub("git"), {"type": "local", "command": [STUB, "git"]}),
+        ("opencode", Listener(URL), {"type": "remote", "url": URL}),
+        ("antigravity", Listener(URL), {"serverUrl": URL}),
+        ("qwen", Listener(URL), {"httpUrl": URL}),
+        ("devin", Listener(URL), {"transport": "http", "url": URL}),
+        ("codex", Listener(URL), {"url": URL}),
+        (
+            "goose",
+            Stub("git"),
+            {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True},
+        ),
+        ("continue", Stub("git"), {"name": "git", "command": STUB, "args": ["git"]}),
+    ],
+)
+def test_a_new_entry_is_in_the_words_of_the_agent(
+    agent: str, target: Target, entry: dict[str, object]
+) -> None:
+    words = BY_ID[agent].words
+    assert words.new_entry("git", target) == entry
+    assert not isinstance(words.read(entry), NotUnderstood)
+
+
+@pytest.mark.parametrize(
+    ("agent", "value", "target", "dropped"),
+    [
+        # An agent without a word for programs has the one for URLs taken away.
+        ("devin", {"transport": "http", "url": "u"}, Stub("a"), {"url", "transport"}),
+        ("kiro", {"type": "http", "url": "u"}, Stub("a"), {"url"}),
+        ("kiro", {"type": "stdio", "command": "u"}, Stub("a"), set()),
+        ("kiro", {"type": "stdio", "command": "u"}, Listener(URL), {"command"}),
+        ("cursor", {"auth": {}, "envFile": "x", "k": 1}, Stub("a"), {"auth", "envFile"}),
+    ],
+)
+def test_nothing_of_theirs_is_left(
+    agent: str, value: dict[str, object], target: Target, dropped: set[str]
+) -> None:
+    words = BY_ID[agent].words
+    settings = words.settings(value, target)
+    assert words.dropped(settings, value) & value.keys() == dropped
