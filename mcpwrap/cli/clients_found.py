@@ -14,6 +14,8 @@ from mcpwrap.linux import listeners, observe
 from mcpwrap.linux.agent_files import Refused, project_folders, read
 from mcpwrap.plan import paths
 
+MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
+
 
 @dataclass(frozen=True, slots=True)
 class Asker:
@@ -91,15 +93,19 @@ def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:
 def _look(
     uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | None
 ) -> Found | None:
-    content = read(path, uid, within=project, max_bytes=MAX_BYTES)
+    max_bytes = MAX_PROJECT_BYTES if project else MAX_BYTES
+    content = read(path, uid, within=project, max_bytes=max_bytes)
     if content is None:
         return None
     if isinstance(content, Refused):
         return Found((agent,), file, path, None, (), content.why)
+    if len(content) > max_bytes:
+        return Found((agent,), file, path, None, (), f"over {max_bytes // 2**20} MiB")
     try:
         opened = open_file(str(path), file.language, content)
+        listed = tuple(servers(opened, file.at, agent.words))
     except FileError as error:
         place = error.where.removeprefix(str(path)).removeprefix(":")
         problem = error.problem.removesuffix("; nothing was changed")
         return Found((agent,), file, path, None, (), f"{place}: {problem}" if place else problem)
-    return Found((agent,), file, path, opened, tuple(servers(opened, file.at, agent.words)))
+    return Found((agent,), file, path, opened, listed)

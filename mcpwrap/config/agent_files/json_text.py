@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from mcpwrap.config.agent_files.spans import (
     JSON,
+    MAX_DEPTH,
     Entry,
     FileError,
     Member,
@@ -73,17 +74,18 @@ class JsonDocument:
         """
         self.text = text
         self._texts, self.data = _decoded(file, text)
+        self._seen: dict[int, list[_Place]] = {}
         if not isinstance(self.data, dict):
             raise FileError("not a JSON object", where=f"{file}:1:1", fix="begin it with `{`")
 
     def entries(self, at: Sequence[str]) -> list[Entry]:
         """Return the servers in the table, or list, at these keys."""
         found = at_keys(self.data, at)
-        if not isinstance(found, (dict, list)):
+        if not isinstance(found, (dict, list)) or not found:
             return []
         start = _skip(self._texts.bare, 0)
         for key in at:
-            start = next(p.start for p in _places(self._texts, start) if p.key == key)
+            start = next(place.start for place in self._places(start) if place.key == key)
         is_list = isinstance(found, list)
         values = found if isinstance(found, list) else list(found.values())
         return [
@@ -95,13 +97,17 @@ class JsonDocument:
                 region=Span(place.start, place.end),
                 form=JSON,
             )
-            for number, (value, place) in enumerate(
-                zip(values, _places(self._texts, start), strict=True)
-            )
+            for number, (value, place) in enumerate(zip(values, self._places(start), strict=True))
         ]
 
+    def _places(self, start: int) -> list[_Place]:
+        """Return what is in the object or list there. To ask again costs nothing."""
+        if start not in self._seen:
+            self._seen[start] = list(_places(self._texts, start))
+        return self._seen[start]
+
     def _members(self, start: int) -> Iterator[Member]:
-        for place in _places(self._texts, start):
+        for place in self._places(start):
             piece = Piece(place.key_start, place.end, place.comma)
             yield Member(key=place.key, pieces=(piece,), value=Span(place.start, place.end))
 
@@ -129,9 +135,10 @@ def _blanked(text: str, others: re.Pattern[str], unwanted: re.Pattern[str]) -> s
             parts.append(found[0])
         elif found := unwanted.match(text, at):
             parts.append(_NO_NEWLINE.sub(" ", found[0]))
-        else:
-            parts.append(text[at])
-        at = found.end() if found else at + 1
+        else:  # no JSON from here on, and whoever decodes it will say so
+            parts.append(text[at:])
+            break
+        at = found.end()
     return "".join(parts)
 
 
@@ -140,7 +147,7 @@ def _refuse(file: str, texts: _Texts, error: Exception) -> NoReturn:
         case JSONDecodeError():
             offset, problem = error.pos, f"not JSON: {error.msg}"
         case _RepeatedError():
-            offset, key = next(_repeated(texts, _skip(texts.bare, 0)))
+            offset, key = next(_repeated(texts, _skip(texts.bare, 0), 0), (0, "a key"))
             problem = f"{key!a} stands twice in one object"
         case _NoNumberError():
             offset = next(m.start() for m in _NO_NUMBER.finditer(texts.bare) if m[1])
@@ -192,12 +199,12 @@ def _places(texts: _Texts, start: int) -> Iterator[_Place]:
         at = _skip(spaced, following + 1) if has_comma else following
 
 
-def _repeated(texts: _Texts, start: int) -> Iterator[tuple[int, str]]:
-    """Yield where keys stand that the same object already has."""
+def _repeated(texts: _Texts, start: int, depth: int) -> Iterator[tuple[int, str]]:
+    """Yield where keys stand that the same object already has, but for the deepest."""
     seen = set()
-    for place in _places(texts, start):
+    for place in _places(texts, start) if depth < MAX_DEPTH else ():
         if texts.bare[start] == "{" and place.key in seen:
             yield place.key_start, place.key
         seen.add(place.key)
         if texts.bare[place.start] in "[{":
-            yield from _repeated(texts, place.start)
+            yield from _repeated(texts, place.start, depth + 1)

@@ -10,6 +10,7 @@ from mcpwrap.config.agent_files.toml_text import TomlDocument
 from mcpwrap.config.agent_files.words import Words
 from mcpwrap.config.agent_files.yaml_text import YamlDocument
 
+MAX_SERVERS = 1000
 MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps what was typed in the same file
 _BOM = b"\xef\xbb\xbf"
 _DOCUMENTS: dict[Language, Callable[[str, str], Document]] = {
@@ -64,15 +65,22 @@ def open_file(file: str, language: Language, content: bytes) -> Opened:
 
 
 def servers(opened: Opened, places: Sequence[At], words: Words) -> list[Listed]:
-    """Return the servers at these places of a file, in its order."""
+    """Return the servers at these places of a file, in its order.
+
+    Raises:
+        FileError: they are too many.
+    """
     document = opened.document
-    return [
+    found = [
         Listed(at, entry, words.read(entry.value))
         for place in places
         for at in _expanded(document.data, place)
         for entry in document.entries(at)
         if (*at, entry.name) not in places or words.fit(entry.value)
     ]
+    if len(found) > MAX_SERVERS:
+        raise FileError(f"{len(found)} servers; nothing was changed", where=opened.file)
+    return found
 
 
 def _expanded(data: object, place: At) -> Iterator[tuple[str, ...]]:

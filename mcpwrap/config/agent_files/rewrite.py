@@ -46,10 +46,10 @@ def rewritten(opened: Opened, changes: Iterable[Change]) -> bytes:
 def _checked(opened: Opened, text: str, data: object) -> bytes:
     content = opened.content(text)
     try:
-        found = open_file(opened.file, opened.language, content).document.data
-    except FileError:
-        found = None
-    if found != data:
+        is_right = open_file(opened.file, opened.language, content).document.data == data
+    except (FileError, RecursionError):
+        is_right = False
+    if not is_right:
         raise FileError(
             "an entry cannot be rewritten without changing more; nothing was changed",
             where=opened.file,

@@ -5,7 +5,7 @@ What is below only finds places in a text that is known to be TOML, and tells no
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -69,22 +69,26 @@ class TomlDocument:
         self.text = text
         self.data: dict[str, object] = _decoded(file, text)
         self._statements = list(_statements(text))
+        self._number_by_start = {s.start: n for n, s in enumerate(self._statements)}
 
     def entries(self, at: Sequence[str]) -> list[Entry]:
         """Return the servers in the table at these keys."""
-        found = at_keys(self.data, at)
-        return [self._entry((*at, name)) for name in found] if isinstance(found, dict) else []
+        found, path = at_keys(self.data, at), tuple(at)
+        if not isinstance(found, dict):
+            return []
+        statements: dict[str, list[_Statement]] = {name: [] for name in found}
+        for statement in self._under(path, self._statements):
+            statements[statement.path[len(path)]].append(statement)
+        return [self._entry((*path, name), found[name], statements[name]) for name in found]
 
-    def _entry(self, path: tuple[str, ...]) -> Entry:
-        value = at_keys(self.data, path)
-        found = list(self._of(path, self._statements))
+    def _entry(self, path: tuple[str, ...], value: object, found: list[_Statement]) -> Entry:
         region, form = self._region(found), TOML_TABLE
         members = [statement for statement in found if statement.path != path]
         inline = next((s for s in found if s.path == path and s.value), None)
         if inline:
             region, form = inline.value, TOML_INLINE
             members = list(_within(self.text, inline))
-        if members and members[0].comma is not None:
+        elif found[0].start not in self._number_by_start:
             form = TOML_INLINE
         return Entry(
             name=path[-1],
@@ -95,17 +99,19 @@ class TomlDocument:
             form=form,
         )
 
-    def _of(self, path: tuple[str, ...], statements: Sequence[_Statement]) -> Iterator[_Statement]:
-        """Yield what belongs to an entry, also out of an inline table that it is in."""
+    def _under(
+        self, path: tuple[str, ...], statements: Iterable[_Statement]
+    ) -> Iterator[_Statement]:
+        """Yield what is in a table, also out of an inline table that it is, or is in."""
         for statement in statements:
-            if statement.path[: len(path)] == path:
+            if len(statement.path) > len(path) and statement.path[: len(path)] == path:
                 yield statement
             elif statement.value and path[: len(statement.path)] == statement.path:
-                yield from self._of(path, list(_within(self.text, statement)))
+                yield from self._under(path, _within(self.text, statement))
 
     def _region(self, found: list[_Statement]) -> Span | None:
         """Return from where to where an entry goes, if nothing else is in between."""
-        first = self._statements.index(found[0]) if found[0] in self._statements else -1
+        first = self._number_by_start.get(found[0].start, -1)
         if first < 0 or self._statements[first : first + len(found)] != found:
             return None
         return Span(found[0].start, found[-1].end)

@@ -90,3 +90,25 @@ def test_a_file_of_10_mb_is_rewritten_in_time(comment: str) -> None:
     content = rewritten(file, [wrapping(Words(), one, Stub("a"))])
     assert time.process_time() - start < 5  # 0.6 s and 0.9 s, where nobody else computes
     assert content.endswith(b'{"command": "/usr/bin/mcpwrap-connect", "args": ["a"]}}}')
+
+
+def test_too_many_servers_are_refused() -> None:
+    text = "".join(f"[s.a{number}]\ncommand = 'x'\n" for number in range(1001))
+    with pytest.raises(FileError, match="1001 servers"):
+        servers(open_file("f", "toml", text.encode()), [("s",)], Words())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": ' + "/*x" * 400_000,
+        '{"a": "' + '\\"' * 400_000,
+        '{"a": ' + '[{"k": ' * 400 + "[" + "1," * 400_000 + '1], "k": 1' + "}]" * 400 + "}",
+        '{"a": 1' + " , " * 400_000,
+    ],
+)
+def test_what_is_broken_on_purpose_takes_no_time(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(FileError):
+        open_file("f", "json", text.encode())
+    assert time.process_time() - start < 5
