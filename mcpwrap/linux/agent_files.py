@@ -33,9 +33,13 @@ def read(path: Path, uid: int, *, within: Path | None, max_bytes: int) -> bytes 
         if error.errno == errno.ELOOP and path.is_symlink():
             return Refused(f"is a link to {str(path.readlink())!a}, and is not followed")
         return Refused(f"cannot be read: {error.strerror}")
-    with os.fdopen(fd, "rb") as file:
-        why = _why_not(fd, uid, within)
-        return Refused(why) if why else file.read(max_bytes + 1)
+    try:
+        if why := _why_not(fd, uid, within):
+            return Refused(why)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(max_bytes + 1)
+    finally:
+        os.close(fd)
 
 
 def _why_not(fd: int, uid: int, within: Path | None) -> str:

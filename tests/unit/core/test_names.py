@@ -45,6 +45,38 @@ def test_a_bad_name_is_none(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("untrusted_name", "taken", "name"),
+    [
+        ("git", (), "git"),
+        ("My Server!", (), "my-server"),
+        ("@modelcontextprotocol/server-github", (), "modelcontextprotocol-serve"),
+        ("Größe", (), "groe"),  # a letter that comes apart into none of ours is left out
+        ("サーバー", (), "server"),
+        ("", (), "server"),
+        ("__x__", (), "x"),
+        ("7zip", (), "mcp-7zip"),
+        ("a_b--c", (), "a_b--c"),
+        ("git\n", (), "git"),
+        ("Git", ("git",), "git-2"),
+        ("git", ("git", "git-2"), "git-3"),
+        ("a" * 40, (), "a" * 26),
+        ("a" * 40, ("a" * 26,), "a" * 24 + "-2"),
+        ("a" * 23 + "--b", ("a" * 23 + "--b",), "a" * 23 + "-2"),
+    ],
+)
+def test_a_server_gets_a_name(untrusted_name: str, taken: tuple[str, ...], name: str) -> None:
+    assert names.server_name_for(untrusted_name, taken) == name
+
+
+@given(st.text(), st.sets(st.sampled_from(["a", "server", "mcp-1", "x"])))
+def test_a_name_that_is_given_is_one_and_free(untrusted_name: str, taken: set[str]) -> None:
+    name = names.server_name_for(untrusted_name, taken)
+    assert names.is_server_name(name)
+    assert name not in taken
+    assert names.server_name_for(name) == name
+
+
+@pytest.mark.parametrize(
     ("name", "uid"),
     [
         ("postgres-ci", 27514),

@@ -1,0 +1,307 @@
+"""`mcpwrap clients` and `convert`: what is found for somebody, and what is printed."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from mcpwrap.cli import clients, convert
+from mcpwrap.core.http_listener import Listener
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import listeners, observe
+from mcpwrap.plan import paths
+
+STUB = "/usr/bin/mcpwrap-connect"
+URL = "http://127.78.0.9:52100/"
+GONE = "no server 'gone' was applied"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where `git` and `web` are applied, and `web` has a listener for who asks."""
+    home = tmp_path / "home"
+    work = home / "shop/src"
+    work.mkdir(parents=True)
+    root = tmp_path / "root"
+    root.mkdir()
+    listener = Listener(server="web", uid=os.geteuid(), address="127.78.0.9", is_remote=True)
+    other = Listener(server="git", uid=os.geteuid() + 1, address="127.78.0.8", is_remote=False)
+    for number, one in enumerate((listener, other)):
+        (root / f"{number}.json").write_bytes(msgspec.json.encode(one))
+    (root / "odd.json").write_text("{}")
+    (root / "git.spec").write_text('{"name": "git", "inherits": ["TZ"]}')
+    monkeypatch.setattr(listeners, "FOLDER", root)
+    monkeypatch.setattr(listeners, "read_roots_own", _bytes)
+    monkeypatch.setattr(observe, "server_names", ["git", "web"].copy)
+    monkeypatch.setattr(paths, "spec", lambda name: str(root / f"{name}.spec"))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(work)
+    return home
+
+
+def _bytes(path: str, *, max_bytes: int) -> bytes:
+    return Path(path).read_bytes()[: max_bytes + 1]
+
+
+def run(*arguments: str, **environ: str) -> Result:
+    return CliRunner().invoke(clients.command, arguments, standalone_mode=False, obj=environ)
+
+
+def put(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def servers_json(**entries: object) -> str:
+    return json.dumps({"mcpServers": entries})
+
+
+WRAPPED = {"command": STUB, "args": ["git"]}
+
+
+def test_where_there_is_nothing_it_says_so(home: Path) -> None:
+    assert home.is_dir()
+    found = run()
+    assert found.return_value == 0
+    assert found.stdout == "no file of an agent that mcpwrap knows: `man mcpwrap` lists them\n"
+    assert json.loads(run("--json").stdout) == {"files": []}
+
+
+def test_each_server_has_a_line(home: Path) -> None:
+    put(
+        home / ".claude.json",
+        json.dumps(
+            {
+                "mcpServers": {"a": WRAPPED, "My Server!": {"command": "npx", "args": ["s3cr3t"]}},
+                "projects": {"/p": {"mcpServers": {"b": {"command": STUB, "args": ["gone"]}}}},
+            }
+        ),
+    )
+    put(home / ".codex/config.toml", f'[mcp_servers.w]\nurl = "{URL}"\n')
+    put(home / ".kiro/settings/mcp.json", "{}")
+    found = run()
+    assert found.return_value == 1
+    lines = [line.split() for line in found.stdout.splitlines()]
+    file = str(home / ".claude.json")
+    assert lines == [
+        ["AGENT", "SCOPE", "SERVER", "STATE", "RUNS", "FILE", "WHY"],
+        ["claude-code", "user", "a", "wrapped:", "git", STUB, file],
+        ["claude-code", "user", "My", "Server!", "raw", "npx", file],
+        [*["claude-code", "local", "/p", "b", "drifted"], STUB, file, *GONE.split()],
+        ["codex", "user", "w", "wrapped:", "web", URL[:-1], str(home / ".codex/config.toml")],
+        ["kiro:", str(home / ".kiro/settings/mcp.json:"), "no", "servers"],
+    ]
+
+
+def test_all_is_well_where_all_are_wrapped(home: Path) -> None:
+    entry = {**WRAPPED, "env": {"TZ": "UTC"}}
+    put(home / ".cursor/mcp.json", servers_json(a=entry, b={"odd": 1}))
+    assert run().return_value == 0
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert file == {
+        "agents": ["cursor"],
+        "scope": "user",
+        "path": str(home / ".cursor/mcp.json"),
+        "problem": "",
+        "servers": [
+            _row(name="a", state="wrapped", server="git", kind="stdio", runs=STUB),
+            _row(name="b", state="not understood", why="there is no `command` or `url`"),
+        ],
+    }
+
+
+def _row(**known: str) -> dict[str, str]:
+    keys = ("name", "project", "state", "server", "why", "kind", "runs")
+    return dict.fromkeys(keys, "") | known
+
+
+def test_nothing_that_may_be_a_secret_is_shown(home: Path) -> None:
+    entry = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"A": "s3cr3t"}}
+    url = {
+        "type": "http",
+        "url": "https://u:s3cr3t@x.example:8443/s3cr3t?k=s3cr3t",
+        "headers": {"A": "s3cr3t"},
+    }
+    odd = {"type": "http", "url": "http://[s3cr3t"}
+    put(home / ".claude.json", servers_json(a=entry, b=url, c=odd))
+    for output in (run().stdout, run("--json").stdout):
+        assert "https://x.example:8443" in output
+        assert "s3cr3t" not in output
+
+
+def test_names_are_shown_and_do_nothing(home: Path) -> None:
+    put(home / ".claude.json", servers_json(**{"a\x1b[31m\n[bold]x": {"command": "x"}}))
+    assert "a\\x1b[31m\\n[bold]x" in run().stdout
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert file["servers"][0]["server"] == "a-31m-bold-x"
+
+
+def test_raw_servers_are_given_names_that_are_free(home: Path) -> None:
+    put(home / ".claude.json", servers_json(Git={"command": "x"}, GIT={"command": "y"}))
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert [server["server"] for server in file["servers"]] == ["git-2", "git-3"]
+
+
+def test_files_of_a_project_are_found_up_to_its_top(home: Path) -> None:
+    put(home / ".mcp.json", servers_json(above={"command": "x"}))
+    put(home / "shop/.mcp.json", servers_json(top={"command": "x"}))
+    put(home / "shop/src/.mcp.json", servers_json(here={"command": "x"}))
+    here = json.loads(run("--json").stdout)["files"]
+    assert [file["servers"][0]["name"] for file in here] == ["here"]
+    (home / "shop/.git").mkdir()
+    both = json.loads(run("--json").stdout)["files"]
+    assert [file["servers"][0]["name"] for file in both] == ["here", "top"]
+    assert both[0]["agents"] == ["claude-code", "copilot", "qwen"]
+    assert both[0]["scope"] == "project"
+
+
+def test_the_environment_says_where_files_are(home: Path, tmp_path: Path) -> None:
+    put(tmp_path / "c/.claude.json", servers_json(c={"command": "x"}))
+    put(home / "shop/src/rel/config.toml", "[mcp_servers.r]\ncommand = 'x'\n")
+    found = run("--json", CLAUDE_CONFIG_DIR=str(tmp_path / "c"), CODEX_HOME="rel")
+    files = json.loads(found.stdout)["files"]
+    assert [file["path"] for file in files] == [
+        str(tmp_path / "c/.claude.json"),
+        str(home / "shop/src/rel/config.toml"),
+    ]
+
+
+def _link(home: Path) -> None:
+    (home / ".claude.json").symlink_to(put(home / "dotfiles/claude.json", "{}"))
+
+
+def _loop(home: Path) -> None:
+    (home / ".cursor").symlink_to(home / ".cursor")
+
+
+def _folder(home: Path) -> None:
+    (home / ".claude.json").mkdir()
+
+
+def _pipe(home: Path) -> None:
+    os.mkfifo(home / ".claude.json")
+
+
+def _broken(home: Path) -> None:
+    put(home / ".claude.json", '{\n  "mcpServers": {,}\n}')
+
+
+def _repeated(home: Path) -> None:
+    put(home / ".claude.json", '{"a": 1, "a": 2}')
+
+
+def _long(home: Path) -> None:
+    put(home / ".claude.json", " " * (16 * 2**20 + 1))
+
+
+def _long_in_a_project(home: Path) -> None:
+    put(home / "shop/src/.mcp.json", " " * (2**20 + 1))
+
+
+def _elsewhere(home: Path) -> None:
+    put(home / ".ssh/mcp.json", "{}")
+    (home / "shop/src/.cursor").symlink_to(home / ".ssh")
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (_link, "is a link to '{home}/dotfiles/claude.json', and is not followed"),
+        (_loop, "cannot be read: Too many levels of symbolic links"),
+        (_folder, "is not a plain file"),
+        (_pipe, "is not a plain file"),
+        (_broken, "2:18: not JSON: Expecting property name enclosed in double quotes"),
+        (_repeated, "1:10: 'a' stands twice in one object"),
+        (_long, "over 16 MiB"),
+        (_long_in_a_project, "over 1 MiB"),
+        (_elsewhere, "is '{home}/.ssh/mcp.json', by a link in a folder above it"),
+    ],
+)
+def test_a_file_that_is_not_read_is_said(
+    home: Path, make: Callable[[Path], None], problem: str
+) -> None:
+    make(home)
+    found = run()
+    assert found.return_value == 1
+    assert found.stderr.splitlines()[0].endswith(f": {problem.format(home=home)}")
+    assert json.loads(run("--json").stdout)["files"][0]["problem"] == problem.format(home=home)
+
+
+def test_a_file_of_another_account_is_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(home / ".claude.json", servers_json(a=WRAPPED))
+    owner = (home / ".claude.json").stat().st_uid
+    if owner == 0:  # root's own are read, whoever asks
+        os.chown(home / ".claude.json", 4242, -1)
+        owner = 4242
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert file["problem"].startswith("belongs to ")
+    assert file["servers"] == []
+
+
+CONFIG = """
+[mcp_servers.git]
+command = "/usr/bin/git-mcp"
+
+[mcp_servers.web]
+url = "https://x.example/mcp"
+"""
+
+
+def converted(*arguments: str) -> Result:
+    return CliRunner().invoke(convert.command, arguments, standalone_mode=False)
+
+
+def test_a_configuration_becomes_what_an_agent_needs(home: Path) -> None:
+    file = str(put(home / "config.toml", CONFIG))
+    assert (
+        converted(file, "--client", "codex").stdout
+        == f"""\
+[mcp_servers.git]
+command = "{STUB}"
+args = ["git"]
+
+[mcp_servers.web]
+command = "{STUB}"
+args = ["web"]
+"""
+    )
+    found = json.loads(converted(file, "--client", "claude-code", "--http").stdout)
+    assert found == {
+        "mcpServers": {
+            "git": {"command": STUB, "args": ["git"]},
+            "web": {"type": "http", "url": URL},
+        }
+    }
+    # This one only starts programs.
+    found = json.loads(converted(file, "--client", "claude-desktop", "--http").stdout)
+    assert found["mcpServers"]["web"] == {"command": STUB, "args": ["web"]}
+
+
+def test_the_same_for_machines(home: Path) -> None:
+    file = str(put(home / "config.toml", CONFIG))
+    found = json.loads(converted(file, "--client", "goose", "--json").stdout)
+    assert found["client"] == "goose"
+    assert found["files"] == [{"scope": "user", "path": "$XDG_CONFIG_HOME/goose/config.yaml"}]
+    assert found["servers"]["git"] == {
+        "name": "git",
+        "type": "stdio",
+        "cmd": STUB,
+        "args": ["git"],
+        "enabled": True,
+    }
+    assert found["text"].startswith("extensions:\n  git:\n    name: git\n")
+
+
+def test_what_cannot_be_converted_is_said(home: Path) -> None:
+    assert isinstance(converted(str(home / "no"), "--client", "zed").exception, UsageError)
+    broken = put(home / "config.toml", "[mcp_servers.git]\n")
+    error = converted(str(broken), "--client", "zed").exception
+    assert isinstance(error, McpwrapError)
+    assert "needs `command` or `url`" in str(error)
+    assert "is not one of" in str(converted(str(broken), "--client", "x").exception)
