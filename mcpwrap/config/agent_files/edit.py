@@ -135,16 +135,13 @@ class _Editor:
         if self._text[line_end - 1 : line_end] == "\r":
             line_end -= 1
         before = self._text[:start]
-        kept = (
-            before.rstrip("\r\n")
-            if piece.is_table
-            else before.removesuffix("\n").removesuffix("\r")
-        )
-        if kept or not before:
-            return Splice(
-                len(kept) if before else 0, line_end if before else self._next(line_end), ""
-            )
-        return Splice(start, self._next(line_end), "")
+        if piece.is_table:
+            kept = before.rstrip("\r\n")
+        else:
+            kept = before.removesuffix("\n").removesuffix("\r")
+        if kept:
+            return Splice(len(kept), line_end, "")
+        return Splice(start, self._next(line_end), "")  # there is no line before it
 
     def _without_last_comma(self, gone: list[Piece]) -> Iterator[Splice]:
         """Yield the comma that would stand at the end now, and did not."""

@@ -174,7 +174,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 _DECODER = JSONDecoder(object_pairs_hook=_table, parse_int=_integer, parse_constant=_no_number)
-_ENDS = JSONDecoder(parse_int=lambda _: 0)
+_ENDS = JSONDecoder(parse_int=float)  # of any length, in no time
 
 
 def _skip(bare: str, at: int) -> int:

@@ -19,7 +19,7 @@ def wrapping(words: Words, listed: Listed, target: Target) -> Change:
     """
     value = _table(listed)
     if isinstance(listed.launch, NotUnderstood):
-        raise ValueError(listed.launch.why)  # noqa: TRY004 - it is a table, but not a server
+        raise ValueError(listed.launch.why)  # noqa: TRY004 - of the right type, but no server
     settings = words.settings(value, target)
     return Change(
         entry=listed.entry,
@@ -78,7 +78,8 @@ def put_back(
     for now, then in pairs:
         wrapped = whole.get(then.entry.path)
         if wrapped and _lines_of(opened, now.entry) == _lines_of(once_more, wrapped):
-            todo += _as_it_was(now, then, before)
+            start, end = _region(now.entry)
+            todo.append(Splice(start, end, before.document.text[slice(*_region(then.entry))]))
             data = _with(data, now.entry.path, then.entry.value)
             continue
         change = _back(now, then, words)
@@ -95,7 +96,7 @@ def _once_more(before: Opened, pairs: Iterable[tuple[Listed, Listed]], words: Wo
 
 def _whole(before: Opened, once_more: Opened, then: Sequence[Listed]) -> dict[Path, Entry]:
     """Return those entries of `once_more` that differ from before in their own text alone."""
-    old = sorted((one.entry for one in then), key=_start)
+    old = sorted((one.entry for one in then), key=_region)
     found = {
         e.path: e
         for at in dict.fromkeys(one.at for one in then)
@@ -105,10 +106,6 @@ def _whole(before: Opened, once_more: Opened, then: Sequence[Listed]) -> dict[Pa
     gaps = list(zip(_gaps(before, old), _gaps(once_more, new), strict=True))
     are_same = [was == now for was, now in gaps]
     return {entry.path: entry for n, entry in enumerate(new) if are_same[n] and are_same[n + 1]}
-
-
-def _start(entry: Entry) -> int:
-    return entry.region.start if entry.region else -1
 
 
 def _gaps(file: Opened, entries: Iterable[Entry]) -> Iterator[str]:
@@ -123,12 +120,6 @@ def _gaps(file: Opened, entries: Iterable[Entry]) -> Iterator[str]:
     yield file.document.text[at:]
 
 
-def _as_it_was(now: Listed, then: Listed, before: Opened) -> Iterator[Splice]:
-    if now.entry.region and then.entry.region:
-        was = then.entry.region.of(before.document.text)
-        yield Splice(now.entry.region.start, now.entry.region.end, was)
-
-
 def _spliced(opened: Opened, change: Change) -> list[Splice]:
     try:
         return splices(opened.document.text, change)
@@ -137,14 +128,15 @@ def _spliced(opened: Opened, change: Change) -> list[Splice]:
         raise FileError(problem, where=opened.file, fix="take it from the backup") from error
 
 
+def _region(entry: Entry) -> tuple[int, int]:
+    return (entry.region.start, entry.region.end) if entry.region else (0, 0)
+
+
 def _lines_of(opened: Opened, entry: Entry) -> str:
     """Return the text of an entry; in YAML, where each line of it begins says what it is."""
-    text = opened.document.text
-    if entry.region is None:
-        return ""
-    line = text.rfind("\n", 0, entry.region.start) + 1
-    column = entry.region.start - line if entry.form == YAML_BLOCK else 0
-    return " " * column + entry.region.of(text)
+    text, (start, end) = opened.document.text, _region(entry)
+    column = start - text.rfind("\n", 0, start) if entry.form == YAML_BLOCK else 0
+    return " " * column + text[start:end]
 
 
 def _target(now: Listed) -> Target:
@@ -171,10 +163,7 @@ def _back(now: Listed, then: Listed, words: Words) -> Change:
 
 
 def _table(listed: Listed) -> dict[str, object]:
-    value = listed.entry.value
-    if not isinstance(value, dict):
-        raise TypeError(listed.entry.name)
-    return value
+    return listed.entry.value if isinstance(listed.entry.value, dict) else {}
 
 
 def _with(data: object, path: Path, value: object) -> object:
@@ -184,6 +173,5 @@ def _with(data: object, path: Path, value: object) -> object:
     first, rest = path[0], path[1:]
     if isinstance(data, list):
         return [_with(v, rest, value) if i == first else v for i, v in enumerate(data)]
-    if isinstance(data, dict):
-        return {k: _with(v, rest, value) if k == first else v for k, v in data.items()}
-    raise TypeError(path)
+    items = data.items() if isinstance(data, dict) else ()
+    return {k: _with(v, rest, value) if k == first else v for k, v in items}

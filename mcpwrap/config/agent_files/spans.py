@@ -25,10 +25,6 @@ class Span:
     start: int
     end: int
 
-    def of(self, text: str) -> str:
-        """Return what stands there."""
-        return text[self.start : self.end]
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:

@@ -33,7 +33,7 @@ _WORD = re.compile(
     "|".join([*_STRINGS, r"#[^\n]*", r"[\[\]{},\n]", r"[^\"'#\[\]{},\n]+"]), re.DOTALL
 )
 _PART = re.compile("|".join([r"[A-Za-z0-9_-]+", *_STRINGS[2:]]))
-_DOT = re.compile(r"[ \t]*\.[ \t]*")
+_KEY = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*\.[ \t]*(?:{_PART.pattern}))*")
 _BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -154,15 +154,9 @@ def _pair(text: str, start: int, table: tuple[str, ...]) -> _Statement:
 
 
 def _keys(text: str, at: int) -> tuple[tuple[str, ...], tuple[int, ...], int]:
-    keys, starts = [], []
-    while found := _PART.match(text, at):
-        keys.append(_unquoted(found[0]))
-        starts.append(at)
-        dot = _DOT.match(text, found.end())
-        if dot is None:
-            return tuple(keys), tuple(starts), found.end()
-        at = dot.end()
-    raise AssertionError  # what tomllib has read has a key here
+    end = _end(_KEY, text, at)
+    parts = list(_PART.finditer(text, at, end))
+    return tuple(_unquoted(part[0]) for part in parts), tuple(p.start() for p in parts), end
 
 
 def _unquoted(key: str) -> str:
@@ -201,9 +195,10 @@ def _within(text: str, outer: _Statement) -> Iterator[_Statement]:
 
 def _members(text: str, level: int, statements: list[_Statement]) -> Iterator[Member]:
     """Yield what stands in an entry, by key, in the order in which the keys come first."""
-    runs = [(key, list(run)) for key, run in groupby(statements, key=lambda s: s.path[level])]
-    for key in dict.fromkeys(key for key, _ in runs):
-        found = [run for other, run in runs if other == key]
+    runs: dict[str, list[list[_Statement]]] = {}
+    for key, run in groupby(statements, key=lambda statement: statement.path[level]):
+        runs.setdefault(key, []).append(list(run))
+    for key, found in runs.items():
         pieces = tuple(piece for run in found for piece in _pieces(run))
         only = found[0][0]
         is_one = len(pieces) == 1 and only.value is not None and len(only.path) == level + 1

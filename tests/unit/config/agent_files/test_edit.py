@@ -95,6 +95,11 @@ TOML_ROWS = [
         "[s.a]\r\ncommand = 'x'\r\ncwd = 'y'\r\n[s.a.env]\r\nA = 'b'\r\n",
         f'[s.a]\r\ncommand = "{S}"\r\nargs = ["a"]\r\n',
     ),
+    ('\ns.a.env.A="1"\ns.a.command="x"\n', f'\ns.a.command="{S}"\ns.a.args = ["a"]\n'),
+    (
+        '[s.a]\ncommand="x"\noauth.b.c="1"\n[s.a.oauth.d]\ne="2"\n',
+        f'[s.a]\ncommand="{S}"\nargs = ["a"]\n',
+    ),
     ('[s.a]\ncommand = "x"\n[s.a.env]\n', f'[s.a]\ncommand = "{S}"\nargs = ["a"]\n'),
     (
         '[s.a]\ncommand = "x"\n[s.a.env]\nA="1"\n[s.a.tools.x]\nk = """\n[s.b]"""\n',
@@ -163,10 +168,12 @@ def test_what_would_change_more_is_refused(language: Language, text: str) -> Non
 
 
 def test_what_was_not_understood_is_not_wrapped() -> None:
-    file = open_file("f", "json", b'{"s": {"a": {"k": 1}}}')
-    [one] = servers(file, [("s",)], WORDS)
-    with pytest.raises(ValueError, match="there is no `command`"):
-        wrapping(WORDS, one, Stub("a"))
+    file = open_file("f", "json", b'{"s": {"a": {"k": 1}, "b": 5}}')
+    for one, why in zip(
+        servers(file, [("s",)], WORDS), ("there is no", "the entry is"), strict=True
+    ):
+        with pytest.raises(ValueError, match=why):
+            wrapping(WORDS, one, Stub("a"))
 
 
 @pytest.mark.parametrize(

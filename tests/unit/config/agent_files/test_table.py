@@ -7,6 +7,7 @@ import pytest
 from mcpwrap.config.agent_files.fragment import entries, fragment
 from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
 from mcpwrap.config.agent_files.opened import open_file, servers
+from mcpwrap.config.agent_files.spans import Language
 from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent
 from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target, Words
 
@@ -119,7 +120,15 @@ def test_a_table_of_servers_is_no_server() -> None:
 
 
 def test_entries_of_a_list_may_have_no_name() -> None:
-    for language, text in (("json", b'{"s": [5, {"command": "x"}, {"name": 5}]}'),):
-        file = open_file("f", "json", text)
-        assert [one.entry.name for one in servers(file, [("s",)], Words())] == ["", "", ""]
-        assert language
+    file = open_file("f", "json", b'{"s": [5, {"command": "x"}, {"name": 5}]}')
+    assert [one.entry.name for one in servers(file, [("s",)], Words())] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("json", '{"s": {"a": 5}}'), ("toml", "s.a = 5"), ("toml", "[[s.a]]"), ("yaml", "s: {a: 5}")],
+)
+def test_what_is_no_table_is_no_server(language: Language, text: str) -> None:
+    [one] = servers(open_file("f", language, text.encode()), [("s",)], Words())
+    assert isinstance(one.launch, NotUnderstood)
+    assert one.entry.members == () or language == "toml"
