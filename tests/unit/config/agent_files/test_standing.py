@@ -31,7 +31,7 @@ def test_the_paths_are_those_of_the_plan() -> None:
         (Stdio(f"{LINK}git", ("x",)), "drifted", "", "takes no arguments"),
         (Stdio(STUB, ("gone",)), "drifted", "", "no server 'gone' was applied"),
         (Stdio(f"{LINK}gone"), "drifted", "", "no server 'gone' was applied"),
-        (Stdio("/tmp/mcpwrap-connect", ("git",)), "raw", "", ""),
+        (Stdio("/home/alice/mcpwrap-connect", ("git",)), "raw", "", ""),
         (Stdio("npx", ("mcpwrap-connect",)), "raw", "", ""),
         (Remote("http://127.78.0.1:52100/"), "wrapped", "web", ""),
         (Remote("http://127.78.0.1:52100"), "wrapped", "web", ""),
