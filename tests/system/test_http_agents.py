@@ -9,7 +9,10 @@ from tests.system import over_http, remote
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import PROBE
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import NODE_MODULES
+
+pytestmark = ON_ONE_RELEASE
 
 CONFIG = f"""
 [mcp_servers.everything]

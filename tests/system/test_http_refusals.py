@@ -9,6 +9,9 @@ import pytest
 from tests.system import approving, remote
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 CONFIG = f"""
 {remote.ODD_SERVER}

@@ -10,6 +10,9 @@ import pytest
 from tests.system import remote
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 MANY = 10_000
 HOUR_S = 6.0  # of simulated time: every clock of ours runs 600 times as fast
