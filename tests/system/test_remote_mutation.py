@@ -1,0 +1,124 @@
+"""Each mechanism of listeners and servers elsewhere is taken away, and what it prevents happens."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system import remote
+from tests.system.bed import search
+from tests.system.bed.internet import Internet
+from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
+from tests.system.remote import TOKEN
+from tests.system.test_http_refusals import request, sent
+
+pytestmark = ON_ONE_RELEASE
+BEGIN_ANEW = "systemctl stop 'mcpwrap-http@*.service'"
+EVIL = request(Host="evil.example:52100")
+FOREIGN = request("Origin: http://evil.example")
+
+# Asks for a session in bob's name, as a listener would.
+ASKS = """
+import array, os, socket
+gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+gate.connect("/run/mcpwrap/gate.sock")
+(read, _), (_, write) = os.pipe(), os.pipe()
+fds = array.array("i", [read, write])
+hello = b"mcpwrap 1\\0odd\\0MCPWRAP_AGENT={bob}"
+gate.sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+print(gate.recv(65536).decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def connected(suite: str) -> Iterator[tuple[Machine, Internet]]:
+    with remote.booted(suite, remote.ODD_SERVER, ("odd",)) as both:
+        yield both
+
+
+@pytest.fixture
+def internet(connected: tuple[Machine, Internet]) -> Internet:
+    connected[1].forget()
+    return connected[1]
+
+
+@pytest.fixture
+def machine(connected: tuple[Machine, Internet]) -> Iterator[Machine]:
+    connected[0].announce("mcpwrap-gate")  # it is restarted for each
+    yield connected[0]
+    connected[0].as_root(BEGIN_ANEW)
+    connected[0].unannounced()
+
+
+def test_redirects_are_followed_where_the_client_does(machine: Machine, internet: Internet) -> None:
+    to = {"to": f"{remote.ODD}/tell", "status": 307}
+    follows = ("as_wrapper/remote/client", "allow_redirects=False", "allow_redirects=True")
+    with machine.patched(*follows):
+        remote.step(machine, "odd", "call", "redirect", to)
+    went = [call.path for call in internet.calls()]
+    assert went == ["/odd", "/odd/tell"]
+
+
+def test_an_upstream_that_tells_the_token_is_what_redaction_is_for(
+    machine: Machine, internet: Internet
+) -> None:
+    as_it_is = ("as_wrapper/remote/credentials", "return self._redactor.feed(line)", "return line")
+    with machine.patched(*as_it_is):
+        answer = remote.step(machine, "odd", "call", "tell", {})
+    assert search.holds(json.dumps(answer).encode(), TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("check", "instead", "data"),
+    [
+        ('    if head.every("host") != [host]:\n', "    if False:\n", EVIL),
+        ('    return is_same and head.every("origin")', "    return True or (", FOREIGN),
+    ],
+)
+def test_names_and_pages_are_looked_at(
+    machine: Machine, internet: Internet, check: str, instead: str, data: str
+) -> None:
+    if instead.endswith("("):
+        check, instead = check + " in ([], ", instead + "[], "
+    (before,) = sent(machine, data)
+    assert before["statuses"] in ([421], [403])
+    with machine.patched("core/http_rules", check, instead):
+        machine.as_root(BEGIN_ANEW)
+        (after,) = sent(machine, data)
+    assert after["statuses"] == [200]
+
+
+def test_the_set_is_what_keeps_other_accounts_out(machine: Machine, internet: Internet) -> None:
+    host, _ = remote.place(machine, "odd")
+    element = f"element inet mcpwrap heard '{{ {machine.uid_of('bob')} . {host} }}'"
+    assert remote.step(machine, "odd", "reach", user="bob", of="alice") != "there"
+    with machine.unwatched():
+        machine.as_root(f"nft add {element}")
+        assert remote.step(machine, "odd", "reach", user="bob", of="alice") == "there"
+        machine.as_root(f"nft delete {element}")
+
+
+def test_who_hangs_up_would_leave_the_upstream_at_work(
+    machine: Machine, internet: Internet
+) -> None:
+    gives_back = "        if asked.is_answered and not gate.has_ended:\n"
+    with machine.patched("as_http/modern", gives_back, "        if True:\n"):
+        machine.as_root(BEGIN_ANEW)
+        remote.step(machine, "odd", "leave", "idle", {"seconds": 3})
+        echo = remote.step(machine, "odd", "call", "echo", {"text": "meanwhile"})
+        assert echo["status"] == 200
+        assert internet.left() == []
+
+
+def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Internet) -> None:
+    """The guest list says for whom listeners may ask, and the gate looks twice."""
+    bob = machine.uid_of("bob")
+    machine.write("/opt/asks.py", ASKS.format(bob=bob))
+    asks = (
+        "setpriv --reuid=mcpwrap-http --regid=mcpwrap-http --clear-groups python3 -I /opt/asks.py"
+    )
+    assert machine.as_root(asks).out.startswith("!77 ")
+    looks = "return self.who.uid in admission.http_uids"
+    with machine.patched("as_gate/agents", looks, "return True"):
+        assert machine.as_root(asks).out.startswith("S")
