@@ -10,7 +10,7 @@ from typing import Literal
 
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admission
-from mcpwrap.linux import accounts
+from mcpwrap.linux import accounts, peer
 from mcpwrap.linux.peer import Peer
 
 LISTENERS = "mcpwrap-http"  # the account of all of them
@@ -39,21 +39,25 @@ class Agent:
                 return admission.login and is_trusted
 
 
-def agent_of(peer: Peer, claim: str) -> Agent:
+def agent_of(who: Peer, server: str, claim: str) -> Agent:
     """Return for whom a peer asks who claims to ask for another, or to log in.
 
+    All listeners have one account: which of them it is says its unit, so that one that was taken
+    over asks for its own agent alone, and for its own server.
+
     Raises:
-        ValueError: only a listener may ask for another, and only for an account.
+        ValueError: only a listener may ask for another, and only for its own agent.
     """
     if not claim:
-        return Agent(peer, "stub")
+        return Agent(who, "stub")
     if claim == LOGIN:
-        return Agent(peer, "login")
+        return Agent(who, "login")
     if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
         raise ValueError("that is no UID")
-    if peer.uid != accounts.uid_of(LISTENERS):
+    unit = f"mcpwrap-http@{server}.{int(claim)}.service"
+    if who.uid != accounts.uid_of(LISTENERS) or peer.unit_of(who.pid) != unit:
         raise ValueError("only the listener of an agent may ask for one")
-    return Agent(replace(peer, uid=int(claim), gids=frozenset()), "http")
+    return Agent(replace(who, uid=int(claim), gids=frozenset()), "http")
 
 
 def claim_in(said: Mapping[str, str]) -> str:

@@ -63,7 +63,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         if name in hello.QUESTIONS:
             _answer(name, stub, around)
             return
-        agent = agent_of(who, claim_in(said))
+        agent = agent_of(who, name, claim_in(said))
         who = agent.who
         admission = _admission(name, agent, around.admissions)
         _expect_no_panic(name)

@@ -91,7 +91,7 @@ class Hearing:
     def _take_name(self, each: Child, server: str, claim: str) -> None:
         """Note which server a session is of, and for whom, for good, if they may use that one."""
         admission = self._guests.last_read().by_server.get(server)
-        agent = agent_of(each.who, claim)
+        agent = agent_of(each.who, server, claim)
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")
         if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:

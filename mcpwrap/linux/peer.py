@@ -2,12 +2,18 @@
 
 import errno
 import os
+import re
 import socket
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 
 _SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
 _MAX_GROUP_BYTES = 1024  # the most that Python's getsockopt takes: 256 groups
+# The tree of systemd: that of v1 where there is one, though there may be another of v2 beside it.
+_CGROUPS = [
+    re.compile(tree, re.MULTILINE) for tree in (r"^[0-9]+:name=systemd:(.*)$", r"^0::(.*)$")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +55,18 @@ def of(connection: socket.socket) -> Peer:
         raw = b""
     groups = struct.unpack(f"{len(raw) // 4}I", raw)
     return Peer(pid, uid, frozenset({gid, *groups}))
+
+
+def unit_of(pid: int) -> str:
+    """Return the unit of systemd that a process is in; "" where that is not to be found out.
+
+    No process of a unit gets into another: only root writes to the cgroups of the system's units.
+    Of a process that made cgroups of its own it is the name of the innermost.
+    Source: proc_pid_cgroup(5).
+    """
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = next(filter(None, (tree.search(text) for tree in _CGROUPS)), None)
+    return found[1].rpartition("/")[2] if found else ""

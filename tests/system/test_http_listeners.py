@@ -65,12 +65,31 @@ while True:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.sendto(b"WATCHDOG=1", os.environ["NOTIFY_SOCKET"])
 """
+# One that was taken over: for whom it asks, and what the gate says to that.
+ASKER = """\
+#!/usr/bin/python3 -I
+import json, os, socket
+def asked(server, uid):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
+        gate.settimeout(40)
+        gate.connect("/run/mcpwrap/gate.sock")
+        hello = f"mcpwrap 1\\0{server}\\0MCPWRAP_AGENT={uid}".encode()
+        socket.send_fds(gate, [hello], [os.pipe()[0], os.pipe()[1]])
+        return gate.recv(65536).decode()
+claims = json.loads(open("/opt/claims.json").read())
+listener = socket.socket(fileno=3)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+    systemd.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+peer = listener.accept()[0]
+peer.sendall(json.dumps([asked(*claim) for claim in claims]).encode() + b"\\n")
+peer.recv(1)
+"""
 # Connects, and says what it read, or how it was refused.
 CALL = """
 import errno, json, socket
 try:
     with socket.socket() as s:
-        s.settimeout(3)
+        s.settimeout({timeout_s})
         s.bind(({source!r}, 0))
         s.connect(({address!r}, {port}))
         print(json.dumps(s.makefile().readline()))
@@ -100,10 +119,16 @@ print("called", flush=True)
 
 
 def call(
-    machine: Machine, account: str, address: str, *, port: int = 52100, source: str = "0.0.0.0"
+    machine: Machine,
+    account: str,
+    address: str,
+    *,
+    port: int = 52100,
+    source: str = "0.0.0.0",
+    timeout_s: int = 3,
 ) -> Any:
     """Connect as this account, and return the line it was sent, or how it was refused."""
-    script = CALL.format(address=address, port=port, source=source)
+    script = CALL.format(address=address, port=port, source=source, timeout_s=timeout_s)
     machine.write("/opt/call.py", script)
     run = f"setpriv --reuid {account} --regid $(id -g {account}) --clear-groups"
     return json.loads(machine.as_root(f"{run} python3 /opt/call.py").out)
@@ -178,6 +203,23 @@ def test_what_answers_has_no_network_and_one_door(machine: Machine) -> None:
     assert {found["approve"], found["wrapper"]} <= {"EACCES", "EPERM", "ENOENT"}
     assert found["out"] != "worked"
     assert "worked" not in found["files"] + found["writes"]
+
+
+def test_a_listener_that_was_taken_over_asks_for_its_own_agent_alone(machine: Machine) -> None:
+    """All have one account, so the gate looks which of them it is."""
+    address, alice, bob = urls(machine)["alice"], machine.uid_of("alice"), machine.uid_of("bob")
+    machine.configure(EVERYTHING + EVERYTHING.replace("everything]", "other]", 1).replace(
+        "everything.mcpwrap", "other.mcpwrap"
+    ))  # fmt: skip
+    machine.apply()
+    machine.write("/usr/lib/mcpwrap/mcpwrap-http", ASKER, mode=0o755)
+    claims = [("everything", alice), ("everything", bob), ("other", alice), ("other", bob)]
+    machine.write("/opt/claims.json", json.dumps(claims))
+    machine.as_root(f"systemctl restart mcpwrap-http@everything.{alice}.service")
+    machine.announce("only the listener of an agent")
+    found = json.loads(call(machine, "alice", address, timeout_s=60))
+    assert found[0] == "S"
+    assert all("only the listener of an agent may ask for one" in said for said in found[1:])
 
 
 def test_nobody_else_answers_where_an_agent_calls(machine: Machine) -> None:

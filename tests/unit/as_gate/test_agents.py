@@ -9,7 +9,7 @@ import pytest
 from mcpwrap.as_gate import agents
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admission
-from mcpwrap.linux import accounts
+from mcpwrap.linux import accounts, peer
 from mcpwrap.linux.peer import Peer
 
 ALICE, BOB, GUESTS = 1000, 1001, 900
@@ -18,36 +18,52 @@ ADMISSION = Admission(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BOB
 
 @pytest.fixture(autouse=True)
 def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine of the tests has no such account as the listeners'."""
+    """The machine of the tests has no such account as the listeners', and no such units."""
     monkeypatch.setattr(agents, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
+    units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
+    units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
+    monkeypatch.setattr(peer, "unit_of", lambda pid: units.get(pid, ""))
 
 
 @pytest.mark.parametrize(
     ("uid", "gids", "may"), [(ALICE, (), True), (BOB, (GUESTS,), True), (BOB, (100,), False)]
 )
 def test_who_connects_is_who_asks(uid: int, gids: tuple[int, ...], *, may: bool) -> None:
-    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "")
+    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "notes", "")
     assert (agent.who.uid, agent.who.pid) == (uid, 7)
     assert agent.may_use(ADMISSION) == may
 
 
-@pytest.mark.parametrize(("uid", "may"), [(BOB, True), (ALICE, False), (0, False)])
-def test_a_listener_asks_for_its_agent_who_brings_no_groups(uid: int, *, may: bool) -> None:
-    listener = Peer(7, os.getuid(), frozenset({GUESTS}))
-    agent = agents.agent_of(listener, str(uid))
+@pytest.mark.parametrize(("pid", "uid", "may"), [(7, BOB, True), (9, ALICE, False), (8, 0, False)])
+def test_a_listener_asks_for_its_agent_who_brings_no_groups(
+    pid: int, uid: int, *, may: bool
+) -> None:
+    listener = Peer(pid, os.getuid(), frozenset({GUESTS}))
+    agent = agents.agent_of(listener, "notes", str(uid))
     assert (agent.who.uid, agent.who.gids) == (uid, frozenset())
     assert agent.may_use(ADMISSION) == may
 
 
 def test_nobody_else_asks_for_another() -> None:
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid() + 1, frozenset()), str(BOB))
+        agents.agent_of(Peer(7, os.getuid() + 1, frozenset()), "notes", str(BOB))
+
+
+@pytest.mark.parametrize(
+    ("pid", "server", "claim"),
+    [(9, "notes", str(BOB)), (7, "other", str(BOB)), (10, "notes", str(BOB))],
+)
+def test_a_listener_asks_for_nobody_but_its_own_agent_and_server(
+    pid: int, server: str, claim: str
+) -> None:
+    with pytest.raises(ValueError, match="only the listener"):
+        agents.agent_of(Peer(pid, os.getuid(), frozenset()), server, claim)
 
 
 def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "LISTENERS", "no-such-account")
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid(), frozenset()), str(BOB))
+        agents.agent_of(Peer(7, os.getuid(), frozenset()), "notes", str(BOB))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +81,7 @@ def test_root_and_approvers_log_in_where_there_is_a_login(
 ) -> None:
     monkeypatch.setattr(accounts, "gid_of", {agents.APPROVERS: GUESTS}.get)
     admission = msgspec.structs.replace(ADMISSION, login=has_login)
-    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), agents.LOGIN)
+    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "notes", agents.LOGIN)
     assert (agent.who.uid, agent.may_use(admission)) == (uid, may)
 
 
@@ -90,4 +106,4 @@ def test_nobody_logs_in_for_another() -> None:
 @pytest.mark.parametrize("claim", ["-1", "1e3", "+1", " 1", "٣", "1" * 11, "logout"])
 def test_what_is_no_uid(claim: str) -> None:
     with pytest.raises(ValueError, match="no UID"):
-        agents.agent_of(Peer(7, os.getuid(), frozenset()), claim)
+        agents.agent_of(Peer(7, os.getuid(), frozenset()), "notes", claim)

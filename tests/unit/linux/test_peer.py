@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mcpwrap.linux import peer
 from mcpwrap.linux.peer import Peer
 
@@ -32,3 +34,25 @@ def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None
         connection, _ = listener.accept()
         with connection:
             assert peer.of(connection) == ourselves(agent.pid)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("0::/system.slice/system-mcpwrap\\x2dhttp.slice/mcpwrap-http@n.1.service\n",
+         "mcpwrap-http@n.1.service"),
+        ("2:cpu:/x.service\n1:name=systemd:/system.slice/a.service\n0::/\n", "a.service"),
+        ("1:name=systemd:/a.service\n0::/b.service\n", "a.service"),
+        ("2:cpu:/a.service\n", ""),
+        ("0::/a.service/name=systemd:/b\n", "b"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_process_is_in_the_unit_that_systemd_put_it_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, unit: str
+) -> None:
+    (tmp_path / "proc/7").mkdir(parents=True)
+    (tmp_path / "proc/7/cgroup").write_text(text)
+    monkeypatch.setattr(peer, "Path", lambda path: tmp_path / path.removeprefix("/"))
+    assert peer.unit_of(7) == unit
+    assert peer.unit_of(8) == ""
