@@ -71,7 +71,9 @@ def read(line: bytes) -> Line:
         version=version,
         name=_name(method, params),
         params=params,
-        param_headers=None if tag is None else remote_params.passed_on(tag),
+        param_headers=None
+        if tag is None
+        else remote_params.passed_on(tag, params.get("arguments")),
         cancels=as_id(params.get("requestId")) if method == CANCELLED else None,
     )
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mcpwrap.core import header_values
+from mcpwrap.core.http_agreement import decoded
 from mcpwrap.core.judgement import Json
 
 PREFIX = "Mcp-Param-"
@@ -11,20 +12,53 @@ MAX_TOOLS = 4096  # servers have tens
 _ANNOTATION = "x-mcp-header"
 _TYPES = frozenset({"string", "integer", "boolean"})
 _NAME = re.compile(header_values.FIELD_NAME)
-_HEADER = re.compile(PREFIX + header_values.FIELD_NAME, re.IGNORECASE)
+_HEADER = re.compile(PREFIX + header_values.FIELD_NAME, re.IGNORECASE | re.ASCII)
+_ZEROS = re.compile(r"(?<=[0-9])\.0+")  # 7.0 is 7
 
 _Path = tuple[str, ...]
 
 
-def passed_on(headers: Json) -> dict[str, str]:
-    """Return those of an agent's headers that are ones of parameters and can be sent."""
+def passed_on(headers: Json, arguments: Json) -> dict[str, str]:
+    """Return those of an agent's headers that are ones of parameters and can be sent.
+
+    What none of the arguments says goes nowhere: the policy has judged the arguments alone, and
+    whoever stands before the server may decide by the headers alone.
+    """
     if not isinstance(headers, dict):
         return {}
+    said = set(_texts(arguments))
     return {
-        name: value
+        name.lower(): value
         for name, value in headers.items()
-        if _HEADER.fullmatch(name) and isinstance(value, str) and header_values.is_plain(value)
+        if _HEADER.fullmatch(name)
+        and isinstance(value, str)
+        and header_values.is_plain(value)
+        and _plainly(value) in said
     }
+
+
+def _plainly(header: str) -> str | None:
+    text = decoded(header)
+    zeros = None if text is None else _ZEROS.search(text)
+    return text[: zeros.start()] if text and zeros and zeros.end() == len(text) else text
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield all that arguments say, as it stands in headers. JSON is bounded in depth."""
+    match value:
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+        case float() if value.is_integer():
+            yield str(int(value))
+        case _ if (text := _as_text(value)) is not None:
+            yield text
+            yield _plainly(text) or text
+        case _:
+            pass
 
 
 class Tools:

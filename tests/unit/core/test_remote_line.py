@@ -64,7 +64,12 @@ def test_who_answers_asks_nothing() -> None:
 @pytest.mark.parametrize(
     ("params", "bare", "headers"),
     [
-        ({"_meta": {"mcpwrap/headers": {"Mcp-Param-A": "1"}}}, None, {"Mcp-Param-A": "1"}),
+        ({"_meta": {"mcpwrap/headers": {"Mcp-Param-A": "1"}}}, None, {}),
+        (
+            {"arguments": {"a": 1}, "_meta": {"mcpwrap/headers": {"Mcp-Param-A": "1"}}},
+            {"arguments": {"a": 1}},
+            {"mcp-param-a": "1"},
+        ),
         ({"a": 1, "_meta": {"mcpwrap/headers": {}, "b": 2}}, {"a": 1, "_meta": {"b": 2}}, {}),
         ({"a": 1, "_meta": {"mcpwrap/headers": 7}}, {"a": 1}, {}),
         ({"_meta": {}}, {"_meta": {}}, None),

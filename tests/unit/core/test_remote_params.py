@@ -26,22 +26,43 @@ def test_what_a_header_cannot_hold_is_in_base64(value: str, encoded: str) -> Non
     assert header_values.encoded(value) == encoded
 
 
+ARGUMENTS: Json = {
+    "a": 1,
+    "b": ["a", {"c": "caf\u00e9", "d": 7.0}],
+    "e": True,
+    "f": "1.0",
+    "g": None,
+}
+
+
 @pytest.mark.parametrize(
     ("headers", "passed_on"),
     [
         ({"Mcp-Param-A": "1", "mcp-param-b": "=?base64?YQ==?="}, None),
+        ({"Mcp-Param-C": "=?base64?Y2Fmw6k=?=", "Mcp-Param-D": "7", "Mcp-Param-E": "true"}, None),
+        ({"Mcp-Param-A": "1.0", "Mcp-Param-D": "7.00"}, None),
+        # What the policy has not seen, since it is no argument.
+        ({"Mcp-Param-A": "2", "Mcp-Param-B": "A", "Mcp-Param-C": "cafe", "Mcp-Param-G": ""}, {}),
+        ({"Mcp-Param-A": "1.5", "Mcp-Param-B": "=?base64?YQ=?=", "Mcp-Param-G": "null"}, {}),
         ({"Mcp-Param-": "1"}, {}),
         ({"Authorization": "1", "X-Mcp-Param-A": "1"}, {}),
         ({"Mcp-Param-A:b": "1", "Mcp-Param-A b": "1", "Mcp-Param-A\n": "1"}, {}),
+        ({"Mcp-Param-\u017f": "1", "Mcp-Param-\u212a": "1"}, {}),  # s and K, to who folds case
         ({"Mcp-Param-A": "1\r\nHost: x", "Mcp-Param-B": "\u00e9", "Mcp-Param-C": 1}, {}),
         (["Mcp-Param-A"], {}),
         (None, {}),
     ],
 )
-def test_of_the_agents_headers_those_of_parameters_pass(
+def test_of_the_agents_headers_those_of_arguments_pass(
     headers: Json, passed_on: dict[str, str] | None
 ) -> None:
-    assert remote_params.passed_on(headers) == (headers if passed_on is None else passed_on)
+    if passed_on is None and isinstance(headers, dict):
+        passed_on = {name.lower(): str(value) for name, value in headers.items()}
+    assert remote_params.passed_on(headers, ARGUMENTS) == passed_on
+
+
+def test_without_arguments_no_header_passes() -> None:
+    assert remote_params.passed_on({"Mcp-Param-A": "1"}, None) == {}
 
 
 def of(kind: Json, header: Json = "H", **more: Json) -> dict[str, Json]:

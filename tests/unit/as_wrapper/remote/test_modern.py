@@ -53,10 +53,12 @@ async def test_each_request_says_in_its_headers_what_it_is() -> None:
 async def test_headers_of_parameters_are_those_the_agent_sent() -> None:
     async with server(as_usual) as there, agent(there.url) as alice:
         sent = {"Mcp-Param-Region": "eu", "X-Other": "1", "Mcp-Param-Bad": "\u00e9"}
-        await alice.ask(modern(1, name="t", arguments={"a": 1}, _meta={"mcpwrap/headers": sent}))
+        sent |= {"Mcp-Param-Judged-As": "us"}
+        tag = {"mcpwrap/headers": sent}
+        await alice.ask(modern(1, name="t", arguments={"a": 1, "region": "eu"}, _meta=tag))
         (asked,) = there.seen
         assert asked.headers["mcp-param-region"] == "eu"
-        assert not {"x-other", "mcp-param-bad"} & {*asked.headers}
+        assert not {"x-other", "mcp-param-bad", "mcp-param-judged-as"} & {*asked.headers}
         assert asked.body["params"]["_meta"] == {VERSION: "2026-07-28"}
 
 
