@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mcpwrap.core.http_challenge import without_addresses
 from mcpwrap.core.jsonrpc import (
     Decoded,
     Failure,
@@ -31,7 +32,6 @@ FOR = "mcpwrap/for"
 CLOSED = "mcpwrap/closed"
 HTTP = "mcpwrap/http"
 _ANY = b'"mcpwrap/'
-_MAX_CHALLENGE_CHARS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class HttpAnswer:
     """How a remote server answered where it did not answer as MCP has it."""
 
     status: int
-    challenge: str = ""  # WWW-Authenticate
+    challenge: str = ""  # WWW-Authenticate, without addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,4 @@ def _http_answer(said: Json) -> HttpAnswer | None:
     if type(status) is not int or not 400 <= status <= 599 or not isinstance(said, dict):
         return None
     challenge = said.get("www_authenticate")
-    if not isinstance(challenge, str) or not _is_header_value(challenge):
-        challenge = ""
-    return HttpAnswer(status, challenge)
-
-
-def _is_header_value(text: str) -> bool:
-    return len(text) <= _MAX_CHALLENGE_CHARS and text.isascii() and text.isprintable()
+    return HttpAnswer(status, without_addresses(challenge if isinstance(challenge, str) else ""))

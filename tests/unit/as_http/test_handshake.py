@@ -295,7 +295,8 @@ def test_a_server_that_ends_is_said_to_have_ended(agent: Agent, gate: StandingGa
 
 
 def test_an_upstream_status_is_passed_on(remote: Agent, agent: Agent) -> None:
-    told = {"status": 401, "www_authenticate": 'Bearer realm="x"'}
+    challenge = 'Bearer resource_metadata="https://evil.example/", realm="x"'
+    told = {"status": 401, "www_authenticate": challenge}
     failed = {"code": -32603, "message": "no", "data": {"mcpwrap/http": told}}
     remote.begin()
     answer = _call(remote, error=failed)
