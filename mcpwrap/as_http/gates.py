@@ -13,6 +13,8 @@ from mcpwrap.core.http_listener import Listener
 MAX_SESSIONS = 64
 MAX_IDLE = 16
 IDLE_S = 60.0  # then one that waits for a request of 2026-07-28 is ended
+# A server has 16 sessions, unless told, for all of its agents: after a burst they are the others'.
+MAX_SPARE, SPARE_S = 4, 5.0
 
 
 class MakesRoom(Protocol):
@@ -83,13 +85,17 @@ class Gates:
     def sweep(self) -> None:
         """End those that nobody has used for long."""
         now_s = self._clock()
-        while self._idle and now_s - self._idle[0].since_s >= IDLE_S:
+        while self._idle and now_s - self._idle[0].since_s >= self._wait_s():
             self._spawn(self._idle.pop(0).gate.close())
 
     def abort_all(self) -> None:
         """End all at once."""
         for gate in self._all:
             gate.abort()
+
+    def _wait_s(self) -> float:
+        """Return how long the one that was not used the longest may wait."""
+        return IDLE_S if len(self._idle) <= MAX_SPARE else SPARE_S
 
     async def _open(self) -> GateSession:
         if self.count >= MAX_SESSIONS:
