@@ -99,7 +99,8 @@ def test_the_headers_of_a_request_arrive_as_its_body_says(
     machine: Machine, internet: Internet
 ) -> None:
     given = {"Mcp-Param-Region": "north", "Mcp-Param-Word": "=?base64?w7w=?="}
-    params = {"name": "echo", "arguments": {"text": "hi"}}
+    given["Mcp-Param-Other"] = "south"  # which no argument says
+    params = {"name": "echo", "arguments": {"text": "hi", "where": "north", "word": "ü"}}
     assert remote.step(machine, "odd", "ask", "tools/call", params, given)["status"] == 200
     (call,) = internet.calls()
     headers = dict(call.headers)
@@ -107,6 +108,7 @@ def test_the_headers_of_a_request_arrive_as_its_body_says(
     assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "echo")
     assert headers["mcp-param-region"] == "north"
     assert headers["mcp-param-word"] == "=?base64?w7w=?="
+    assert "mcp-param-other" not in headers
     for headers in ({"Mcp-Method": "tools/list"}, {"Mcp-Name": "other"}):
         assert remote.step(machine, "odd", "ask", "tools/call", params, headers)["status"] == 400
     assert len(internet.calls()) == 1

@@ -112,13 +112,16 @@ def test_who_hangs_up_would_leave_the_upstream_at_work(
 
 
 def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Internet) -> None:
-    """The guest list says for whom listeners may ask, and the gate looks twice."""
+    """Its unit says for whom a listener may ask, and the guest list whether there is one."""
     bob = machine.uid_of("bob")
     machine.write("/opt/asks.py", ASKS.format(bob=bob))
     asks = (
         "setpriv --reuid=mcpwrap-http --regid=mcpwrap-http --clear-groups python3 -I /opt/asks.py"
     )
-    assert machine.as_root(asks).out.startswith("!77 ")
-    looks = "return self.who.uid in admission.http_uids"
-    with machine.patched("as_gate/agents", looks, "return True"):
-        assert machine.as_root(asks).out.startswith("S")
+    assert machine.as_root(asks).out.startswith("!76 only the listener")
+    unit = ("as_gate/agents", " or peer.unit_of(who.pid) != unit", "")
+    guests = ("as_gate/agents", "return self.who.uid in admission.http_uids", "return True")
+    with machine.patched(*unit):
+        assert machine.as_root(asks).out.startswith("!77 ")
+        with machine.patched(*guests):
+            assert machine.as_root(asks).out.startswith("S")
