@@ -32,12 +32,16 @@ def _explained(error: Exception) -> RemoteError:
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=inner):
             return remote_failure.bad_certificate(getattr(inner, "verify_code", 0))
+        case aiohttp.ClientConnectorSSLError(os_error=ssl.SSLError(reason=why)) if why in _PLAIN:
+            return RemoteError(remote_failure.IN_PLAIN_TEXT)
         case aiohttp.ClientHttpProxyError():
             return remote_failure.refused_by_proxy(error.status)
         case _:
             return RemoteError(_words(error))
 
 
+# How OpenSSL, before 3.2 and since, calls an answer that is no TLS at all.
+_PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 # The first that an error is one of, so subclasses come before what they are.
 _WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((aiohttp.ClientProxyConnectionError,), "The proxy to the remote server is down: {}"),
