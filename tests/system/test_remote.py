@@ -214,6 +214,14 @@ def test_the_agents_configuration_has_no_secret(machine: Machine) -> None:
 
 
 # ------------------------------------------------------------------------------- rotation
+def reload_with(machine: Machine, token: str) -> None:
+    """Reload the wrapper, and wait until it has obeyed: systemctl says that it was told to."""
+    pid = machine.show("mcpwrap@odd.service", "MainPID")["MainPID"]
+    old = f"nsenter -t {pid} -m grep -rL {token} /run/mcpwrap/rt/odd --include=headers.json"
+    machine.as_root("systemctl reload mcpwrap@odd")
+    machine.as_root(f"timeout 20 sh -c 'while {old} | grep -q .; do :; done'")
+
+
 def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Internet) -> None:
     """Of the same session, of one of pipes, and of one without sessions."""
     new = f"new-{secrets.token_hex(16)}"
@@ -222,7 +230,7 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
         begun, *_ = remote.steps(machine, "odd", ("begin", {}), ("call", "echo", {}))
         internet.forget()
         remote.set_secret(machine, "odd", "TOKEN", new)
-        machine.as_root("systemctl reload mcpwrap@odd")
+        reload_with(machine, new)
         try:
             session = begun["headers"]["mcp-session-id"]
             echo = {"name": "echo", "arguments": {}}
@@ -239,7 +247,7 @@ def test_a_new_token_is_used_by_the_next_request(machine: Machine, internet: Int
                 assert not search.holds(json.dumps(answer).encode(), new)
         finally:
             remote.set_secret(machine, "odd", "TOKEN", TOKEN)
-            machine.as_root("systemctl reload mcpwrap@odd")
+            reload_with(machine, TOKEN)
         remote.step(machine, "odd", "call", "echo", {})
     assert remote.values_of(internet, "authorization")[-1] == [BEARER]
 
