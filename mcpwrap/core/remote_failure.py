@@ -11,7 +11,7 @@ _WORDS_BY_STATUS = {
     429: "wants fewer requests",
 }
 NO_ANSWER = "The connection to the remote server ended before its answer was complete"
-# Squid agrees to a tunnel before it looks for the other end, and says in the tunnel what went wrong.
+# Squid agrees to a tunnel before it looks for the other end, and says inside what went wrong.
 IN_PLAIN_TEXT = "The proxy cannot find the remote server, or that speaks no TLS"
 NOT_JSON = "The remote server's answer is not the JSON of a message"
 TOO_LONG = "The remote server's answer is longer than 64 MiB"
