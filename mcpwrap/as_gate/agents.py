@@ -64,9 +64,11 @@ def claim_in(said: Mapping[str, str]) -> str:
     """Return what a hello claims: a UID, that somebody logs in, or "" for nothing.
 
     Raises:
-        ValueError: both.
+        ValueError: both, or for whom it says so is none.
     """
     claims = [said[hello.AGENT]] if hello.AGENT in said else []
+    if claims in ([""], [LOGIN]):
+        raise ValueError("that is no UID")
     claims += [LOGIN] if hello.LOGIN in said else []
     if len(claims) > 1:
         raise ValueError("nobody logs in for another")

@@ -98,6 +98,12 @@ def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
     assert agents.claim_in(said) == claim
 
 
+@pytest.mark.parametrize("uid", ["", "login"])
+def test_a_listener_has_to_name_an_account(uid: str) -> None:
+    with pytest.raises(ValueError, match="no UID"):
+        agents.claim_in({hello.AGENT: uid})
+
+
 def test_nobody_logs_in_for_another() -> None:
     with pytest.raises(ValueError, match="for another"):
         agents.claim_in({hello.AGENT: "1000", hello.LOGIN: "login"})
