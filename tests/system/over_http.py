@@ -30,6 +30,7 @@ class Place:
         self.host, self.port = host, port
         self.session: dict[str, str] = {}
         self.last_id = 0
+        self.signs = 0  # of life, on streams
         self.open: list[http.client.HTTPConnection] = []
 
     def ask(self, method: str, body: Json | None, headers: dict[str, str]) -> Json:
@@ -65,6 +66,7 @@ class Place:
                 yield json.loads(text)
             return
         for line in answer:
+            self.signs += line.startswith(b":")
             if line.startswith(b"data: {"):
                 yield json.loads(line[6:])
 
@@ -190,7 +192,13 @@ def count(place: Place, tool: str, arguments: Json) -> Json:
             last = message
     is_whole = numbers == list(range(len(numbers)))
     took_s = time.monotonic() - began
-    return {"came": len(numbers), "in order": is_whole, "last": last, "took_s": took_s}
+    return {
+        "came": len(numbers),
+        "in order": is_whole,
+        "last": last,
+        "took_s": took_s,
+        "signs": place.signs,
+    }
 
 
 def raw(place: Place, data: str, wait_s: float) -> Json:

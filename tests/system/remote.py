@@ -139,7 +139,7 @@ def until(is_so: Callable[[], bool], within_s: float = 15.0) -> None:
 
 # Every length of time of ours on the way, by file: how long it is.
 CLOCKS = {
-    "as_http/answers": "STILL_HERE_EVERY_S = 15.0",
+    "as_http/state": "still_here_every_s: float = 15.0",
     "as_http/gates": "IDLE_S = 60.0",
     "as_wrapper/remote/failing": "HEAD_S = 300.0",
 }

@@ -191,6 +191,7 @@ def test_a_stream_is_idle_for_an_hour(machine: Machine, internet: Internet) -> N
             machine, "odd", ("count", "idle", idle), ("begin", {}), ("use", "idle", idle, {})
         )
         assert alone["last"]["result"]["content"][0]["text"] == "at last"
+        assert alone["signs"] > 100  # one every 15 s
         assert remote.text_of(in_session) == "at last"
         session = begun["headers"]["mcp-session-id"]
         hear = (("resume", session), ("hear", 1))
