@@ -30,6 +30,7 @@ class Form:
     """How the events of a stream are told."""
 
     json_within_s: float = 0.0  # if the answer is the first event, and comes this soon: JSON
+    json_for_status_alone: bool = False  # and then only if the server answered with one of HTTP
     modern_method: str = ""  # errors have a status of HTTP, as 2026-07-28 has it
     is_remote: bool = False  # the server's HTTP status is heeded
     session: str = ""
@@ -94,7 +95,10 @@ async def _answer_soon(stream: Stream, form: Form) -> Event | None:
         event = await stream.next(form.json_within_s)
     except TimeoutError:
         return None
-    return event if event is not None and event.answers is not None else None
+    if event is None or event.answers is None:
+        return None
+    has_status = form.is_remote and event.http is not None
+    return event if has_status or not form.json_for_status_alone else None
 
 
 def _only_answer(event: Event, form: Form) -> web.Response:

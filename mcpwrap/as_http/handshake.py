@@ -152,6 +152,7 @@ def _form(session: Session, state: State) -> Form:
         is_remote=state.listener.is_remote,
         history=session.history,
         primes=session.primes,
+        json_for_status_alone=session.primes,
         still_here_every_s=state.around.still_here_every_s,
     )
 

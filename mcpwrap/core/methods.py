@@ -23,6 +23,7 @@ ELICITATION = "elicitation/create"
 LISTEN = "subscriptions/listen"
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
+LOG = "notifications/message"
 TASK_STATE = "notifications/tasks"
 TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25, without results
 
@@ -96,7 +97,7 @@ _SERVER_NOTIFICATIONS: Mapping[str, Way] = {
     CANCELLED: Way.FORWARD,
     PROGRESS: Way.FORWARD,
     "notifications/subscriptions/acknowledged": Way.FORWARD,
-    "notifications/message": Way.BY_RULE,
+    LOG: Way.BY_RULE,
     "notifications/tools/list_changed": Way.BY_RULE,
     "notifications/prompts/list_changed": Way.BY_RULE,
     "notifications/resources/list_changed": Way.BY_RULE,

@@ -156,6 +156,13 @@ class Conversation:
             lines.append(refusals.error(request_id, INTERNAL_ERROR, str(why), data))
         return self._lines(lines)
 
+    def cut_off(self, exchange: Exchange) -> list[bytes]:
+        """Return word that a stream has ended before its answer: whoever asked can come back."""
+        stream = exchange.stream_of()
+        if stream is None:
+            return []
+        return self._lines([strict_json.encode(remote_tags.closed(stream))])
+
     def fail_all(self, why: RemoteError) -> list[bytes]:
         """Return an error for each request that waits."""
         waiting = dict.fromkeys(self._open.values())

@@ -3,11 +3,13 @@
 The gate between them passes `_meta` and the data of errors as they are.
 """
 
+from mcpwrap.core import methods
 from mcpwrap.core.jsonrpc import Id
 from mcpwrap.core.judgement import Json
 
 HEADERS = "mcpwrap/headers"  # in `_meta`: the agent's Mcp-Param-*; whoever sets it knows the others
 FOR = "mcpwrap/for"  # in `_meta`: the request on whose stream this came
+CLOSED = "mcpwrap/closed"  # in `_meta`, beside the request: its stream has ended before the answer
 HTTP = "mcpwrap/http"  # in the data of an error: what the server answered
 
 MAX_CHALLENGE_CHARS = 2048
@@ -36,6 +38,12 @@ def with_stream(message: dict[str, Json], request_id: Id) -> dict[str, Json]:
     meta = params.get("_meta")
     tagged: dict[str, Json] = {**(meta if isinstance(meta, dict) else {}), FOR: request_id}
     return {**message, "params": {**params, "_meta": tagged}}
+
+
+def closed(request_id: Id) -> dict[str, Json]:
+    """Return the message that says so, of which only the tags are meant."""
+    params: Json = {"level": "debug", "data": "", "_meta": {FOR: request_id, CLOSED: True}}
+    return {"jsonrpc": "2.0", "method": methods.LOG, "params": params}
 
 
 def refusal(status: int, challenge: str) -> dict[str, Json]:

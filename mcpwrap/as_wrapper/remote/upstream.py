@@ -69,6 +69,7 @@ class Upstream:
             self.conversation.see_session(exchange.line, session_id)
             await self._follow(answer, exchange, cursor)
         if exchange.waiting and cursor.last_id and not exchange.is_modern:
+            await self._output.write(self.conversation.cut_off(exchange))
             await self._resume(exchange, cursor)
         if exchange.waiting:
             raise RemoteError(remote_failure.NO_ANSWER)

@@ -38,11 +38,9 @@ def test_a_session_from_its_beginning_to_its_end(agent: Agent, gate: StandingGat
     assert (held.subject, held.env) == ("notes", {"MCPWRAP_AGENT": "1000"})
     initialized = agent.post(note("initialized"))
     assert (initialized.status, initialized.text()) == (202, "")
-    assert _call(agent, told="x").json() == {
-        "jsonrpc": "2.0",
-        "id": 2,
-        "result": {"content": [], "told": "x"},
-    }
+    assert _call(agent, told="x").messages() == [
+        {"jsonrpc": "2.0", "id": 2, "result": {"content": [], "told": "x"}}
+    ]
     assert [message.get("method") for message in held.heard] == [
         "initialize",
         "notifications/initialized",
@@ -102,7 +100,7 @@ def test_what_belongs_to_no_request_is_told_on_the_standing_stream(
         assert (primed.data, primed.id, primed.retry) == ("", "0-0", "1000")
         kept = next(events)
         assert kept.message == LISTED
-        assert _call(agent, say=[LISTED]).kind == "application/json"
+        assert len(_call(agent, say=[LISTED]).messages()) == 1
         assert next(events).message == LISTED
         with agent.ask("GET") as second:
             assert second.status == 409
@@ -141,13 +139,15 @@ def test_one_that_takes_long_can_be_asked_for_again_from_the_start(
         assert rest.messages()[0]["result"]["told"] == "late"
 
 
-def test_only_calls_are_streams_so_soon(gate: StandingGate) -> None:
-    around = {"gate": gate.path, "resumable_json_within_s": 0.0}
-    with running(around) as port:
-        agent = Agent(port)
-        agent.begin()
-        assert _call(agent).kind == "text/event-stream"
-        assert agent.post(agent.request("tools/list")).kind == "application/json"
+@pytest.mark.parametrize(
+    ("version", "kind"), [("2025-06-18", "application/json"), ("2025-11-25", "text/event-stream")]
+)
+def test_answers_are_streams_since_a_stream_can_be_asked_for_again(
+    agent: Agent, version: str, kind: str
+) -> None:
+    agent.begin(version)
+    assert _call(agent).kind == kind
+    assert agent.post(agent.request("tools/list")).kind == kind
 
 
 def test_a_stream_that_is_read_is_read_by_nobody_else(agent: Agent, hold: threading.Event) -> None:

@@ -165,6 +165,31 @@ async def test_a_stream_is_taken_up_where_it_ended() -> None:
     assert asked_again == ["e1", "e1", "e2"]
 
 
+@played
+async def test_a_listener_is_told_that_a_stream_has_ended_so_that_its_agent_asks_again() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.verb == "GET" and "last-event-id" in asked.headers:
+            return await _told(asked, result(9))
+        if asked.method != "tools/call":
+            return await as_usual(asked)
+        events = await stream(asked)
+        await events.write(b"id: e1\nretry: 5\ndata:\n\n")
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        await alice.shake_hands()
+        word = await alice.ask(request(9, **TAG))
+        assert word["params"]["_meta"] == {"mcpwrap/for": 9, "mcpwrap/closed": True}
+        assert await alice.hear() == result(9)
+        assert await alice.ask(request(9)) == result(9)  # of whom no stream is known
+
+
+async def _told(asked: Asked, message: dict[str, Any]) -> web.StreamResponse:
+    events = await stream(asked)
+    await send(events, message, "id: e2\n")
+    return events
+
+
 @pytest.mark.parametrize(
     ("events", "status", "why"),
     [
