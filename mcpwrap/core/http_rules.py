@@ -1,6 +1,6 @@
 """Which HTTP requests of an agent are heard at all, by their head alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import parse_qsl
 
@@ -37,10 +37,18 @@ class Head:
     method: str
     target: str
     fields: tuple[tuple[str, str], ...] = ()
+    _values: dict[str, list[str]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once: a request is asked for a dozen of them.
+        values: dict[str, list[str]] = {}
+        for name, value in self.fields:
+            values.setdefault(name.lower(), []).append(value)
+        object.__setattr__(self, "_values", values)
 
     def every(self, name: str) -> list[str]:
         """Return the values of a header; `name` is in small letters."""
-        return [value for key, value in self.fields if key.lower() == name]
+        return [*self._values.get(name, ())]
 
 
 @dataclass(frozen=True, slots=True)
