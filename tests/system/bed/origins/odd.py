@@ -132,6 +132,7 @@ DOES: dict[str, Do] = {
     "gzip": odd_streams.gzip,
     "bomb": odd_streams.bomb,
     "events": odd_streams.events,
+    "clock": odd_streams.clock,
     "dies": odd_streams.dies,
     "idle": odd_streams.idle,
     "pieces": odd_streams.pieces,

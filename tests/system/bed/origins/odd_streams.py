@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,6 +49,18 @@ async def events(asked: "Asked") -> web.StreamResponse:
     response = await _begin(asked)
     for number in range(int(asked.arguments["n"])):
         await response.write(event(asked.tell(number)))
+    await response.write(event(asked.result("all")))
+    return response
+
+
+async def clock(asked: "Asked") -> web.StreamResponse:
+    """Send `n` notifications that say when they were sent, `interval_s` apart, and the answer."""
+    response = await _begin(asked)
+    for number in range(int(asked.arguments["n"])):
+        message = asked.tell(number)
+        message["params"]["message"] = str(time.monotonic_ns())
+        await response.write(event(message))
+        await asyncio.sleep(float(asked.arguments["interval_s"]))
     await response.write(event(asked.result("all")))
     return response
 
