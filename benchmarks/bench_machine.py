@@ -37,7 +37,7 @@ class BenchRoot(roots.Layer):
     @property
     def inputs(self) -> list[Path]:
         """What it installs from PyPI."""
-        return [HERE / "peers.pypi.txt"]
+        return [HERE / "peers.pypi.txt", HERE / "http_peers.pypi.txt"]
 
 
 @dataclass(frozen=True)

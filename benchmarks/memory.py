@@ -1,6 +1,7 @@
 """Topic "memory": what an idle wrapper holds, and what one more session adds."""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from benchmarks.bench_machine import AGENT, Prepared
@@ -11,6 +12,12 @@ TOPIC = "Memory, proportional set size (PSS)"
 NAME = "idle"
 MORE = 8  # sessions that are added; the first is not counted, it brings what all share
 SETTLE_S = 1.0
+PROGRAMS = {
+    "gate": "/usr/lib/mcpwrap/mcpwrap-gate",
+    "wrapper": "/usr/lib/mcpwrap/mcpwrap-wrapper",
+    "stub": "/usr/bin/mcpwrap-connect",
+    "server": "/opt/bench/echo",
+}
 # PSS of each process in KiB: it shares each page among all that map it, so sums are right.
 PROBE = """
 import json, pathlib
@@ -32,12 +39,12 @@ def measure(prepared: Prepared) -> list[Row]:
     machine.as_root("systemctl --quiet stop 'mcpwrap@*.service'")
     with machine.session(NAME, user=AGENT) as session:
         session.initialize()  # loads what a wrapper loads on first use
-    idle = _pss_mb(machine)
+    idle = pss_mb(machine)
     with ExitStack() as held:
         _open(machine, held, 1)
-        one = _pss_mb(machine)
+        one = pss_mb(machine)
         _open(machine, held, MORE)
-        many = _pss_mb(machine)
+        many = pss_mb(machine)
     session_mb = sum(many[who] - one[who] for who in ("gate", "wrapper")) / MORE
     return [
         _row("the wrapper, no session", idle["wrapper"], 15),
@@ -61,17 +68,11 @@ def _open(machine: Machine, held: ExitStack, count: int) -> None:
         held.enter_context(machine.session(NAME, user=AGENT)).initialize()
 
 
-def _pss_mb(machine: Machine) -> dict[str, float]:
+def pss_mb(machine: Machine, programs: Mapping[str, str] = PROGRAMS) -> dict[str, float]:
     """Return the sum for the processes of each principal, once what has ended is cleared away."""
     time.sleep(SETTLE_S)
-    kinds = {
-        "gate": "/usr/lib/mcpwrap/mcpwrap-gate",
-        "wrapper": "/usr/lib/mcpwrap/mcpwrap-wrapper",
-        "stub": "/usr/bin/mcpwrap-connect",
-        "server": "/opt/bench/echo",
-    }
     found = machine.probe(PROBE)
     return {
         kind: sum(kib for words, kib in found if f"{program} " in words) * 1024 / 1e6
-        for kind, program in kinds.items()
+        for kind, program in programs.items()
     }

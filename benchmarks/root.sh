@@ -7,4 +7,10 @@ apt-get install -y -q --no-install-recommends gcc libc6-dev sudo bubblewrap
 # Other gates, on the same work: benchmarks/gate.py.
 python3 -m venv /opt/peers
 /opt/peers/bin/pip install -q -r "$INPUTS/peers.pypi.txt"
+# Other proxies: benchmarks/http.py. They need different versions of the same library.
+grep -v '^#' "$INPUTS/http_peers.pypi.txt" | while read -r peer; do
+    venv="/opt/http-peers/${peer%%=*}"
+    python3 -m venv "$venv" </dev/null
+    "$venv/bin/pip" install -q "$peer" </dev/null
+done
 rm -rf /root/.cache /etc/resolv.conf
