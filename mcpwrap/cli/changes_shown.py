@@ -1,0 +1,117 @@
+"""What becomes of a file, shown to whoever decides about it, and their yes or no."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from mcpwrap.cli.approvals_text import ON, one_line
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import UsageError
+
+_CONTEXT_LINES = 3
+_MAX_CHARS = 160  # longer lines are compared, and shown, in pieces: JSON often is one line
+_PIECE = re.compile(r"[^,{}\[\]\n]{0,150}[,{}\[\]]{0,10}\n?")
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_Opcode = tuple[str, int, int, int, int]  # as difflib has them
+
+
+class _Piece(NamedTuple):
+    """A line of a file with what ends it, or a part of one."""
+
+    text: str
+    goes_on: bool = False  # it is not the first of its line
+
+
+_OPEN_END = _Piece("(no newline at the end)", goes_on=True)
+
+
+def diff_of(path: Path, was: bytes, new: bytes) -> str:
+    r"""Return a unified diff, with colours, that does nothing to a terminal; "" if they are equal.
+
+    Long lines are in pieces. What is not seen is written out, as `\r` at the end of a line.
+    """
+    if was == new:
+        return ""
+    old, now = list(_pieces(was)), list(_pieces(new))
+    start, end = _alike(old, now)
+    matcher = SequenceMatcher(None, old[start : len(old) - end], now[start : len(now) - end])
+    name = one_line(str(path))
+    lines = [click.style(f"{sign} {name}", bold=True) for sign in ("---", "+++")]
+    for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
+        moved = [(t, a + start, b + start, c + start, d + start) for t, a, b, c, d in group]
+        lines += map(_coloured, _hunk(old, now, moved))
+    return "\n".join(lines)
+
+
+def agreed(question: str, *, is_agreed: bool) -> bool:
+    """Return what somebody at the terminal answers; yes, if that was said before.
+
+    Raises:
+        UsageError: there is no terminal, and nothing was said.
+    """
+    if is_agreed:
+        return True
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "nobody is there to be asked; nothing was changed",
+            where="the terminal",
+            fix="run it on one, or look with `--dry-run` and then say `--yes`",
+        )
+    return click.confirm(question)
+
+
+def _pieces(content: bytes) -> Iterator[_Piece]:
+    """Yield the lines, with what ends them; long ones in pieces."""
+    for line in re.findall(r"[^\n]*\n|[^\n]+", content.decode(errors="backslashreplace")):
+        if len(line) <= _MAX_CHARS:
+            yield _Piece(line)
+            continue
+        for number, piece in enumerate(filter(None, _PIECE.findall(line))):
+            yield _Piece(piece, goes_on=number > 0)
+    if not content.endswith(b"\n"):
+        yield _OPEN_END
+
+
+def _alike(old: Sequence[_Piece], now: Sequence[_Piece]) -> tuple[int, int]:
+    """Return how many pieces at the start and at the end are alike, and not even context."""
+    most = min(len(old), len(now))
+    start = next((n for n in range(most) if old[n] != now[n]), most)
+    most -= start
+    end = next((n for n in range(most) if old[-1 - n] != now[-1 - n]), most)
+    return max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
+
+
+def _hunk(old: list[_Piece], now: list[_Piece], group: list[_Opcode]) -> Iterator[str]:
+    """Yield one place where they differ, with what stands around it."""
+    first, last = group[0], group[-1]
+    yield f"@@ -{_lines(old, first[1], last[2])} +{_lines(now, first[3], last[4])} @@"
+    for tag, old_start, old_end, new_start, new_end in group:
+        if tag == "equal":
+            yield from _signed(" ", old[old_start:old_end])
+            continue
+        yield from _signed("-", old[old_start:old_end])
+        yield from _signed("+", now[new_start:new_end])
+
+
+def _lines(pieces: list[_Piece], start: int, end: int) -> str:
+    """Return the first line of these pieces, from 1, and how many lines they are in."""
+    before = sum(not piece.goes_on for piece in pieces[:start])
+    lines = sum(not piece.goes_on for piece in pieces[start:end])
+    begins_within = start < end and pieces[start].goes_on
+    return f"{before + (start < end and not begins_within)},{lines + begins_within}"
+
+
+def _signed(sign: str, pieces: list[_Piece]) -> Iterator[str]:
+    for piece in pieces:
+        text = piece.text.removesuffix("\n")
+        yield f"{sign}{ON if piece.goes_on else ''}{visible(text)}"
+
+
+def _coloured(line: str) -> str:
+    colour = _COLOURS.get(line[0])
+    return click.style(line, fg=colour) if colour else line

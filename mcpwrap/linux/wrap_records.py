@@ -1,0 +1,203 @@
+"""What `wrap` keeps of each file that it rewrites: the bytes of before, and what was done to them.
+
+A record is two files of one account's: `backup-0001-NAME`, which a person can copy back, and
+`record-0001-NAME.json`, which names it and was written after it. A backup without a record is
+nobody's but the person's.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from mcpwrap.config.agent_files.opened import MAX_BYTES
+from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import files
+from mcpwrap.linux.agent_files import Refused, read
+
+_NAME = re.compile(r"(?:backup|record)-([0-9]{4,9})-.*")
+_UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_NAME_CHARS = 100  # of the file's own name in that of its backup
+_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Keys = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One file, rewritten once."""
+
+    path: Path  # absolute
+    agent: str  # in `config.agent_files.table.BY_ID`; its words were used
+    entries: tuple[tuple[str, ...], ...]  # of each that was wrapped, where it stands, and its name
+    before: bytes
+    after_sha256: str
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same without the bytes, as it is on the disk."""
+
+    path: str
+    agent: str
+    entries: tuple[_Keys, ...]
+    before_sha256: _Digest
+    after_sha256: _Digest
+
+
+def folder(variables: Mapping[str, str]) -> Path:
+    """Return where records are kept. A relative `XDG_STATE_HOME` counts as none (XDG)."""
+    state = Path(variables.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():
+        state = Path(variables["HOME"], ".local/state")
+    return state / "mcpwrap"
+
+
+def save(folder: Path, record: Record) -> Path:
+    """Keep a record, safe from a loss of power; return the path of its backup.
+
+    Raises:
+        McpwrapError: it cannot be kept, and nothing is left of it.
+    """
+    try:
+        text = _text(record)
+        backup = _with_backup(_made(folder), record)
+        try:
+            files.replace(str(_record_of(backup)), text, mode=0o600)
+        except OSError:
+            backup.unlink()
+            raise
+    except UnicodeError as error:
+        raise _not_kept(folder, "a name in it is not UTF-8") from error
+    except OSError as error:
+        raise _not_kept(folder, error.strerror or str(error)) from error
+    return backup
+
+
+def records(folder: Path) -> list[Record]:
+    """Return what is kept, the oldest first.
+
+    Raises:
+        McpwrapError: a record is damaged, or its backup is not what was kept.
+    """
+    return [record for _, record in _kept(folder)]
+
+
+def backup_of(folder: Path, record: Record) -> Path | None:
+    """Return where the backup of a record is; None, if the record is not kept any more."""
+    found = [backup for backup, kept in _kept(folder) if kept == record]
+    return found[-1] if found else None
+
+
+def forget(folder: Path, record: Record) -> None:
+    """Remove a record and its backup, if they are there."""
+    if backup := backup_of(folder, record):
+        _record_of(backup).unlink(missing_ok=True)  # first: without it the backup is only a file
+        backup.unlink(missing_ok=True)
+
+
+def forget_but_backup(folder: Path, record: Record) -> None:
+    """Remove a record, and leave its backup to the person: something of it is nowhere else."""
+    if backup := backup_of(folder, record):
+        _record_of(backup).unlink(missing_ok=True)
+
+
+def _made(folder: Path) -> Path:
+    """Make the folder; only its account may look into it, whoever made it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder
+
+
+def _with_backup(folder: Path, record: Record) -> Path:
+    """Write the bytes of before, under a name that no record had."""
+    name = _UNUSUAL.sub("_", record.path.name)[-_MAX_NAME_CHARS:]
+    while True:
+        numbers = [int(found[1]) for path in folder.iterdir() if (found := _NAME.match(path.name))]
+        backup = folder / f"backup-{max(numbers, default=0) + 1:04}-{name}"
+        try:
+            fd = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:  # another `wrap` was faster
+            continue
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(record.before)
+                file.flush()
+                os.fsync(fd)
+        except OSError:
+            backup.unlink()
+            raise
+        return backup
+
+
+def _text(record: Record) -> str:
+    written = _Written(
+        path=str(record.path),
+        agent=record.agent,
+        entries=record.entries,
+        before_sha256=sha256(record.before).hexdigest(),
+        after_sha256=record.after_sha256,
+    )
+    return msgspec.json.format(msgspec.json.encode(written), indent=1).decode() + "\n"
+
+
+def _record_of(backup: Path) -> Path:
+    return backup.with_name(f"record-{backup.name.removeprefix('backup-')}.json")
+
+
+def _kept(folder: Path) -> Iterator[tuple[Path, Record]]:
+    """Yield each backup with its record, the oldest first."""
+    paths = folder.glob("record-*.json")
+    numbered = [(int(found[1]), path) for path in paths if (found := _NAME.match(path.name))]
+    for _, path in sorted(numbered):
+        name = path.name.removeprefix("record-").removesuffix(".json")
+        backup = path.with_name(f"backup-{name}")
+        yield backup, _read(path, backup)
+
+
+def _read(path: Path, backup: Path) -> Record:
+    try:
+        written = msgspec.json.decode(_bytes(path), type=_Written)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise _damaged(path, f"not a record: {error}") from error
+    if written.agent not in BY_ID or not Path(written.path).is_absolute():
+        raise _damaged(path, "not a record of this version")
+    before = _bytes(backup)
+    if sha256(before).hexdigest() != written.before_sha256:
+        raise _damaged(backup, "not the bytes that were kept")
+    return Record(
+        path=Path(written.path),
+        agent=written.agent,
+        entries=written.entries,
+        before=before,
+        after_sha256=written.after_sha256,
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    content = read(path, os.geteuid(), within=None, max_bytes=MAX_BYTES)
+    if content is None:
+        raise _damaged(path, "is gone")
+    if isinstance(content, Refused):
+        raise _damaged(path, content.why)
+    return content
+
+
+def _damaged(path: Path, why: str) -> McpwrapError:
+    return McpwrapError(
+        f"{why}; nothing was changed",
+        where=str(path),
+        fix=f"get it back from a copy, or move what is left of it out of {path.parent}",
+    )
+
+
+def _not_kept(folder: Path, why: str) -> McpwrapError:
+    return McpwrapError(
+        f"a backup cannot be kept: {why}; nothing was changed",
+        where=str(folder),
+        fix="make room there, and let this account write to it",
+    )
