@@ -1,15 +1,14 @@
-"""RUNS AS ROOT: `mcpwrap apply` and `mcpwrap secret`. Reads root's files, acts, exits."""
+"""RUNS AS ROOT: `mcpwrap apply`, `accept` and `secret`. Reads root's files, acts, exits."""
 
 import os
 import sys
 
-from mcpwrap.as_root import panic, passwd, secret, trial
-from mcpwrap.as_root.carry_out import carry_out
+from mcpwrap.as_root import accept, apply, panic, passwd, secret
 from mcpwrap.as_root.lock import only_one
+from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import prctl, this_machine
+from mcpwrap.linux import prctl
 from mcpwrap.plan.diff import Retired
-from mcpwrap.plan.steps import Step
 
 
 def main() -> int:
@@ -24,12 +23,14 @@ def main() -> int:
                 return _panic(*argv)
             if argv[:1] == ["passwd"]:
                 return _passwd(argv[1:])
+            if argv[:1] == ["accept"]:
+                return _accept(argv[1:])
             # Before the lock: whoever types a value takes their time.
             given = secret.value_from(secret.read_all()) if _reads_input(argv) else ""
             with only_one():
                 return _do_as_asked(argv, given)
     except McpwrapError as error:
-        print(f"mcpwrap: {error}", file=sys.stderr)
+        print(f"mcpwrap: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     return _misused()
 
@@ -58,6 +59,17 @@ def _passwd(argv: list[str]) -> int:
     return EXIT_OK
 
 
+def _accept(argv: list[str]) -> int:
+    match argv:
+        case [digest, path]:
+            accept.accept(digest, path, by="")
+        case [digest, path, by]:
+            accept.accept(digest, path, by=by)
+        case _:
+            return _misused()
+    return EXIT_OK
+
+
 def _reads_input(argv: list[str]) -> bool:
     match argv:
         case ["secret", "set" | "rotate", _, _] | ["secret", "import"]:
@@ -69,9 +81,9 @@ def _reads_input(argv: list[str]) -> bool:
 def _do_as_asked(argv: list[str], given: str) -> int:
     match argv:
         case ["apply"]:
-            _apply(Retired.KEEP)
+            apply.apply(Retired.KEEP)
         case ["apply", "--purge"]:
-            _apply(Retired.PURGE)
+            apply.apply(Retired.PURGE)
         case ["secret", *rest]:
             return _secret(rest, given)
         case _:
@@ -104,29 +116,3 @@ def _secret(argv: list[str], given: str) -> int:
 def _misused() -> int:
     print("mcpwrap-root: is for the command `mcpwrap`, as root", file=sys.stderr)
     return EXIT_USAGE
-
-
-def _apply(retired: Retired) -> None:
-    notes = trial.of_workspaces(this_machine.wanted())
-    todo = this_machine.steps(retired)
-    if not todo:
-        print("nothing to do")
-    for number, step in enumerate(todo, start=1):
-        print(f"{number:3}/{len(todo)}  {step.describe()}", flush=True)
-        _do(step, number - 1)
-    if todo:
-        print("done")
-    for note in [*notes, *this_machine.notes()]:
-        print(f"note: {note}")
-
-
-def _do(step: Step, done: int) -> None:
-    try:
-        carry_out(step)
-    except (OSError, McpwrapError) as error:
-        fix = error.fix if isinstance(error, McpwrapError) else "mend what it says"
-        raise McpwrapError(
-            f"{getattr(error, 'problem', error)}\n  {done} steps before it were done and stay done",
-            where=step.describe(),
-            fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
-        ) from error

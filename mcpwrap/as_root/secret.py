@@ -29,7 +29,7 @@ _MAX_INPUT_BYTES = 1024 * 1024
 
 def set_one(name: str, key: str, value: str) -> None:
     """Seal a value, with a version above all that were set before it."""
-    _expect_usable(key, value)
+    expect_usable(key, value)
     with in_turn(paths.SECRETS_LOCK):
         before = store.settings()
         known = before.of(name, key)
@@ -65,7 +65,7 @@ def import_file(text: str) -> None:
     todo = [(name, key) for key in value_by_key for name in _declared_by(config, key)]
     unused = sorted(value_by_key.keys() - {key for _, key in todo})
     for _, key in todo:
-        _expect_usable(key, value_by_key[key])
+        expect_usable(key, value_by_key[key])
     for name, key in todo:
         set_one(name, key, value_by_key[key])
     if unused:
@@ -192,7 +192,12 @@ def _setting(version: int, *, is_set: bool) -> Setting:
     return Setting(version=version, is_set=is_set, changed_at=now)
 
 
-def _expect_usable(key: str, value: str) -> None:
+def expect_usable(key: str, value: str) -> None:
+    """Refuse a value that no variable can hold.
+
+    Raises:
+        UsageError: with why.
+    """
     size = len(value.encode())
     if not value or "\0" in value or size > MAX_SECRET_BYTES:
         why = "empty" if not value else "a NUL" if "\0" in value else f"{size} bytes"

@@ -8,6 +8,7 @@ import click
 from mcpwrap import __version__
 from mcpwrap.as_agent import run
 from mcpwrap.cli import (
+    accept,
     apply,
     approvals,
     audit,
@@ -62,6 +63,7 @@ for command in (
     plan.command,
     policy.command,
     apply.command,
+    accept.command,
     secret.command,
     status.command,
     sessions.command,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from pathlib import Path
 
 from mcpwrap.config.model import Config, Local, Server
@@ -38,9 +39,20 @@ def _expect_visible(server: Server, command: str) -> None:
 def _interpreter(command: str) -> str:
     """Return what a script names in its first line, links followed; "" if it is no script."""
     try:
-        with Path(command).open("rb") as file:
-            first = file.readline(_FIRST_LINE_BYTES)
+        first = _first_line(command)
     except OSError:
         return ""
     found = re.match(rb"#!\s*(/\S+)", first)
     return os.path.realpath(found[1].decode(errors="replace")) if found else ""
+
+
+def _first_line(path: str) -> bytes:
+    """Return how a plain file begins. Anything else is not even opened: that may do something."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return b""
+        with Path(f"/proc/self/fd/{fd}").open("rb") as file:
+            return file.readline(_FIRST_LINE_BYTES)
+    finally:
+        os.close(fd)

@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mcpwrap.errors import UsageError
@@ -60,25 +62,52 @@ def read_roots_own(path: str, *, max_bytes: int) -> bytes:
         FileNotFoundError: there is none.
         UsageError: it is a link, or others can write to it.
     """
+    with _opened(path, _FIX) as fd:
+        info = os.fstat(fd)
+        if info.st_uid != 0 or info.st_mode & 0o022:
+            raise UsageError("others than root can write to it", where=path, fix=_FIX)
+        return _read(fd, max_bytes)
+
+
+def read_anybodys(path: str, *, max_bytes: int) -> bytes:
+    """Return a file that may be anybody's, and may be changed while it is read.
+
+    Returns at most one byte more than `max_bytes`.
+
+    Raises:
+        UsageError: there is none, or it is a link or no plain file.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with _opened(path, _NAME_ANOTHER) as fd:
+            return _read(fd, max_bytes)
+    except FileNotFoundError as error:
+        raise UsageError("no such file", where=ascii(path), fix=_NAME_ANOTHER) from error
+
+
+@contextmanager
+def _opened(path: str, fix: str) -> Iterator[int]:
+    """Open a plain file. What is no file is not waited for, and becomes no terminal of ours."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise UsageError(f"cannot be opened: {error.strerror}", where=path, fix=_FIX) from error
+        raise UsageError(f"cannot be opened: {error.strerror}", where=path, fix=fix) from error
     try:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode):
-            raise UsageError("is not a plain file", where=path, fix=_FIX)
-        if info.st_uid != 0 or info.st_mode & 0o022:
-            raise UsageError("others than root can write to it", where=path, fix=_FIX)
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(max_bytes + 1)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise UsageError("is not a plain file", where=path, fix=fix)
+        yield fd
     finally:
         os.close(fd)
 
 
+def _read(fd: int, max_bytes: int) -> bytes:
+    with os.fdopen(fd, "rb", closefd=False) as file:
+        return file.read(max_bytes + 1)
+
+
 _FIX = "make it a plain file: `chown root:root`, `chmod 644`"
+_NAME_ANOTHER = "name a plain file that root can read"
 
 
 def _temporary(path: Path) -> Path:

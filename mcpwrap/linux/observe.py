@@ -1,6 +1,7 @@
 """Looking at how the machine is. Reads only; as root it sees the packet rules too."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,15 +22,19 @@ from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry, decode
 
 
-def config_files() -> list[SourceFile]:
+def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
     """Return the configuration of this machine, root's own files only.
+
+    With `added`, texts by path, as it will be with these files.
 
     Raises:
         UsageError: there is none, or others than root can write to it.
     """
-    names = [paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")]
+    new = added or {}
+    there = [n for n in (paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")) if n not in new]
     try:
-        return [SourceFile(n, read_roots_own(n, max_bytes=MAX_FILE_BYTES)) for n in names]
+        found = [SourceFile(n, read_roots_own(n, max_bytes=MAX_FILE_BYTES)) for n in there]
+        return [*found, *(SourceFile(name, text.encode()) for name, text in new.items())]
     except FileNotFoundError as error:
         raise UsageError(
             "no such file; nothing was changed",

@@ -1,5 +1,7 @@
 """The plan for this machine: its configuration against how it is. Reads only."""
 
+from collections.abc import Mapping
+
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
@@ -32,17 +34,17 @@ def steps(retired: Retired = Retired.KEEP) -> list[Step]:
     return diff(_wanted(have), have, retired)
 
 
-def wanted() -> Desired:
-    """Return how this machine should be.
+def wanted(added: Mapping[str, str] | None = None) -> Desired:
+    """Return how this machine should be; with `added`, texts by path, once these files are there.
 
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
-    return _wanted(observe.observe())
+    return _wanted(observe.observe(), added)
 
 
-def _wanted(have: Observed) -> Desired:
-    config = parse(observe.config_files())
+def _wanted(have: Observed, added: Mapping[str, str] | None = None) -> Desired:
+    config = parse(observe.config_files(added))
     commands.expect_visible(config)
     way_out.expect_possible(config)
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}

@@ -52,6 +52,7 @@ ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"
 AUDIT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-audit"
 MINT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-mint"
 REMOTE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-remote"
+PROPOSAL_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-proposal"
 WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
 

@@ -1,0 +1,1 @@
+"""RUNS AS nobody: reads what anybody may have written, for root, and can do nothing else."""

@@ -1,0 +1,59 @@
+"""RUNS AS nobody: `mcpwrap-proposal`, which root's `accept` starts to read a proposal for it."""
+
+import os
+import resource
+
+from mcpwrap.config.proposal import texts_of
+from mcpwrap.core import proposal
+from mcpwrap.core.proposal import MAX_ANSWER_BYTES, Reading
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import landlock, memfd, prctl
+from mcpwrap.linux.landlock import Tcp
+from mcpwrap.linux.syscalls import Filter
+
+_MAX_WRONG_CHARS = 16 * 1024
+_MEMORY_BYTES = 1024**3  # twice what a file of 1 MiB can come to
+_LIMITS = (
+    (resource.RLIMIT_AS, _MEMORY_BYTES),
+    (resource.RLIMIT_CPU, int(proposal.TIMEOUT_S)),
+    (resource.RLIMIT_FSIZE, MAX_ANSWER_BYTES),
+    (resource.RLIMIT_NOFILE, 0),  # none but those that are open
+    (resource.RLIMIT_NPROC, 0),
+    (resource.RLIMIT_CORE, 0),
+)
+
+
+def main() -> int:
+    """Read the proposal behind descriptor 0, and answer in the file behind 1: `core/proposal`."""
+    prctl.forbid_dumps()
+    close_behind()
+    answer = proposal.encode(reading(memfd.read_all(0)))
+    while answer:
+        answer = answer[os.write(1, answer) :]
+    return 0
+
+
+def close_behind() -> None:
+    """Shut all files and nearly all system calls, for good. Nothing was read so far.
+
+    Raises:
+        OSError: the kernel refused one of it.
+    """
+    door = Filter()
+    prctl.gain_nothing()
+    landlock.leave((), (), Tcp.REFUSED)
+    for limit, value in _LIMITS:
+        resource.setrlimit(limit, (value, value))
+    door.enter()
+
+
+def reading(untrusted: bytes) -> Reading:
+    """Return the servers in a proposal, or what is wrong with it."""
+    try:
+        return Reading(text_by_name=texts_of(untrusted))
+    except McpwrapError as error:
+        return Reading(wrong=_shortened(str(error)))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_WRONG_CHARS else f"{text[:_MAX_WRONG_CHARS]} … and more"

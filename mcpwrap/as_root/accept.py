@@ -1,0 +1,127 @@
+"""RUNS AS ROOT: `mcpwrap accept`, which takes servers from somebody once a person has read them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcpwrap.as_root import apply, proposed, secret, trial
+from mcpwrap.as_root.lock import only_one
+from mcpwrap.as_root.proposed import Proposed, Secrets
+from mcpwrap.config import values
+from mcpwrap.config.parse import parse
+from mcpwrap.config.proposal import settable
+from mcpwrap.config.proposal_shown import Offer, question, shown
+from mcpwrap.config.values import BadValueError
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import files, observe, this_machine, tty
+from mcpwrap.plan import paths
+from mcpwrap.plan.diff import Retired
+
+_WHERE = "mcpwrap accept"
+_EMPTY = (
+    "# The MCP servers of this machine: `man mcpwrap.toml`. Those that were accepted: conf.d.\n"
+)
+
+
+def accept(digest: str, path: str, *, by: str) -> None:
+    """Show what is proposed, ask for `yes`, put it into the configuration, and apply that.
+
+    Broken off, it leaves what a second run completes, or `apply`. `by` called sudo, if it is known.
+
+    Raises:
+        McpwrapError: it was refused, by a person or by what is wrong with it; or a step failed.
+    """
+    wanted = proposed.read(path, digest)
+    secrets = proposed.secrets_for(wanted.servers)
+    offer = Offer(
+        path=path,
+        text_by_name=wanted.text_by_name,
+        servers=wanted.servers,
+        by=_agent(by),
+        secrets=list(_told(wanted, secrets)),
+        notes=_notes(_added(wanted)),
+    )
+    if not tty.says_yes(lambda columns: shown(offer, columns), question(offer)):
+        raise McpwrapError(
+            "nobody said yes; nothing was changed",
+            where=_WHERE,
+            fix="give the same command again to be asked again",
+        )
+    with only_one():  # which nobody has to wait for while a person reads
+        added = _added(wanted)
+        _notes(added)  # once more: the machine may be another by now
+        _carry_out(added, secrets)
+
+
+def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
+    for path, text in added.items():
+        files.replace(path, text)
+    todo = [(name, key) for name, by_key in secrets.items() for key in by_key]
+    for name, key in todo:
+        secret.set_one(name, key, secrets[name][key])
+    apply.apply(Retired.KEEP)
+    for name, key in todo:
+        secret.say_what_is_left(name, key)
+
+
+def _agent(name: str) -> str:
+    """Return the account that called sudo, "" if it can be no agent."""
+    try:
+        return values.agent(name).removeprefix("@")
+    except BadValueError:
+        return ""
+
+
+def _added(wanted: Proposed) -> dict[str, str]:
+    """Return the files that are to be written, by path: those that are not there yet.
+
+    Raises:
+        UsageError: a server or a file of that name is there, and is another.
+    """
+    added = {} if _is_configured() else {paths.CONFIG_FILE: _EMPTY}
+    there = observe.config_files(added)
+    content_by_path = {file.name: file.content for file in there}
+    known = parse(there).file_by_server
+    problems = []
+    for name, text in wanted.text_by_name.items():
+        path = f"{paths.CONFIG_DIR}/{name}.toml"
+        if content_by_path.get(path) == text.encode():
+            continue
+        if name in known or path in content_by_path:
+            problems.append(f"{name} (in {known.get(name, path)})")
+        added[path] = text
+    if problems:
+        raise UsageError(
+            f"other servers of these names are there: {', '.join(problems)}; nothing was changed",
+            where=_WHERE,
+            fix="propose it under another name, or take what is there away first",
+        )
+    return added
+
+
+def _is_configured() -> bool:
+    """Say whether there is a configuration, or was one: then it is not for us to begin a new."""
+    return Path(paths.CONFIG_FILE).exists() or bool(observe.server_names())
+
+
+def _notes(added: dict[str, str]) -> list[str]:
+    """Find out whether this machine could be so; return what is to be seen to.
+
+    Raises:
+        McpwrapError: it could not.
+    """
+    return trial.of_workspaces(this_machine.wanted(added))
+
+
+def _told(wanted: Proposed, secrets: Secrets) -> Iterator[str]:
+    """Yield what becomes of each secret."""
+    settings = observe.secret_settings()
+    for name, server in wanted.servers.items():
+        for key in settable(server):
+            known = settings.of(name, key)
+            is_set = known is not None and known.is_set
+            if key in secrets.get(name, {}):
+                yield f"{name} {key}: given{', in place of the one that is set' * is_set}"
+            elif is_set:
+                yield f"{name} {key}: stays as it was set before"
+            else:
+                yield f"{name} {key}: MISSING, to be set by `sudo mcpwrap secret set {name} {key}`"

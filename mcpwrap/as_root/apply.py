@@ -1,0 +1,39 @@
+"""RUNS AS ROOT: `mcpwrap apply`, and what it says."""
+
+from mcpwrap.as_root import trial
+from mcpwrap.as_root.carry_out import carry_out
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import this_machine
+from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.steps import Step
+
+
+def apply(retired: Retired) -> None:
+    """Plan, and carry it out; who calls holds the lock.
+
+    Raises:
+        McpwrapError: the configuration is wrong, or a step failed.
+    """
+    notes = trial.of_workspaces(this_machine.wanted())
+    todo = this_machine.steps(retired)
+    if not todo:
+        print("nothing to do")
+    for number, step in enumerate(todo, start=1):
+        print(f"{number:3}/{len(todo)}  {step.describe()}", flush=True)
+        _do(step, number - 1)
+    if todo:
+        print("done")
+    for note in [*notes, *this_machine.notes()]:
+        print(f"note: {note}")
+
+
+def _do(step: Step, done: int) -> None:
+    try:
+        carry_out(step)
+    except (OSError, McpwrapError) as error:
+        fix = error.fix if isinstance(error, McpwrapError) else "mend what it says"
+        raise McpwrapError(
+            f"{getattr(error, 'problem', error)}\n  {done} steps before it were done and stay done",
+            where=step.describe(),
+            fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
+        ) from error

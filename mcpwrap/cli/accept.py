@@ -1,0 +1,24 @@
+"""`mcpwrap accept`: hand over to root's own program, which reads, shows and asks for itself."""
+
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli.root import become_root_program
+
+
+@click.command("accept")
+@click.argument("sha256")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--by", envvar="SUDO_USER", default="", hidden=True)
+def command(*, sha256: str, file: Path, by: str) -> int:
+    """Put the servers that FILE proposes into the configuration, and apply it. Needs root.
+
+    \b
+    Example:  sudo mcpwrap accept 5f1c… ~/.local/state/mcpwrap/proposal-5f1c….toml
+    `mcpwrap wrap` writes FILE and says the command. It must be the file with that SHA-256. All of
+    it is shown, and a `yes` asked for, at the terminal. Standard input has the secrets, as JSON:
+    {"server": {"KEY": "value"}}; empty, or a terminal, there are none.
+    Exit status: 0 done; 1 no `yes`, or a step failed; 2 refused, and nothing was changed.
+    """
+    become_root_program("accept", sha256, str(file.absolute()), by)

@@ -1,0 +1,79 @@
+"""What a person reads of a proposal before they answer: all of it, in ASCII, and nothing acts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mcpwrap.config.model import Server
+
+_MIN_COLUMNS, _MAX_COLUMNS = 40, 80  # wider it may be cut anew, by the window, where others say
+_INDENT, _ON = "    ", "  > "  # a line goes on; of what is proposed nothing else begins so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A proposal, and what comes of it on this machine."""
+
+    path: str
+    text_by_name: Mapping[str, str]
+    servers: Mapping[str, Server]
+    by: str  # who called sudo; "" is nobody that is known
+    secrets: Sequence[str]  # a line for each
+    notes: Sequence[str]
+
+
+def shown(offer: Offer, columns: int) -> str:
+    """Return the text for a terminal that is so wide."""
+    width = max(_MIN_COLUMNS, min(columns, _MAX_COLUMNS))
+    return "".join(f"{part}\n" for line in _lines(offer) for part in folded(line, width))
+
+
+def question(offer: Offer) -> str:
+    """Return what is asked at the end."""
+    return f"Nothing was changed so far. Accept {_counted(offer.servers)}? Type yes or no: "
+
+
+def folded(text: str, columns: int) -> Iterator[str]:
+    """Yield the lines of a text as they fit; what goes on in the next is marked there."""
+    visible = text.encode("ascii", "backslashreplace").decode()
+    for line in visible.splitlines() or [""]:
+        yield line[:columns]
+        width = columns - len(_ON)
+        for start in range(columns, len(line), width):
+            yield f"{_ON}{line[start : start + width]}"
+
+
+def _lines(offer: Offer) -> Iterator[str]:
+    yield f"{offer.path!a}"
+    yield f"proposes {_counted(offer.servers)}. With `yes` this goes into /etc/mcpwrap/conf.d,"
+    yield "and is applied, with all else that stands in /etc/mcpwrap:"
+    for text in offer.text_by_name.values():
+        yield ""
+        yield from (f"{_INDENT}{line}".rstrip() for line in text.splitlines())
+    yield ""
+    yield "Who can use it:"
+    yield from (f"  {name}: {_users(server, offer.by)}" for name, server in offer.servers.items())
+    for head, lines in (("Secrets:", offer.secrets), ("Notes:", offer.notes)):
+        if lines:
+            yield head
+            yield from (f"  {line}" for line in lines)
+    yield ""
+
+
+def _users(server: Server, by: str) -> str:
+    others = [_account(agent) for agent in server.agents if agent != by]
+    if not by:
+        return ", ".join(others)
+    if not others:
+        return f"{by} alone"
+    too = f"{by}, and also" if by in server.agents else f"not {by}, but"
+    return f"NOT {by} ALONE: {too} {', '.join(others)}"
+
+
+def _account(agent: str) -> str:
+    return f"everybody in the group {agent[1:]}" if agent.startswith("@") else agent
+
+
+def _counted(servers: Mapping[str, Server]) -> str:
+    few = list(servers)[:4]
+    more = f" and {len(servers) - len(few)} more" if len(servers) > len(few) else ""
+    return f"{len(servers)} {'server' if len(servers) == 1 else 'servers'}, {', '.join(few)}{more}"

@@ -1,0 +1,202 @@
+"""One server as TOML that anybody can read: in plain ASCII, and the same each time."""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from mcpwrap.config import remote
+from mcpwrap.config.model import (
+    Destination,
+    Direct,
+    Group,
+    Limits,
+    Local,
+    Remote,
+    Request,
+    Server,
+    Template,
+    Workspace,
+)
+from mcpwrap.core.spec import OAuth
+
+_Value = bool | int | str | tuple[str, ...] | Mapping[str, "_Value"]
+_Lines = Iterable[tuple[str, _Value]]
+
+_MAX_LINE_CHARS = 76
+_BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+_HTTPS = 443
+_SIZES = (("T", 1024**4), ("G", 1024**3), ("M", 1024**2), ("K", 1024))
+_TIMES = (("h", 3600), ("m", 60), ("s", 1))
+
+
+def toml_of(server: Server) -> str:
+    r"""Return the two tables of a server, from which `parse` makes the same server.
+
+    Every character but those from space to `~` is escaped, as `\u202E`. `agents` is always written,
+    of a program `egress` and `workspace` too; the rest where it is not as usual.
+    """
+    table = f"mcp_servers.{server.name}"
+    ours = [f"[{table}.mcpwrap]", *_written(_ours(server))]
+    return "\n".join([f"[{table}]", *_written(_runs(server)), "", *ours, ""])
+
+
+def _runs(server: Server) -> _Lines:
+    match server.runs:
+        case Local() as local:
+            yield "command", local.command
+            yield from _unusual(("args", local.args), ("cwd", local.cwd))
+            yield from _templates("env", local.env)
+            yield from _unusual(("inherits", local.inherits))
+        case Remote() as elsewhere:
+            yield "url", elsewhere.url
+            yield from _unusual(("bearer_token_env_var", elsewhere.bearer_token_env_var))
+            yield from _templates("headers", elsewhere.headers)
+        case _:
+            assert_never(server.runs)
+
+
+def _templates(table: str, templates: Mapping[str, Template]) -> _Lines:
+    """Yield a line for each variable or header: in a long one nothing is overlooked."""
+    for name, template in templates.items():
+        parts = [part if isinstance(part, str) else f"${{{part.key}}}" for part in template]
+        yield f"{table}.{_key(name)}", "".join(parts)
+
+
+def _ours(server: Server) -> _Lines:
+    is_local = isinstance(server.runs, Local)
+    egress = tuple(map(_egress, _listed(server)))
+    workspace = tuple(map(_workspace, server.workspace))
+    yield "agents", server.agents
+    if is_local or egress:
+        yield "egress", egress
+    if is_local or workspace:
+        yield "workspace", workspace
+    yield from _unusual(("direct", tuple(map(_direct, server.direct))))
+    yield from _flag("transparent", server.transparent, usual=is_local)
+    yield from _flag("intercept", server.intercept)
+    yield from _unusual(("requests", tuple(map(_request, server.requests))))
+    yield from _flag("protect", server.protect, usual=True)
+    yield from _flag("state", server.state)
+    yield from _flag("cache", server.cache)
+    yield from _unusual(("secret_files", server.secret_files))
+    yield from _other_than_in(_PLAIN, server)
+    if isinstance(server.runs, Remote) and server.runs.oauth is not None:
+        yield "oauth", _oauth(server.runs.oauth)
+    yield from _flag("shared", server.shared)
+    yield from _flag("allow_degraded", server.allow_degraded)
+    if server.idle_exit_s != _PLAIN.idle_exit_s:
+        yield "idle_exit", _time(server.idle_exit_s)
+    yield from _unusual(("limits", dict(_limits(server.limits))))
+
+
+_PLAIN = Server(name="", runs=Local(command=""))  # as `parse` has it where nothing is written
+
+
+def _other_than_in(plain: Server, server: Server) -> _Lines:
+    for key in ("relay", "expose", "audit"):
+        if getattr(server, key) != getattr(plain, key):
+            yield key, getattr(server, key)
+
+
+def _unusual(*found: tuple[str, str | tuple[str, ...] | Mapping[str, _Value]]) -> _Lines:
+    """Yield what is not empty."""
+    return ((key, value) for key, value in found if value)
+
+
+def _flag(key: str, value: bool, *, usual: bool = False) -> _Lines:  # noqa: FBT001 - it is one
+    return [(key, value)] if value != usual else []
+
+
+def _listed(server: Server) -> tuple[Destination | Group, ...]:
+    """Return what stands in `egress`: the host of its own URL `parse` adds by itself."""
+    own = remote.reached(server.runs) if isinstance(server.runs, Remote) else ()
+    return tuple(entry for entry in server.egress if entry not in own)
+
+
+def _egress(entry: Destination | Group) -> str:
+    if isinstance(entry, Group):
+        return f"@{entry.name}"
+    port = "" if entry.port == _HTTPS else f":{entry.port}"
+    return f"{'*.' if entry.with_subdomains else ''}{entry.host}{port}"
+
+
+def _direct(entry: Direct) -> str:
+    host = f"[{entry.address}]" if ":" in entry.address else entry.address
+    return f"{host}:{entry.port}"
+
+
+def _request(entry: Request) -> str:
+    return f"{','.join(entry.methods)} {entry.host}{entry.path}"
+
+
+def _workspace(entry: Workspace) -> str:
+    return f"{entry.path}:{'rw' if entry.is_writable else 'ro'}"
+
+
+def _oauth(oauth: OAuth) -> _Value:
+    found: _Lines = _unusual(
+        ("scopes", oauth.scopes),
+        ("client_id", oauth.client_id),
+        ("client_id_metadata", oauth.client_id_metadata),
+    )
+    return dict(found) or True
+
+
+def _limits(limits: Limits) -> _Lines:
+    usual = Limits()
+    if limits.memory_bytes != usual.memory_bytes:
+        yield "memory", _counted(limits.memory_bytes, _SIZES)
+    if limits.tasks != usual.tasks:
+        yield "tasks", limits.tasks
+    if limits.cpu_percent != usual.cpu_percent:
+        yield "cpu", f"{limits.cpu_percent}%"
+    if limits.sessions != usual.sessions:
+        yield "sessions", limits.sessions
+
+
+def _time(seconds: int) -> str:
+    return _counted(seconds, _TIMES) if seconds else "never"
+
+
+def _counted(amount: int, units: Iterable[tuple[str, int]]) -> str:
+    """Return an amount in the largest unit of which it is a whole number."""
+    unit, size = next((unit, size) for unit, size in units if amount % size == 0)
+    return f"{amount // size}{unit}"
+
+
+def _written(lines: _Lines) -> Iterable[str]:
+    for key, value in lines:
+        line = f"{key} = {_value(value)}"
+        if isinstance(value, tuple) and len(line) > _MAX_LINE_CHARS:
+            line = "\n".join([f"{key} = [", *(f"    {_value(item)}," for item in value), "]"])
+        yield line
+
+
+def _value(value: _Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return f'"{"".join(map(_character, value))}"'
+        case tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case _:
+            return f"{{ {', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())} }}"
+
+
+def _key(name: str) -> str:
+    return name if name and _BARE.issuperset(name) else _value(name)
+
+
+def _character(char: str) -> str:
+    """Return a character of a basic string. Source: TOML 1.0, String."""
+    if char in '"\\':
+        return f"\\{char}"
+    if " " <= char <= "~":
+        return char
+    return {"\n": "\\n", "\t": "\\t"}.get(char) or _escape(ord(char))
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"

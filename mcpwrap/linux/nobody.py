@@ -1,0 +1,72 @@
+"""Having a program look at what anybody may have written, under the account of those who have none.
+
+Source: the last third of the manual of `subprocess`; memfd_create(2).
+"""
+
+import os
+import pwd
+import subprocess
+from collections.abc import Sequence
+
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import memfd
+from mcpwrap.linux.privileges import NOBODY
+
+_MAX_SAID_CHARS = 200
+
+
+def answer_to(question: bytes, argv: Sequence[str], *, max_bytes: int, timeout_s: float) -> bytes:
+    """Return what the program says of a question, which it can read as often as it likes.
+
+    It has no terminal, no environment, and no file but these two. Who is not root has it run under
+    their own account.
+
+    Raises:
+        McpwrapError: it failed, took too long, or said too much.
+    """
+    question_fd, answer_fd = memfd.sealed("question", question), memfd.unsealed("answer")
+    try:
+        failure = _failure(argv, question_fd, answer_fd, timeout_s)
+        answer = os.pread(answer_fd, max_bytes + 1, 0)
+    finally:
+        os.close(question_fd)
+        os.close(answer_fd)
+    if failure or len(answer) > max_bytes:
+        raise McpwrapError(
+            f"{failure or 'said too much'}{_said(answer)}; nothing was changed",
+            where=argv[0],
+            fix="see what it was given: it may be an attack",
+        )
+    return answer
+
+
+def _failure(argv: Sequence[str], question_fd: int, answer_fd: int, timeout_s: float) -> str:
+    """Run it; say why it failed, if it did."""
+    nobody = pwd.getpwnam(NOBODY) if os.geteuid() == 0 else None
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=question_fd,
+            stdout=answer_fd,
+            stderr=answer_fd,
+            cwd="/",
+            env={"LANG": "C.UTF-8"},
+            start_new_session=True,  # a terminal is typed into, and signals come from it
+            timeout=timeout_s,
+            check=False,
+            user=nobody and nobody.pw_uid,
+            group=nobody and nobody.pw_gid,
+            extra_groups=[] if nobody else None,
+        )
+    except subprocess.TimeoutExpired:
+        return f"has not ended within {timeout_s:g} s"
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    return f"has ended with {done.returncode}" if done.returncode else ""
+
+
+def _said(untrusted: bytes) -> str:
+    """Return the last line of it, which of a traceback is the one that tells most."""
+    lines = untrusted.decode(errors="replace").strip().splitlines()
+    return f" ({visible(lines[-1])[:_MAX_SAID_CHARS]})" if lines else ""
