@@ -1,10 +1,12 @@
 """What becomes of a file, shown to whoever decides about it, and their yes or no."""
 
+import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import click
@@ -30,14 +32,17 @@ class _Piece(NamedTuple):
 _OPEN_END = _Piece("(no newline at the end)", goes_on=True)
 
 
-def diff_of(path: Path, was: bytes, new: bytes) -> str:
+def diff_of(
+    path: Path, was: bytes, new: bytes, *, shown_as: Mapping[str, str] = MappingProxyType({})
+) -> str:
     r"""Return a unified diff, with colours, that does nothing to a terminal; "" if they are equal.
 
     Long lines are in pieces. What is not seen is written out, as `\r` at the end of a line.
+    `shown_as` has for each secret what stands in its place, in every line.
     """
     if was == new:
         return ""
-    old, now = list(_pieces(was)), list(_pieces(new))
+    old, now = (list(_pieces(_without(content, shown_as))) for content in (was, new))
     start, end = _alike(old, now)
     matcher = SequenceMatcher(None, old[start : len(old) - end], now[start : len(now) - end])
     name = one_line(str(path))
@@ -65,15 +70,28 @@ def agreed(question: str, *, is_agreed: bool) -> bool:
     return click.confirm(question)
 
 
-def _pieces(content: bytes) -> Iterator[_Piece]:
+def _without(content: bytes, shown_as: Mapping[str, str]) -> str:
+    """Return the text with other words for secrets, also where they are written with escapes."""
+    text = content.decode(errors="backslashreplace")
+    for secret in sorted(filter(None, shown_as), key=len, reverse=True):
+        for written in (
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+        ):
+            text = text.replace(written, shown_as[secret])
+    return text
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
     """Yield the lines, with what ends them; long ones in pieces."""
-    for line in re.findall(r"[^\n]*\n|[^\n]+", content.decode(errors="backslashreplace")):
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         if len(line) <= _MAX_CHARS:
             yield _Piece(line)
             continue
         for number, piece in enumerate(filter(None, _PIECE.findall(line))):
             yield _Piece(piece, goes_on=number > 0)
-    if not content.endswith(b"\n"):
+    if not text.endswith("\n"):
         yield _OPEN_END
 
 

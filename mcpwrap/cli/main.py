@@ -28,6 +28,7 @@ from mcpwrap.cli import (
     stats,
     status,
     units,
+    unwrap,
 )
 from mcpwrap.errors import McpwrapError
 
@@ -72,6 +73,7 @@ for command in (
     stats.command,
     clients.command,
     convert.command,
+    unwrap.command,
     egress.command,
     doctor.command,
     login.login,

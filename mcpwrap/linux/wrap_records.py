@@ -94,16 +94,32 @@ def backup_of(folder: Path, record: Record) -> Path | None:
 
 
 def forget(folder: Path, record: Record) -> None:
-    """Remove a record and its backup, if they are there."""
+    """Remove a record and its backup, if they are there.
+
+    Raises:
+        McpwrapError: that is not possible.
+    """
     if backup := backup_of(folder, record):
-        _record_of(backup).unlink(missing_ok=True)  # first: without it the backup is only a file
-        backup.unlink(missing_ok=True)
+        _remove(_record_of(backup))  # first: without it the backup is only a file
+        _remove(backup)
 
 
 def forget_but_backup(folder: Path, record: Record) -> None:
-    """Remove a record, and leave its backup to the person: something of it is nowhere else."""
+    """Remove a record, and leave its backup to the person: something of it is nowhere else.
+
+    Raises:
+        McpwrapError: that is not possible.
+    """
     if backup := backup_of(folder, record):
-        _record_of(backup).unlink(missing_ok=True)
+        _remove(_record_of(backup))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        problem = f"cannot be removed: {error.strerror}"
+        raise McpwrapError(problem, where=str(path), fix="remove it yourself") from error
 
 
 def _made(folder: Path) -> Path:

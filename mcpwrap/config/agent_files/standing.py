@@ -45,6 +45,11 @@ def standing(launch: Launch, known: Known) -> Standing:
             assert_never(launch)
 
 
+def is_ours(launch: Launch) -> bool:
+    """Say whether an entry leads to the stub or a URL of ours, also of a server that is gone."""
+    return standing(launch, Known({})).state == "drifted"
+
+
 def _of_program(launch: Stdio, known: Known) -> Standing:
     if launch.command in _STUBS:
         if len(launch.args) != 1:

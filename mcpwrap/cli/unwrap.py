@@ -1,0 +1,121 @@
+"""`mcpwrap unwrap`: agents' files as they were before `mcpwrap wrap`."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli.changes_shown import agreed
+from mcpwrap.cli.clients_found import asker, known
+from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
+from mcpwrap.cli.unwrap_shown import servers_left, show
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import agent_files, wrap_records
+from mcpwrap.linux.wrap_records import Record
+
+
+@click.command("unwrap")
+@click.argument("clients", metavar="[CLIENT]...", nargs=-1, type=click.Choice(sorted(BY_ID)))
+@click.option("--all", "is_all", is_flag=True, help="Every file that was wrapped.")
+@click.option("--file", "files", metavar="F", multiple=True, help="This file.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    clients: tuple[str, ...],
+    is_all: bool,
+    files: tuple[str, ...],
+    **how: bool,
+) -> int:
+    """Make the files of agents again what they were before `mcpwrap wrap`.
+
+    A file that nobody has changed since becomes, byte for byte, what it was. In any other only the
+    servers that were wrapped are turned back. Nothing of root's changes: the servers stay.
+
+    \b
+    Example:  mcpwrap unwrap claude-code --dry-run
+    Exit status: 0 done, or nothing was left to do; 1 a file could not be turned back, and is as it
+    was; 2 wrong usage; 130 you did not agree.
+    """
+    if not (clients or is_all or files):
+        raise UsageError(
+            "which files? nothing was changed",
+            where="mcpwrap unwrap",
+            fix="name an agent, or say `--file F` or `--all`",
+        )
+    environ: Mapping[str, str] = context.obj or {}
+    who = asker(os.geteuid(), Path.cwd(), environ)
+    folder = wrap_records.folder({**environ, **who.variables})
+    by_path = _by_path(wrap_records.records(folder))
+    if not is_all:
+        paths = {canonical(who.folder / name) for name in files}
+        agents = [BY_ID[name] for name in clients]
+        by_path = {
+            path: kept
+            for path, kept in by_path.items()
+            if path in paths or any(is_of(one, a, who.variables) for one in kept for a in agents)
+        }
+    if not by_path:
+        click.echo("nothing is left to do: mcpwrap has no record of such a file")
+        return EXIT_OK
+    return _unwrap(folder, list(by_path.values()), known(who.uid), **how)
+
+
+def _by_path(records: Iterable[Record]) -> dict[Path, list[Record]]:
+    """Return the records of each file, the newest first."""
+    by_path: dict[Path, list[Record]] = {}
+    for record in records:
+        by_path.setdefault(canonical(record.path), []).insert(0, record)
+    return by_path
+
+
+def _unwrap(
+    folder: Path, wanted: list[list[Record]], by: Known, *, dry_run: bool, yes: bool
+) -> int:
+    found, is_done = _looked_at(folder, wanted, by)
+    for one in found:
+        show(folder, one)
+    if not dry_run:
+        number = sum(one.new != one.was for one in found)
+        question = "Rewrite this file?" if number == 1 else f"Rewrite these {number} files?"
+        if number and not agreed(question, is_agreed=yes):
+            click.echo("nothing was changed")
+            raise click.Abort
+        is_done = _carried_out(folder, found) and is_done
+        servers_left({name for one in found for name in one.servers})
+    return EXIT_OK if is_done else EXIT_FAILED
+
+
+def _looked_at(folder: Path, wanted: list[list[Record]], by: Known) -> tuple[list[Unwound], bool]:
+    """Return what can be done, and whether that is all; of the others it is said why not."""
+    found = []
+    for kept in wanted:
+        try:
+            found.append(unwound(folder, kept, by))
+        except McpwrapError as error:
+            click.echo(f"mcpwrap: {error}", err=True)
+    return found, len(found) == len(wanted)
+
+
+def _carried_out(folder: Path, found: Iterable[Unwound]) -> bool:
+    """Replace each file, and then forget its records; return whether that went well."""
+    is_done = True
+    for one in found:
+        try:
+            if one.new != one.was:
+                agent_files.replace(one.path, one.was, one.new)
+            for step in one.steps:
+                if step.done.left:
+                    wrap_records.forget_but_backup(folder, step.record)
+                else:
+                    wrap_records.forget(folder, step.record)
+        except McpwrapError as error:
+            click.echo(f"mcpwrap: {error}", err=True)
+            is_done = False
+    return is_done

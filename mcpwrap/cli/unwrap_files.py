@@ -1,0 +1,153 @@
+"""What `unwrap` makes of each file that `wrap` has rewritten. Reads only."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePath
+
+from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
+from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file
+from mcpwrap.config.agent_files.standing import Known, standing
+from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
+from mcpwrap.config.agent_files.turned_back import TurnedBack, entries_at, turned_back
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.agent_files import Refused, check_replaceable, read
+from mcpwrap.linux.wrap_records import Record, backup_of
+
+_MIN_HIDDEN_CHARS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One record, and what comes of the file when it is undone."""
+
+    record: Record
+    done: TurnedBack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwound:
+    """One file, with what was wrapped in it as it was before."""
+
+    path: Path
+    was: bytes  # as it is now
+    steps: tuple[Step, ...]  # one for each record, the newest first
+    servers: frozenset[str]  # of those that root has applied: it leads to them now
+    shown_as: Mapping[str, str]  # in the place of what may be a secret
+
+    @property
+    def new(self) -> bytes:
+        """Return what the file becomes."""
+        return self.steps[-1].done.content
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether that is, byte for byte, what was there before it was first wrapped."""
+        return self.new == self.steps[-1].record.before
+
+
+def is_of(record: Record, agent: Agent, variables: Mapping[str, str]) -> bool:
+    """Say whether an agent reads the file of a record."""
+    places = (_is_at(record.path, file, variables) for file in agent.files)
+    return record.agent == agent.id or any(places)
+
+
+def _is_at(path: Path, file: AgentFile, variables: Mapping[str, str]) -> bool:
+    place = PurePath(file.place(variables))
+    if file.scope == "project":
+        return path.parts[-len(place.parts) :] == place.parts
+    return path == place
+
+
+def canonical(path: Path) -> Path:
+    """Return the one path of a file: links in its folders are followed, one at the end is not."""
+    return Path(os.path.realpath(path.parent), path.name)
+
+
+def unwound(folder: Path, records: Sequence[Record], known: Known) -> Unwound:
+    """Return what becomes of a file. The records are all of its own, the newest first.
+
+    Raises:
+        McpwrapError: it cannot be done; it says where the backup is.
+    """
+    path = records[0].path
+    try:
+        was = _content(path)
+        found = Unwound(
+            path=path,
+            was=was,
+            steps=tuple(_steps(records, was)),
+            servers=frozenset(_servers(records, was, known)),
+            shown_as=dict(_hidden(records)),
+        )
+        if found.new != was:
+            check_replaceable(path, was)
+    except McpwrapError as error:
+        backup = backup_of(folder, records[-1])
+        fix = f"{error.fix}; what it was before is in {backup}"
+        raise McpwrapError(error.problem, where=error.where, fix=fix) from error
+    return found
+
+
+def _content(path: Path) -> bytes:
+    content = read(path, os.geteuid(), within=None, max_bytes=MAX_BYTES)
+    if content is None:
+        problem, fix = "is gone; nothing was changed", "copy its backup there, if it is wanted"
+        raise McpwrapError(problem, where=str(path), fix=fix)
+    if isinstance(content, Refused):
+        problem, fix = f"{content.why}; nothing was changed", "put a plain file of yours there"
+        raise McpwrapError(problem, where=str(path), fix=fix)
+    return content
+
+
+def _steps(records: Sequence[Record], was: bytes) -> Iterator[Step]:
+    for record in records:
+        step = Step(record, _undone(record, was))
+        yield step
+        was = step.done.content
+
+
+def _undone(record: Record, was: bytes) -> TurnedBack:
+    if sha256(was).hexdigest() == record.after_sha256:
+        return TurnedBack(record.before, record.entries)
+    before = _opened(record, record.before)
+    return turned_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
+
+
+def _opened(record: Record, content: bytes) -> Opened:
+    return open_file(str(record.path), AgentFile("user", str(record.path)).language, content)
+
+
+def _servers(records: Sequence[Record], was: bytes, known: Known) -> Iterator[str]:
+    """Yield the servers of ours to which the file leads now."""
+    for record in records:
+        for one in _entries(record, was):
+            if name := standing(one.launch, known).server:
+                yield name
+
+
+def _hidden(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Yield the variables and headers of before; what is short is said elsewhere too."""
+    for record in records:
+        for one in _entries(record, record.before):
+            for key, value in _values(one.launch).items():
+                if len(value) >= _MIN_HIDDEN_CHARS and "${" not in value:
+                    yield value, f"<{key}, not shown>"
+
+
+def _values(launch: Launch) -> dict[str, str]:
+    match launch:
+        case Stdio(env=env):
+            return env
+        case Remote(headers=headers):
+            return headers
+        case _:
+            return {}
+
+
+def _entries(record: Record, content: bytes) -> Iterator[Listed]:
+    """Yield the entries of a record, as they are in these bytes of its file."""
+    opened = _opened(record, content)
+    for place in record.entries:
+        yield from entries_at(opened, place, BY_ID[record.agent].words)

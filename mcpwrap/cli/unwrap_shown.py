@@ -1,0 +1,56 @@
+"""How `unwrap` says what it makes of a file, and what stays."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli.changes_shown import diff_of
+from mcpwrap.cli.unwrap_files import Unwound
+from mcpwrap.config.agent_files.turned_back import Place
+from mcpwrap.linux.wrap_records import backup_of
+from mcpwrap.plan import paths
+
+
+def show(folder: Path, one: Unwound) -> None:
+    """Print what changes in a file, and what does not although it was wrapped."""
+    if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
+        click.echo(diff)
+    for line in _lines(folder, one):
+        click.echo(one_line(f"{one.path}: {line}"))
+
+
+def _lines(folder: Path, one: Unwound) -> Iterator[str]:
+    if one.new == one.was:
+        yield "nothing in it is ours any more; only the record of it goes"
+    elif one.is_whole:
+        yield "becomes, byte for byte, what it was before it was wrapped"
+    else:
+        back = dict.fromkeys(place for step in one.steps for place in step.done.back)
+        names = ", ".join(map(_name, back))
+        yield f"was changed since it was wrapped: only our entries are turned back, {names}"
+    for step in one.steps:
+        for left in (*step.done.lost, *step.done.left):
+            yield f"{_name(left.place)} {left.what}"
+        if step.done.left:
+            yield f"what it was before stays in {backup_of(folder, step.record)}"
+
+
+def _name(place: Place) -> str:
+    """Return the name of an entry; of one that holds for a project alone, that too."""
+    name = f"{place[-1]!a}"
+    return f"{name} of {place[1]!a}" if place[0] == "projects" else name
+
+
+def servers_left(names: Iterable[str]) -> None:
+    """Say how to take away the servers to which files led: that is root's to do."""
+    if not (names := sorted(names)):
+        return
+    click.echo(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
+    files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
+    if own := [str(path) for path in files.values() if path.exists()]:
+        click.echo(f"  sudo rm {' '.join(own)}")
+    if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
+        click.echo(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
+    click.echo("  sudo mcpwrap apply --purge")

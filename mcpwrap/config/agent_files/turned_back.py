@@ -1,0 +1,99 @@
+"""A file in which entries were wrapped, with these as they were before."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed, Opened
+from mcpwrap.config.agent_files.rewrite import put_back
+from mcpwrap.config.agent_files.standing import is_ours
+from mcpwrap.config.agent_files.words import Words
+
+Pair = tuple[Listed, Listed]  # an entry as it is now, and as it was before
+Place = tuple[str, ...]  # the keys of its table, or list, and its name
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What somebody made of an entry since, and what becomes of that."""
+
+    place: Place
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedBack:
+    """The file, and what became of each entry that was wrapped."""
+
+    content: bytes
+    back: tuple[Place, ...] = ()
+    left: tuple[Left, ...] = ()  # not turned back
+    lost: tuple[Left, ...] = ()  # turned back, and something goes that was put beside the stub
+
+
+def turned_back(now: Opened, before: Opened, entries: Iterable[Place], words: Words) -> TurnedBack:
+    """Return the file as it is now, but for those of the entries that are ours still.
+
+    What is already as it was before is neither turned back nor left.
+
+    Raises:
+        FileError: that cannot be done without changing more.
+    """
+    pairs: list[Pair] = []
+    left: list[Left] = []
+    for place in dict.fromkeys(entries):
+        for one in _of_place(now, before, place, words):
+            if isinstance(one, Left):
+                left.append(one)
+            else:
+                pairs.append(one)
+    return TurnedBack(
+        put_back(now, before, pairs, words) if pairs else now.content(now.document.text),
+        tuple(_place(now) for now, _ in pairs),
+        tuple(left),
+        tuple(_lost(pairs)),
+    )
+
+
+def entries_at(file: Opened, place: Place, words: Words) -> list[Listed]:
+    """Return what stands at a place: in a list of servers two can have one name."""
+    *at, name = place
+    found = [entry for entry in file.document.entries(at) if entry.name == name]
+    return [Listed(tuple(at), entry, words.read(entry.value)) for entry in found]
+
+
+def _of_place(now: Opened, before: Opened, place: Place, words: Words) -> Iterator[Pair | Left]:
+    nows, thens = entries_at(now, place, words), entries_at(before, place, words)
+    if not nows:
+        yield Left(place, "is gone from the file, and stays gone")
+    elif len(nows) != len(thens):
+        yield Left(place, "is not the only one of its name now, and all stay as they are")
+    else:
+        for one, then in zip(nows, thens, strict=True):
+            if one.launch == then.launch:
+                continue
+            if is_ours(one.launch) and not isinstance(then.launch, NotUnderstood):
+                yield one, then
+            else:
+                yield Left(place, "was changed since, and stays as it is")
+
+
+def _place(listed: Listed) -> Place:
+    return (*listed.at, listed.entry.name)
+
+
+def _lost(pairs: Iterable[Pair]) -> Iterator[Left]:
+    for now, _ in pairs:
+        if keys := _beside(now.launch):
+            yield Left(_place(now), f"had {', '.join(keys)} beside the stub, which goes")
+
+
+def _beside(launch: Launch) -> list[str]:
+    """Return what an entry says besides where it leads; we wrote none of it."""
+    match launch:
+        case Stdio(env=env, cwd=cwd, further=further):
+            return [*env, *further, *(["cwd"] if cwd else [])]
+        case Remote(headers=headers, further=further):
+            return [*headers, *further]
+        case _:
+            return []
