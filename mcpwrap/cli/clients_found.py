@@ -10,7 +10,7 @@ from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_fi
 from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import AGENTS, VARIABLES, Agent, AgentFile
-from mcpwrap.linux import listeners, observe
+from mcpwrap.linux import accounts, listeners, observe
 from mcpwrap.linux.agent_files import Refused, project_folders, read
 from mcpwrap.plan import paths
 
@@ -24,6 +24,8 @@ class Asker:
     uid: int
     folder: Path  # absolute; projects are here and above
     variables: Mapping[str, str]  # `HOME`, and what moves files
+    environ: Mapping[str, str]  # all of theirs
+    account: str = ""  # the name that root knows them by
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Found:
     opened: Opened | None  # None: `problem` says why
     listed: tuple[Listed, ...] = ()
     problem: str = ""
+    content: bytes = b""  # where it was opened
+    project: str = ""  # the folder with which it came; "" is a file of the person's own
 
 
 class _Inherits(msgspec.Struct, frozen=True):
@@ -49,7 +53,8 @@ def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
     variables = {
         name: str(folder / value) for name in VARIABLES if (value := environ.get(name, ""))
     }
-    return Asker(uid, folder, {"HOME": str(Path.home())} | variables)
+    account = accounts.name_of(uid) or ""
+    return Asker(uid, folder, {"HOME": str(Path.home())} | variables, environ, account)
 
 
 def known(uid: int) -> Known:
@@ -73,7 +78,7 @@ def found(who: Asker) -> list[Found]:
         if earlier := by_path.get(path):
             if agent not in earlier.agents:
                 by_path[path] = replace(earlier, agents=(*earlier.agents, agent))
-        elif one := _look(who.uid, agent, file, path, project):
+        elif one := look(who.uid, agent, file, path, project):
             by_path[path] = one
     return list(by_path.values())
 
@@ -90,22 +95,23 @@ def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:
                 yield agent, file, folder / place, folder
 
 
-def _look(
-    uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | None
-) -> Found | None:
+def look(uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | None) -> Found | None:
+    """Return one file with the servers in it; None, if it is not there."""
+    folder = str(project or "")
     max_bytes = MAX_PROJECT_BYTES if project else MAX_BYTES
     content = read(path, uid, within=project, max_bytes=max_bytes)
     if content is None:
         return None
+    unread = Found((agent,), file, path, None, project=folder)
     if isinstance(content, Refused):
-        return Found((agent,), file, path, None, (), content.why)
+        return replace(unread, problem=content.why)
     if len(content) > max_bytes:
-        return Found((agent,), file, path, None, (), f"over {max_bytes // 2**20} MiB")
+        return replace(unread, problem=f"over {max_bytes // 2**20} MiB")
     try:
         opened = open_file(str(path), file.language, content)
         listed = tuple(servers(opened, file.at, agent.words))
     except FileError as error:
         place = error.where.removeprefix(str(path)).removeprefix(":")
         problem = error.problem.removesuffix("; nothing was changed")
-        return Found((agent,), file, path, None, (), f"{place}: {problem}" if place else problem)
-    return Found((agent,), file, path, opened, listed)
+        return replace(unread, problem=f"{place}: {problem}" if place else problem)
+    return Found((agent,), file, path, opened, listed, content=content, project=folder)

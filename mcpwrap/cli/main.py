@@ -29,6 +29,7 @@ from mcpwrap.cli import (
     status,
     units,
     unwrap,
+    wrap,
 )
 from mcpwrap.errors import McpwrapError
 
@@ -72,6 +73,7 @@ for command in (
     audit.command,
     stats.command,
     clients.command,
+    wrap.command,
     convert.command,
     unwrap.command,
     egress.command,

@@ -10,31 +10,13 @@ from mcpwrap.core.audit import NOTHING, Keep
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.results import compiled, judge_result
 from mcpwrap.core.rules import ResultRule
+from mcpwrap.core.secret_signs import NAMES, VALUES
 from mcpwrap.core.strict_json import encode_sorted
 
 MAX_BYTES = 64 * 1024  # of params that are kept as a whole
 _HASH_BYTES = 16
-_SECRET_KEYS = (
-    *("*password*", "*passwd*", "*passphrase*", "*secret*", "*credential*", "*private_key*"),
-    *("*access_key*", "*api_key*", "*apikey*", "*api-key*", "authorization", "cookie", "token"),
-    *("*_token", "*-token", "bearer*", "*accesstoken*", "*authtoken*"),
-)
-# It guards against accident: who writes a password elsewhere finds it in the audit.
-_SECRETS = compiled(
-    ResultRule(
-        name="audit",
-        redact_keys=_SECRET_KEYS,
-        redact=(
-            r"\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
-            r"\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[-_][A-Za-z0-9_-]{10,}",
-            r"\b(AKIA|ASIA)[0-9A-Z]{16}\b",
-            r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-            r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\z)",
-            r"(?i)\bbearer +[A-Za-z0-9._~+/-]{8,}=*",
-            r"://[^/\s:@]*:[^/\s@]+@",
-        ),
-    )
-)
+# Who writes a password elsewhere finds it in the audit.
+_SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
 class Kept(msgspec.Struct, frozen=True):

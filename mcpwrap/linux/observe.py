@@ -43,6 +43,11 @@ def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
         ) from error
 
 
+def has_configuration() -> bool:
+    """Say whether there is any; a machine on which nothing was configured yet has none."""
+    return os.path.lexists(paths.CONFIG_FILE) or bool(_glob(f"{paths.CONFIG_DIR}/*.toml"))
+
+
 def registry() -> Registry:
     """Return the registry of this machine; a new machine has an empty one."""
     text = _text(paths.REGISTRY)

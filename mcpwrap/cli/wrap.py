@@ -1,0 +1,109 @@
+"""`mcpwrap wrap`: the servers in agents' files become servers of ours, with root's consent."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mcpwrap.cli import wrap_files, wrap_proposal, wrap_shown
+from mcpwrap.cli.changes_shown import agreed
+from mcpwrap.cli.clients_found import Asker, Found, asker
+from mcpwrap.cli.wrap_change import Changed, changes, write
+from mcpwrap.cli.wrap_look import Egress, Look, Looking
+from mcpwrap.cli.wrap_machine import machine
+from mcpwrap.config import values
+from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+
+_WHERE = "mcpwrap wrap"
+
+
+@click.command("wrap")
+@click.argument("clients", nargs=-1, type=click.Choice(sorted(BY_ID)), metavar="[CLIENT]...")
+@click.option("--all", "is_all", is_flag=True, help="Every agent that is found.")
+@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path), help="This file.")
+@click.option("--sha256", "approved", multiple=True, help="A project's file that you have read.")
+@click.option("--egress", multiple=True, metavar="HOST", help="A host that new servers may reach.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask here. Root is asked all the same.")
+@click.pass_context
+def command(  # noqa: PLR0913 - one for each option
+    context: click.Context,
+    *,
+    clients: tuple[str, ...],
+    is_all: bool,
+    files: tuple[Path, ...],
+    approved: tuple[str, ...],
+    egress: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Make every server in agents' files one of ours: an account of its own, behind the gate.
+
+    \b
+    Example:  mcpwrap wrap claude-code --egress api.github.com
+    Shows each change first. New servers are proposed to root, who sees them and is asked by
+    `sudo mcpwrap accept`; secrets leave the file and are sealed. `mcpwrap unwrap` undoes it.
+    Exit status: 0 all are wrapped, 1 some are not, and it says why, 2 wrong usage.
+    """
+    who = _person(context.obj or {})
+    wrapping = _Wrapping(who, wrap_files.chosen(who, clients, files, is_all=is_all), approved)
+    look = wrapping.look(_destinations(egress))
+    todo = changes(look)
+    wrap_shown.everything(look, todo, wrapping.refused)
+    is_done = not (look.left or wrapping.refused or any(one.problem for one in todo))
+    if not look.become:
+        click.echo("nothing to do" if is_done else "nothing else to do")
+        return EXIT_OK if is_done else EXIT_FAILED
+    if dry_run:
+        return EXIT_OK if is_done else EXIT_FAILED
+    if not agreed("Do this?", is_agreed=yes):
+        click.echo("nothing was changed")
+        return EXIT_FAILED
+    if look.drafts:
+        if not wrap_proposal.hand_over(who, look):
+            return EXIT_FAILED
+        look = wrapping.look(_destinations(egress))
+        todo = changes(look)
+    return _written(who, todo, is_done=is_done)
+
+
+class _Wrapping:
+    """The files, which are looked at once more when root has done its part."""
+
+    def __init__(self, who: Asker, files: Sequence[Found], approved: Sequence[str]) -> None:
+        self._who = who
+        self._ready, self.refused = wrap_files.readable(files, approved)
+
+    def look(self, egress: Egress) -> Look:
+        have = machine(self._who.uid, self._who.account)
+        return Looking(self._who, have, egress).through(self._ready)
+
+
+def _person(environ: dict[str, str]) -> Asker:
+    if os.geteuid() == 0:
+        raise UsageError(
+            "root has no agents; nothing was changed",
+            where=_WHERE,
+            fix="run it as the person whose agents they are; it asks root for what root must do",
+        )
+    return asker(os.geteuid(), Path.cwd(), environ)
+
+
+def _destinations(hosts: Sequence[str]) -> Egress:
+    try:
+        return tuple(values.egress(host) for host in hosts)
+    except values.BadValueError as error:
+        raise UsageError(error.problem, where="--egress", fix=error.fix) from error
+
+
+def _written(who: Asker, todo: Sequence[Changed], *, is_done: bool) -> int:
+    for one in todo:
+        if one.problem or not one.entries:
+            is_done = False
+            continue
+        backup = write(who, one)
+        click.echo(f"{one.path}: {one.count()}; as it was: {backup}")
+    click.echo("agents read their files when they start: restart those that run")
+    return EXIT_OK if is_done else EXIT_FAILED

@@ -1,0 +1,99 @@
+"""What becomes of each agent's file when its servers are wrapped."""
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpwrap.cli.clients_found import Asker
+from mcpwrap.cli.wrap_look import Become, Look
+from mcpwrap.config.agent_files.edit import Change
+from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
+from mcpwrap.config.agent_files.spans import FileError
+from mcpwrap.config.agent_files.words import Listener, Stub, Target
+from mcpwrap.core.redact import MIN_SECRET_BYTES
+from mcpwrap.linux import agent_files, listeners, wrap_records
+from mcpwrap.linux.wrap_records import Record
+
+NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """One file, as it is and as it will be. With a problem it stays as it is."""
+
+    path: Path
+    agent: str
+    was: bytes
+    new: bytes = b""
+    entries: tuple[tuple[str, ...], ...] = ()
+    left_over: tuple[str, ...] = ()  # secrets that still stand somewhere in it
+    problem: str = ""
+
+    def count(self) -> str:
+        """Say how many servers are wrapped."""
+        number = len(self.entries)
+        return "1 server is wrapped" if number == 1 else f"{number} servers are wrapped"
+
+
+def changes(look: Look) -> list[Changed]:
+    """Return what becomes of each file, in their order."""
+    by_path: dict[Path, list[Become]] = defaultdict(list)
+    for one in look.become:
+        by_path[one.found.path].append(one)
+    urls = {name: f"{url}/" for url, name in listeners.urls_of(os.geteuid()).items()}
+    return [_changed(become, look, urls) for become in by_path.values()]
+
+
+def _changed(become: list[Become], look: Look, urls: Mapping[str, str]) -> Changed:
+    found, opened = become[0].found, become[0].opened
+    was, agent = found.content, found.agents[0]
+    try:
+        new = rewritten(opened, [_change(one, urls) for one in become])
+    except FileError as error:
+        return Changed(path=found.path, agent=agent.id, was=was, problem=error.problem)
+    return Changed(
+        path=found.path,
+        agent=agent.id,
+        was=was,
+        new=new,
+        entries=tuple((*one.listed.at, one.listed.entry.name) for one in become),
+        left_over=tuple(_left_over(new, look)),
+    )
+
+
+def _change(one: Become, urls: Mapping[str, str]) -> Change:
+    words = one.found.agents[0].words
+    target: Target = Stub(one.server)
+    if one.is_remote and words.urls:
+        target = Listener(urls.get(one.server, NOT_YET))
+    return wrapping(words, one.listed, target)
+
+
+def _left_over(new: bytes, look: Look) -> Iterator[str]:
+    for server, key, value in dict.fromkeys(look.secrets):
+        if len(value.encode()) >= MIN_SECRET_BYTES and value.encode() in new:
+            yield f"{key} of {server}"
+
+
+def write(who: Asker, one: Changed) -> Path:
+    """Keep a file as it was, then rewrite it. Returns where it is kept.
+
+    Raises:
+        McpwrapError: it is no longer as it was, or cannot be written; it was not changed.
+    """
+    folder = wrap_records.folder({**who.environ, **who.variables})
+    backup = wrap_records.save(
+        folder,
+        Record(
+            path=one.path,
+            agent=one.agent,
+            entries=one.entries,
+            before=one.was,
+            after_sha256=hashlib.sha256(one.new).hexdigest(),
+        ),
+    )
+    agent_files.replace(one.path, one.was, one.new)
+    return backup

@@ -1,0 +1,85 @@
+"""Which files `mcpwrap wrap` is about, and that somebody has read what came with a repository."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcpwrap.cli.clients_found import Asker, Found, found, look
+from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
+from mcpwrap.errors import UsageError
+
+_WHERE = "mcpwrap wrap"
+
+
+def chosen(
+    who: Asker, clients: Sequence[str], files: Sequence[Path], *, is_all: bool
+) -> list[Found]:
+    """Return the files that were asked for.
+
+    Raises:
+        UsageError: nothing was, or there is no such file.
+    """
+    there = found(who)
+    if files:
+        return [_one(who, there, clients, path) for path in files]
+    if not clients and not is_all:
+        known = sorted({agent.id for one in there for agent in one.agents})
+        fix = f"name some of {', '.join(known)}, or give `--all`" if known else "install one"
+        raise UsageError("no agent is named; nothing was changed", where=_WHERE, fix=fix)
+    return [one for one in there if is_all or any(a.id in clients for a in one.agents)]
+
+
+def _one(who: Asker, there: Sequence[Found], clients: Sequence[str], path: Path) -> Found:
+    whole = who.folder / path
+    for one in there:
+        if one.path == whole:
+            return one
+    if len(clients) != 1:
+        raise UsageError(
+            "is at no place where we know an agent's file; nothing was changed",
+            where=str(path),
+            fix="name the agent as well, whose form it has: `mcpwrap wrap CLIENT --file …`",
+        )
+    agent = BY_ID[clients[0]]
+    file = AgentFile("project", str(whole), _form(agent, whole).at)
+    if read := look(who.uid, agent, file, whole, whole.parent):
+        return read
+    raise UsageError("no such file", where=str(path), fix="name one that is there")
+
+
+def _form(agent: Agent, path: Path) -> AgentFile:
+    """Return the file of this agent that has the same form: what is written in it, and where."""
+    wanted = AgentFile("project", str(path)).language
+    return next((file for file in agent.files if file.language == wanted), agent.files[0])
+
+
+def digest(one: Found) -> str:
+    """Return the SHA-256 of a file that was read, in hexadecimal."""
+    return hashlib.sha256(one.content).hexdigest()
+
+
+def readable(
+    files: Sequence[Found], approved: Sequence[str]
+) -> tuple[list[Found], list[tuple[Found, str]]]:
+    """Return files to go through, and those that are not, with the reason.
+
+    What came with a repository is somebody else's word: a person reads it, and names its hash.
+    """
+    ready, refused = [], []
+    for one in files:
+        if one.opened is None:
+            refused.append((one, one.problem))
+        elif one.file.scope == "managed":
+            refused.append((one, "is root's: who manages this machine changes it"))
+        elif one.project and one.listed and digest(one) not in approved:
+            refused.append((one, _unapproved(one)))
+        else:
+            ready.append(one)
+    return ready, refused
+
+
+def _unapproved(one: Found) -> str:
+    return (
+        "came with a project, and nobody has said that they read it. If you have:\n"
+        f"    mcpwrap wrap {one.agents[0].id} --file {one.path} --sha256 {digest(one)}"
+    )

@@ -1,0 +1,158 @@
+"""What `mcpwrap wrap` would do: which entry becomes which server, and which are left and why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed, Opened
+from mcpwrap.config.agent_files.standing import Known, standing
+from mcpwrap.config.model import Destination, Group, Server
+from mcpwrap.config.proposals import entry, local
+from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
+from mcpwrap.core.names import server_name_for
+from mcpwrap.linux import programs
+
+Egress = tuple[Destination | Group, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What there is already: what root has configured, and what of it is applied."""
+
+    known: Known
+    servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
+    taken: frozenset[str] = frozenset()  # names
+    unset: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # secrets without a value
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """One entry, and the server of ours that it leads to when it is rewritten."""
+
+    found: Found
+    opened: Opened
+    listed: Listed
+    server: str
+    is_remote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One entry that stays as it is."""
+
+    found: Found
+    listed: Listed
+    why: str
+
+
+@dataclass(slots=True)
+class Look:
+    """Everything that was decided."""
+
+    become: list[Become] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
+    secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
+
+
+class Looking:
+    """Goes through entries in order; equal ones become one server."""
+
+    def __init__(self, who: Asker, machine: Machine, egress: Egress) -> None:
+        self._who = who
+        self._machine = machine
+        self._egress = egress
+        self._values_by_server: dict[str, Mapping[str, str]] = {}
+        self._look = Look()
+
+    def through(self, files: Iterable[Found]) -> Look:
+        """Return what becomes of all entries that are not wrapped."""
+        for found in files:
+            if found.opened is not None:
+                for listed in found.listed:
+                    self._entry(found, found.opened, listed)
+        return self._look
+
+    def _entry(self, found: Found, opened: Opened, listed: Listed) -> None:
+        stands = standing(listed.launch, self._machine.known)
+        if stands.state == "wrapped":
+            return
+        if stands.state == "drifted":
+            if not stands.server:
+                self._leave(found, listed, stands.why)
+                return
+            is_remote = isinstance(listed.launch, Remote)
+            self._look.become.append(Become(found, opened, listed, stands.server, is_remote))
+            return
+        try:
+            name, is_remote = self._raw(found, listed)
+            self._look.become.append(Become(found, opened, listed, name, is_remote))
+        except UnfitError as error:
+            self._leave(found, listed, str(error))
+
+    def _leave(self, found: Found, listed: Listed, why: str) -> None:
+        self._look.left.append(Left(found, listed, why))
+
+    def _raw(self, found: Found, listed: Listed) -> tuple[str, bool]:
+        """Return the server that a raw entry becomes, and whether it is a URL."""
+        around = self._around(found, listed)
+        launch = entry.launch_of(listed, around)
+        if isinstance(launch, Stdio):
+            around = _seen(launch, around, self._who)
+        draft = entry.draft(listed, launch, around, self._egress)
+        name = self._existing(draft) or self._new(listed, draft)
+        self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
+        if why := self._why_not_yet(name):
+            raise UnfitError(why)
+        return name, isinstance(launch, Remote)
+
+    def _around(self, found: Found, listed: Listed) -> Around:
+        home = self._who.variables["HOME"]
+        base = listed.at[1] if listed.at[0] == "projects" else found.project
+        if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
+            base = listed.launch.cwd
+        given = {"userHome": home} | ({"workspaceFolder": base} if base else {})
+        variables = {**self._who.environ, **given}
+        return Around(account=self._who.account, home=home, base=base, variables=variables)
+
+    def _existing(self, draft: Draft) -> str:
+        """Return the server of this machine that is the same; "" is none."""
+        for name, server in self._machine.servers.items():
+            if server.runs != draft.server.runs:
+                continue
+            if self._values_by_server.setdefault(name, draft.value_by_key) == draft.value_by_key:
+                return name
+        return ""
+
+    def _new(self, listed: Listed, draft: Draft) -> str:
+        for other in self._look.drafts:
+            same = replace(draft.server, name=other.server.name)
+            if same == other.server and other.value_by_key == draft.value_by_key:
+                return other.server.name
+        taken = self._machine.taken | {one.server.name for one in self._look.drafts}
+        name = server_name_for(listed.entry.name, taken)
+        self._look.drafts.append(replace(draft, server=replace(draft.server, name=name)))
+        return name
+
+    def _why_not_yet(self, name: str) -> str:
+        """Return what root has to do before a server that is configured can be led to."""
+        if name not in self._machine.servers:
+            return ""
+        if name not in self._machine.known.inherits_by_server:
+            return f"{name} is configured and not applied: `sudo mcpwrap apply`"
+        if unset := self._machine.unset.get(name):
+            return f"a secret has no value yet: `sudo mcpwrap secret set {name} {unset[0]}`"
+        return ""
+
+
+def _seen(launch: Stdio, around: Around, who: Asker) -> Around:
+    """Return what surrounds a program, with what the machine says of it."""
+    search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    base = around.base or around.home
+    paths = [*local.paths(launch, around), *([around.base] if around.base else [])]
+    return replace(
+        around,
+        program=programs.program(launch.command, base, around.home, search),
+        places=programs.places(paths, around.home, who.uid),
+    )

@@ -1,0 +1,39 @@
+"""What root has already, as somebody sees who wraps: servers, names, secrets without a value."""
+
+from mcpwrap.cli.clients_found import known
+from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.config.model import Config, Server
+from mcpwrap.config.parse import parse
+from mcpwrap.core import oauth_key
+from mcpwrap.core.stored import Settings
+from mcpwrap.linux import accounts, observe
+
+
+def machine(uid: int, account: str) -> Machine:
+    """Return what there is for this account.
+
+    Raises:
+        UsageError: the configuration of this machine is wrong.
+    """
+    config = parse(observe.config_files()) if observe.has_configuration() else Config({}, {})
+    applied, settings = known(uid), observe.secret_settings()
+    servers = {n: one for n, one in config.servers.items() if _may_use(one, uid, account)}
+    return Machine(
+        known=applied,
+        servers=servers,
+        taken=frozenset({*config.servers, *applied.inherits_by_server}),
+        unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
+    )
+
+
+def _may_use(server: Server, uid: int, account: str) -> bool:
+    groups = [name[1:] for name in server.agents if name.startswith("@")]
+    return account in server.agents or any(uid in accounts.uids_in(group) for group in groups)
+
+
+def _unset(server: Server, settings: Settings) -> tuple[str, ...]:
+    return tuple(
+        key
+        for key in sorted(server.secrets() - {oauth_key.KEY})
+        if (found := settings.of(server.name, key)) is None or not found.is_set
+    )

@@ -1,0 +1,55 @@
+"""Handing new servers over to root: a file that its hash names, and secrets by standard input."""
+
+import hashlib
+import os
+import shlex
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.cli.clients_found import Asker
+from mcpwrap.cli.wrap_look import Look
+from mcpwrap.config.write import toml_of
+from mcpwrap.linux import wrap_records
+
+_SUDO = "/usr/bin/sudo"
+_MCPWRAP = "/usr/bin/mcpwrap"
+
+
+def hand_over(who: Asker, look: Look) -> bool:
+    """Propose the new servers, and say whether root has taken them."""
+    content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    path = _written(wrap_records.folder({**who.environ, **who.variables}), digest, content)
+    command = [_SUDO, _MCPWRAP, "accept", digest, str(path)]
+    if not Path(_SUDO).exists():
+        click.echo("no `sudo` here. Root has to type this, then run the same again:", err=True)
+        click.echo(f"mcpwrap {shlex.join(command[2:])}", err=True)
+        return False
+    click.secho(f"sudo mcpwrap {shlex.join(command[2:])}", bold=True)
+    done = subprocess.run(command, input=_secrets(look), check=False)
+    if done.returncode != 0:
+        click.echo("root has not taken them; no agent's file was changed", err=True)
+        return False
+    path.unlink(missing_ok=True)
+    return True
+
+
+def _secrets(look: Look) -> bytes:
+    by_server: dict[str, dict[str, str]] = defaultdict(dict)
+    for draft in look.drafts:
+        by_server[draft.server.name] |= draft.value_by_key
+    return msgspec.json.encode({name: found for name, found in by_server.items() if found})
+
+
+def _written(folder: Path, digest: str, content: bytes) -> Path:
+    """Write a proposal where its owner alone reads it; the same one is the same file."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"proposal-{digest[:12]}.toml"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+    return path

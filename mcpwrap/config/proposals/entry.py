@@ -1,0 +1,104 @@
+"""One entry of an agent's file, whatever it is, as a server of ours."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.model import ConfigError, Destination, Group
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.proposals import local, remote
+from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
+from mcpwrap.config.proposals.signs import has_secret_query, is_secret, secret_arguments
+from mcpwrap.config.proposals.variables import without_scheme
+from mcpwrap.config.write import toml_of
+
+_NAMES_OF_VARIABLES = ("env_vars", "env_keys")  # of Codex, and of Goose
+_HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
+_NAME = "server"
+
+
+def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
+    """Return what an entry starts or asks, with what its agent fills in.
+
+    Raises:
+        UnfitError: that is not known, or nothing that we could do.
+    """
+    match listed.launch:
+        case NotUnderstood(why):
+            raise UnfitError(why)
+        case Remote():
+            return listed.launch
+        case Stdio():
+            whole = local.expanded(_with_variables(listed.launch, listed.entry.value), around)
+            return local.bridged(whole) or whole
+        case _:
+            assert_never(listed.launch)
+
+
+def _with_variables(launch: Stdio, value: object) -> Stdio:
+    """Return a program with the variables that its entry has the names of alone."""
+    for key in launch.further:
+        if key not in {*_NAMES_OF_VARIABLES, *_HARMLESS}:
+            raise UnfitError(f"`{key}` says how it is started, and we have nothing like it")
+    names = [
+        str(name)
+        for key in _NAMES_OF_VARIABLES
+        for name in _items(value.get(key) if isinstance(value, dict) else None)
+    ]
+    return replace(launch, env={name: f"${{{name}}}" for name in names} | launch.env)
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def secrets_in(listed: Listed) -> Iterator[str]:
+    """Yield the texts of an entry that are no affair of whoever sees the screen."""
+    match listed.launch:
+        case Stdio(args=args, env=by_name):
+            yield from (args[number - 1] for number in secret_arguments(args))
+        case Remote(url=url, headers=by_name):
+            if has_secret_query(url):
+                yield url
+        case NotUnderstood():
+            return
+        case _:
+            assert_never(listed.launch)
+    for name, text in by_name.items():
+        if is_secret(name, text) and "${" not in text:
+            yield without_scheme(text)
+
+
+def draft(
+    listed: Listed,
+    launch: Stdio | Remote,
+    around: Around,
+    egress: tuple[Destination | Group, ...] = (),
+) -> Draft:
+    """Return the server that an entry becomes, with a name that is not its own yet.
+
+    Raises:
+        UnfitError: none follows.
+    """
+    match launch:
+        case Stdio():
+            found = local.draft(_NAME, launch, around, egress)
+        case Remote():
+            value = listed.entry.value
+            entry = value if isinstance(value, dict) else {}
+            found = remote.draft(_NAME, launch, entry, around, egress)
+        case _:
+            assert_never(launch)
+    _expect_sound(found)
+    return found
+
+
+def _expect_sound(found: Draft) -> None:
+    """Refuse what our own configuration would not take."""
+    try:
+        parse([SourceFile("", toml_of(found.server).encode())])
+    except ConfigError as error:
+        first = error.problems[0]
+        raise UnfitError(f"{first.key}: {first.problem}; {first.fix}") from error

@@ -1,0 +1,196 @@
+"""A program that an agent starts, as a server of ours."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from mcpwrap.config.agent_files.launch import Remote as RemoteLaunch
+from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
+from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
+from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
+from mcpwrap.config.proposals.variables import Kept, filled_in, template
+from mcpwrap.core.environment import PATH
+
+# Programs that download what they run, and from where.
+_FETCHERS = {
+    **dict.fromkeys(("npx", "pnpx", "bunx", "bun", "pnpm", "yarn"), "npm"),
+    **dict.fromkeys(("uvx", "uv", "pipx"), "pypi"),
+}
+_DAEMONS = {"docker", "podman", "nerdctl"}
+_BRIDGE = "mcp-remote"
+_RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+def expanded(launch: Stdio, around: Around) -> Stdio:
+    """Return an entry with all that its agent fills into the command, its arguments and folder.
+
+    Raises:
+        UnfitError: something of it is not known here.
+    """
+    args = [_known(arg, f"argument {n}", around) for n, arg in enumerate(launch.args, start=1)]
+    command, cwd = _known(launch.command, "command", around), _known(launch.cwd, "folder", around)
+    return replace(launch, command=command, args=tuple(args), cwd=_absolute(cwd, around))
+
+
+def _known(text: str, what: str, around: Around) -> str:
+    value = filled_in(text, around.variables)
+    if value is None:
+        raise UnfitError(f"its {what} has what only the agent knows; write what it stands for")
+    return value
+
+
+def _absolute(path: str, around: Around) -> str:
+    if not path:
+        return ""
+    home = path.replace("~", around.home, 1) if path == "~" or path.startswith("~/") else path
+    return posixpath.normpath(posixpath.join(around.base or around.home, home))
+
+
+def bridged(launch: Stdio) -> RemoteLaunch | None:
+    """Return the URL to which `npx mcp-remote URL` is a bridge: we reach it ourselves."""
+    names = [arg.partition("@")[0] for arg in launch.args]
+    if _BRIDGE not in names or posixpath.basename(launch.command) not in _FETCHERS:
+        return None
+    rest = list(launch.args[names.index(_BRIDGE) + 1 :])
+    headers = [rest[n + 1] for n, arg in enumerate(rest[:-1]) if arg == "--header"]
+    urls = [arg for arg in rest if "://" in arg and not arg.startswith("-") and arg not in headers]
+    known = {"--header", "--transport", *headers, *urls[:1]} | {
+        rest[n + 1] for n, arg in enumerate(rest[:-1]) if arg == "--transport"
+    }
+    if len(urls) != 1 or set(rest) - known:
+        return None
+    pairs = [header.partition(":") for header in headers]
+    return RemoteLaunch(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
+
+
+def paths(launch: Stdio, around: Around) -> Iterator[str]:
+    """Yield the absolute paths that an entry names, which may be there or not."""
+    for _, path in _named(launch, around):
+        yield path
+
+
+def _named(launch: Stdio, around: Around) -> Iterator[tuple[str, str]]:
+    """Yield each path with the name of its variable; "" is an argument."""
+    if launch.cwd:
+        yield "", launch.cwd
+    for arg in launch.args:
+        value = arg.partition("=")[2] if arg.startswith("-") else arg
+        if (
+            value == "~"
+            or value.startswith(("/", "~/"))
+            or (around.base and _seems_relative(value))
+        ):
+            yield "", _absolute(value, around)
+    for name, text in launch.env.items():
+        said = filled_in(text, around.variables)
+        if said and said.startswith(("/", "~/")) and "\n" not in said:
+            yield name, _absolute(said, around)
+
+
+def _seems_relative(value: str) -> bool:
+    is_marked = value in {".", ".."} or value.startswith(("./", "../"))
+    return is_marked or posixpath.splitext(value)[1] in _RELATIVE
+
+
+def draft(
+    name: str, launch: Stdio, around: Around, egress: tuple[Destination | Group, ...] = ()
+) -> Draft:
+    """Return the server that an entry, which was `expanded`, becomes.
+
+    Raises:
+        UnfitError: none follows.
+    """
+    program = around.program
+    if posixpath.basename(launch.command) in _DAEMONS:
+        raise UnfitError("a daemon starts its container as root, outside of any account of ours")
+    if program is None:
+        raise UnfitError(f"{launch.command!a} is not found: is it in PATH?")
+    if found := secret_arguments(launch.args):
+        raise UnfitError(
+            f"its argument {found[0]} holds a secret, and everybody can read arguments; "
+            "give it as a variable, if the server takes one"
+        )
+    kept = Kept()
+    env = {key: template(key, text, around.variables, kept) for key, text in launch.env.items()}
+    group = _FETCHERS.get(posixpath.basename(launch.command))
+    server = Server(
+        name=name,
+        runs=Local(
+            command=program.path,
+            args=launch.args,
+            cwd=_folder(launch, around),
+            env=_with_search(env, program.search),
+        ),
+        agents=(around.account,),
+        egress=tuple(dict.fromkeys([*((Group(group),) if group else ()), *egress])),
+        workspace=_workspace(launch, around, program.folders),
+        cache=group is not None,
+    )
+    return Draft(
+        server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
+        notes=tuple(_notes(server)),
+    )  # fmt: skip
+
+
+def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[str, Template]:
+    """Return variables in which the interpreter is found that was found here."""
+    if not search or "PATH" in env:
+        return dict(env)
+    return {**env, "PATH": (":".join([*search, PATH]),)}
+
+
+def _folder(launch: Stdio, around: Around) -> str:
+    """Return where it is started: there where its relative paths lead to what they named."""
+    if launch.cwd:
+        return launch.cwd
+    is_needed = any(_seems_relative(arg) for arg in launch.args)
+    return around.base if around.base and is_needed else ""
+
+
+def _workspace(launch: Stdio, around: Around, code: tuple[str, ...]) -> tuple[Workspace, ...]:
+    """Return what it is to see of somebody's own: its code to read, what it is told of to write."""
+    found = dict.fromkeys(code, False)
+    base = _folder(launch, around)
+    if base in around.places:
+        found[base] = True
+    for variable, path in _named(launch, around):
+        if place := around.places.get(path):
+            folder = _given(path, place, around)
+            is_key = bool(variable) and is_secret_name(variable)
+            found[folder] = found.get(folder, False) or not (place.is_code or is_key)
+    return tuple(
+        Workspace(path, is_writable=found[path])
+        for path in sorted(found)
+        if not any(_covers(other, path, found) for other in found if other != path)
+    )
+
+
+def _given(path: str, place: Place, around: Around) -> str:
+    """Return what is given for a path.
+
+    Raises:
+        UnfitError: that would be a whole home.
+    """
+    if place.is_folder:
+        given = path
+    elif place.is_code or not place.is_there or path.endswith(_DATABASES):
+        given = place.top
+    else:
+        given = path
+    if f"{around.home}/".startswith(f"{given}/"):
+        raise UnfitError(f"{path!a} would give it the whole of {around.home}; name a folder in it")
+    return given
+
+
+def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
+    """Say whether a folder above gives this one already, and in the same way."""
+    return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
+
+
+def _notes(server: Server) -> Iterator[str]:
+    if not server.egress:
+        yield "it has no network; `--egress HOST` gives it one host"
+    elif not any(isinstance(entry, Destination) for entry in server.egress):
+        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"

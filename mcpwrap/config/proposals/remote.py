@@ -1,0 +1,102 @@
+"""A URL that an agent asks, as a server of ours."""
+
+from collections.abc import Mapping
+
+from mcpwrap.config import remote as rules
+from mcpwrap.config.agent_files.launch import Remote as Launch
+from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
+from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
+from mcpwrap.config.proposals.signs import has_secret_query, is_secret_name
+from mcpwrap.config.proposals.variables import Kept, filled_in, header
+from mcpwrap.config.values import BadValueError
+from mcpwrap.core.spec import OAuth
+
+_LOGIN = {"oauth", "auth", "scopes", "oauth_resource"}
+_FROM_VARIABLES = {"bearer_token_env_var", "env_http_headers"}
+
+
+def draft(
+    name: str,
+    launch: Launch,
+    entry: Mapping[str, object],
+    around: Around,
+    egress: tuple[Destination | Group, ...] = (),
+) -> Draft:
+    """Return the server that an entry becomes. `entry`: all that it says.
+
+    Raises:
+        UnfitError: none follows.
+    """
+    url = filled_in(launch.url, around.variables)
+    if url is None:
+        raise UnfitError("its URL has what only the agent knows; write what it stands for")
+    if has_secret_query(url):
+        raise UnfitError("its URL holds a secret; give it as a header, if the server takes one")
+    for key in launch.further:
+        if key not in _LOGIN | _FROM_VARIABLES:
+            raise UnfitError(f"`{key}` says how it is reached, and we have nothing like it")
+    kept = Kept()
+    headers = {k: header(k, text, around.variables, kept) for k, text in launch.headers.items()}
+    headers |= _from_variables(entry, around, kept)
+    bearer = headers.pop("Authorization", ()) if _is_bearer(headers.get("Authorization")) else ()
+    remote = Remote(
+        url=_checked(url),
+        bearer_token_env_var=next((p.key for p in bearer if isinstance(p, SecretRef)), ""),
+        headers=headers,
+        oauth=None if bearer else _oauth(launch, entry),
+    )
+    server = Server(
+        name=name, runs=remote, agents=(around.account,), transparent=False,
+        egress=tuple(dict.fromkeys([*rules.reached(remote), *egress])),
+    )  # fmt: skip
+    return Draft(
+        server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
+        notes=_notes(remote, name),
+    )  # fmt: skip
+
+
+def _oauth(launch: Launch, entry: Mapping[str, object]) -> OAuth | None:
+    """Return how a person logs in, if that is how the agent is let in.
+
+    Raises:
+        UnfitError: its client has a secret, which is not ours to keep.
+    """
+    said = [entry[key] for key in launch.further if key in _LOGIN and entry[key]]
+    settings = {k: v for found in said if isinstance(found, dict) for k, v in found.items() if v}
+    if any(is_secret_name(key) for key in settings):
+        raise UnfitError("its OAuth client has a secret, and ours has none; register one without")
+    ids = [str(settings[key]) for key in ("clientId", "CLIENT_ID", "client_id") if key in settings]
+    scopes = settings.get("scopes", entry.get("scopes"))
+    listed = scopes if isinstance(scopes, list) else str(scopes or "").split()
+    return OAuth(client_id="".join(ids), scopes=tuple(map(str, listed))) if said else None
+
+
+def _is_bearer(value: Template | None) -> bool:
+    return value is not None and len(value) == 2 and value[0] == "Bearer "
+
+
+def _checked(url: str) -> str:
+    try:
+        return rules.url(url)
+    except BadValueError as error:
+        raise UnfitError(f"its URL cannot be one of ours: {error.problem}; {error.fix}") from error
+
+
+def _from_variables(entry: Mapping[str, object], around: Around, kept: Kept) -> dict[str, Template]:
+    """Return headers whose values Codex takes from its own variables."""
+    found: dict[str, Template] = {}
+    by_name = entry.get("env_http_headers")
+    for name, variable in by_name.items() if isinstance(by_name, dict) else ():
+        found[name] = (kept.put(str(variable), around.variables.get(str(variable))),)
+    if variable := entry.get("bearer_token_env_var"):
+        value = around.variables.get(str(variable))
+        found["Authorization"] = ("Bearer ", kept.put(str(variable), value))
+    return found
+
+
+def _notes(remote: Remote, name: str) -> tuple[str, ...]:
+    if remote.oauth:
+        return (f"it wants a login: `mcpwrap login {name}` when it is applied",)
+    if not remote.bearer_token_env_var and not remote.headers:
+        return ("it is given no token: if it wants a login, write `oauth = true` for it",)
+    return ()

@@ -1,0 +1,64 @@
+"""Which texts of an entry are secrets: all that are not evidently something else."""
+
+import re
+from fnmatch import fnmatchcase
+
+from mcpwrap.core.patterns import Patterns
+from mcpwrap.core.secret_signs import NAMES, VALUES
+
+_MORE_NAMES = (
+    *("key", "*_key", "pass", "*_pass", "pat", "*_pat", "auth", "*_auth", "*dsn*", "*token*"),
+)
+_PATTERNS = Patterns(VALUES)
+# Numbers and times, words, versions and regions; a path; a URL without user and query.
+_PLAIN = re.compile(
+    r"-?[0-9]+(\.[0-9]+)*[a-z]{0,2}|v[0-9]+(\.[0-9]+)*|[A-Za-z][A-Za-z ./_:,@-]{0,39}"
+    r"|[A-Za-z]{1,16}([-_.]([A-Za-z]{1,16}|[0-9]{1,4})){1,4}|~?/[^\0\n]*"
+    r"|https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?"
+)
+_OPTION = re.compile(r"--?(?P<name>[A-Za-z0-9_-]+)(=(?P<value>.+))?", re.DOTALL)
+_QUERY = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether what stands under this name is a secret, however it looks."""
+    lower = name.lower().replace("-", "_")
+    return any(fnmatchcase(lower, glob) for glob in (*NAMES, *_MORE_NAMES))
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Say whether the value of a variable or a header is to be kept secret."""
+    if not value:
+        return False
+    return is_secret_name(name) or _holds_secret(value) or not _PLAIN.fullmatch(value)
+
+
+def secret_arguments(args: tuple[str, ...]) -> list[int]:
+    """Return the numbers of arguments, from 1, that hold a secret. Without a name few are known."""
+    return [
+        number
+        for number, arg in enumerate(args, start=1)
+        if _holds_secret(arg) or _is_named_secret(args[number - 2] if number > 1 else "", arg)
+    ]
+
+
+def has_secret_query(url: str) -> bool:
+    """Say whether a URL carries a secret in a query or as a user."""
+    named = any(is_secret(found["name"], found["value"]) for found in _QUERY.finditer(url))
+    return named or _holds_secret(url)
+
+
+def _holds_secret(text: str) -> bool:
+    try:
+        return bool(_PATTERNS.found_in(text))
+    except UnicodeEncodeError:
+        return True
+
+
+def _is_named_secret(before: str, arg: str) -> bool:
+    own, option = _OPTION.fullmatch(arg), _OPTION.fullmatch(before)
+    if own and own["value"]:
+        return is_secret_name(own["name"]) and not own["value"].startswith("/")
+    named = option is not None and not option["value"]
+    is_value = not arg.startswith(("-", "/"))
+    return bool(named and is_value and option and is_secret_name(option["name"]))

@@ -1,0 +1,87 @@
+"""Variables and headers of an entry: what is plain, what is a secret, what the agent fills in."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mcpwrap.config.model import SecretRef, Template
+from mcpwrap.config.proposals.signs import is_secret
+from mcpwrap.core import oauth_key
+
+# `${X}`, `${X:-default}` and `${env:X}` of most agents, `{env:X}` of opencode.
+_REFERENCE = re.compile(
+    r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
+    r"|\{env:(?P<braced>[A-Za-z_][A-Za-z0-9_]*)\}"
+)
+_WHOLE = re.compile(r"\$(?P<name>[A-Z_][A-Z0-9_]*)")  # `$X` of Gemini CLI
+_LEFT = ("${", "{env:")
+_NO_KEY = re.compile(r"[^A-Z0-9_]+")
+_SCHEME = re.compile(r"(?P<scheme>(?:Bearer|Basic|Token|token) )(?P<rest>\S.*)")
+_MAX_KEY_CHARS = 64
+
+
+@dataclass(slots=True)
+class Kept:
+    """The secrets of one server, while they are found."""
+
+    value_by_key: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+    def put(self, name: str, value: str | None) -> SecretRef:
+        """Keep a value, or that there is none, under a key that follows from a name."""
+        base = _NO_KEY.sub("_", name.upper()).strip("_")[: _MAX_KEY_CHARS - 3] or "SECRET"
+        if base[0].isdecimal() or base == oauth_key.KEY:
+            base = f"K_{base}"
+        key, number = base, 1
+        while key in self.missing or self.value_by_key.get(key, value) != value:
+            number += 1
+            key = f"{base}_{number}"
+        if value is None:
+            self.missing.append(key)
+        else:
+            self.value_by_key[key] = value
+        return SecretRef(key)
+
+
+def filled_in(text: str, variables: Mapping[str, str]) -> str | None:
+    """Return a text with what the agent puts into it; None if that is not known here."""
+    if whole := _WHOLE.fullmatch(text):
+        return variables.get(whole["name"])
+    parts = list(_parts(text, variables))
+    if any(part is None for part in parts):
+        return None
+    return "".join(part for part in parts if part is not None)
+
+
+def _parts(text: str, variables: Mapping[str, str]) -> Iterator[str | None]:
+    at = 0
+    for found in _REFERENCE.finditer(text):
+        yield _plain(text[at : found.start()])
+        yield variables.get(found["name"] or found["braced"]) or found["default"]
+        at = found.end()
+    yield _plain(text[at:])
+
+
+def _plain(text: str) -> str | None:
+    return None if any(mark in text for mark in _LEFT) else text
+
+
+def template(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
+    """Return the value of a variable; what is a secret is kept, and referred to."""
+    value = filled_in(text, variables)
+    if value is not None and not is_secret(name, value) and "${" not in value:
+        return (value,) if value else ()
+    return (kept.put(name, value),)
+
+
+def without_scheme(text: str) -> str:
+    """Return what is secret in the value of a header."""
+    scheme = _SCHEME.fullmatch(text)
+    return scheme["rest"] if scheme else text
+
+
+def header(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
+    """Return the value of a header. What says which kind of secret follows is none itself."""
+    if scheme := _SCHEME.fullmatch(text):
+        return (scheme["scheme"], kept.put("TOKEN", filled_in(scheme["rest"], variables)))
+    return template(name, text, variables, kept)

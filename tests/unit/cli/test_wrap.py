@@ -1,0 +1,389 @@
+"""`mcpwrap wrap`: what it shows, what it hands to root, what it writes; as an ordinary account."""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mcpwrap.cli import wrap, wrap_machine, wrap_proposal
+from mcpwrap.cli.clients_found import Asker, asker
+from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.model import Config, Server
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.core.stored import Setting, Settings
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import accounts, listeners, observe
+
+STUB = "/usr/bin/mcpwrap-connect"
+URL = "http://127.78.0.9:52100"
+RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
+REMOTE = {
+    "type": "http",
+    "url": "https://x.example/mcp",
+    "headers": {"Authorization": "Bearer t0p"},
+}
+# Stands for sudo, root and their consent: takes what it is given, and says whether it agrees.
+SUDO = """#!/bin/sh
+printf '%s\\n' "$@" > {folder}/asked
+cp "$4" {folder}/proposal
+cat > {folder}/secrets
+exit {status}
+"""
+
+
+class Root:
+    """What root has, and how it takes what is proposed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.servers: dict[str, Server] = {}
+        self.applied: set[str] = set()
+        self.unset: dict[str, tuple[str, ...]] = {}
+
+    def urls(self, _uid: int) -> dict[str, str]:
+        """Return the same as `listeners.urls_of`."""
+        return dict.fromkeys([URL] * bool(self._far()), "".join(self._far()))
+
+    def _far(self) -> list[str]:
+        return [name for name, one in self.servers.items() if one.speaks_http()]
+
+    def machine(self, uid: int, _account: str) -> Machine:
+        """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
+        self._take()
+        known = Known(dict.fromkeys(self.applied, frozenset()), self.urls(uid))
+        return Machine(
+            known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
+        )
+
+    def _take(self) -> None:
+        proposal = self.folder / "proposal"
+        if proposal.exists() and (self.folder / "agrees").exists():
+            self.servers |= parse([SourceFile("p", proposal.read_bytes())]).servers
+            self.applied |= self.servers.keys()
+
+    def agrees(self, *, status: int = 0) -> None:
+        sudo = self.folder / "sudo"
+        sudo.write_text(SUDO.format(folder=self.folder, status=status))
+        sudo.chmod(0o755)
+        if status == 0:
+            (self.folder / "agrees").touch()
+
+    def asked(self) -> list[str]:
+        return (self.folder / "asked").read_text().split()
+
+    def secrets(self) -> Mapping[str, Mapping[str, str]]:
+        found: dict[str, dict[str, str]] = json.loads((self.folder / "secrets").read_text())
+        return found
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    root = Root(folder)
+    monkeypatch.setattr(wrap, "machine", root.machine)
+    monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
+    monkeypatch.setattr(listeners, "urls_of", root.urls)
+    root.agrees()
+    return root
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / "shop").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home / "shop")
+    if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
+        monkeypatch.setattr(wrap, "_person", _as_it_is)
+    return home
+
+
+def _as_it_is(environ: dict[str, str]) -> Asker:
+    return replace(asker(os.geteuid(), Path.cwd(), environ), account="alice")
+
+
+def run(*arguments: str) -> Result:
+    environ = {"PATH": "/usr/bin:/bin"}
+    return CliRunner().invoke(wrap.command, arguments, standalone_mode=False, obj=environ)
+
+
+def put(path: Path, **entries: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": entries}, indent=2))
+    path.chmod(0o640)
+    return path
+
+
+def entries(path: Path) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = json.loads(path.read_text())["mcpServers"]
+    return found
+
+
+def states(home: Path) -> list[Path]:
+    return sorted((home / ".local/state/mcpwrap").iterdir())
+
+
+def test_from_raw_to_wrapped(root: Root, home: Path) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW, far=REMOTE, Odd={"command": "nothere"})
+    before = file.read_bytes()
+    done = run("cursor", "--yes")
+    assert done.return_value == 1  # one is left
+    assert entries(file) == {
+        "local": {"command": STUB, "args": ["local"]},
+        "far": {"type": "http", "url": f"{URL}/"},
+        "Odd": {"command": "nothere"},
+    }
+    assert "left as it is: Odd" in done.output
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert root.secrets() == {"local": {"API_KEY": "s3cr3t-s3cr3t"}, "far": {"TOKEN": "t0p"}}
+    proposal = (root.folder / "proposal").read_bytes()
+    assert root.asked()[:3] == ["/usr/bin/mcpwrap", "accept", hashlib.sha256(proposal).hexdigest()]
+    for secret in ("s3cr3t", "t0p"):
+        assert secret not in done.output
+        assert secret.encode() not in proposal
+        assert secret not in file.read_text()
+    kept = [path for path in states(home) if path.name.startswith("backup")]
+    assert [path.read_bytes() for path in kept] == [before]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o600]
+    assert not list((home / ".local/state/mcpwrap").glob("proposal*"))  # root has it now
+
+
+def test_twice_changes_nothing(root: Root, home: Path) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    assert run("cursor", "--yes").return_value == 0
+    after, kept = file.read_bytes(), states(home)
+    again = run("cursor", "--yes")
+    assert (again.return_value, again.output) == (0, "nothing to do\n")
+    assert (file.read_bytes(), states(home)) == (after, kept)
+
+
+def test_looking_changes_nothing(root: Root, home: Path) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW, far=REMOTE)
+    before = file.read_bytes()
+    done = run("--all", "--dry-run")
+    assert done.return_value == 0
+    for shown in ("[API_KEY of local]", "[TOKEN of far]", STUB, "[mcp_servers.local]"):
+        assert shown in done.output
+    assert "stands for a URL of this machine" in done.output
+    assert "s3cr3t" not in done.output
+    assert file.read_bytes() == before
+    assert not (home / ".local").exists()
+    assert not (root.folder / "asked").exists()
+
+
+def test_nothing_happens_without_a_yes(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    done = run("cursor")
+    assert isinstance(done.exception, UsageError)
+    assert not (root.folder / "asked").exists()
+
+
+def test_root_says_no(root: Root, home: Path) -> None:
+    root.agrees(status=1)
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    before = file.read_bytes()
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert "root has not taken them; no agent's file was changed" in done.output
+    assert file.read_bytes() == before
+
+
+def test_without_sudo_somebody_else_does_it_and_the_same_command_goes_on(
+    root: Root, home: Path
+) -> None:
+    (root.folder / "sudo").unlink()
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    (proposal,) = (home / ".local/state/mcpwrap").glob("proposal*")
+    digest = hashlib.sha256(proposal.read_bytes()).hexdigest()
+    assert f"mcpwrap accept {digest} {proposal}" in done.output
+    assert stat.S_IMODE(proposal.stat().st_mode) == 0o600
+    (root.folder / "proposal").write_bytes(proposal.read_bytes())
+    root.unset = {"local": ("API_KEY",)}
+    waits = run("cursor", "--yes")
+    assert "sudo mcpwrap secret set local API_KEY" in waits.output
+    assert entries(file) == {"local": RAW}
+    root.unset = {}
+    assert run("cursor", "--yes").return_value == 0
+    assert entries(file) == {"local": {"command": STUB, "args": ["local"]}}
+
+
+def test_equal_entries_are_one_server_and_others_of_the_same_name_are_not(
+    root: Root, home: Path
+) -> None:
+    other = {**RAW, "env": {"API_KEY": "an0ther-s3cr3t", "L": "info"}}
+    files = [
+        put(home / ".cursor/mcp.json", one=RAW),
+        put(home / ".kiro/settings/mcp.json", one=RAW),
+        put(home / ".gemini/settings.json", one=other, **{"One!": {"command": "true"}}),
+    ]
+    assert run("--all", "--yes").return_value == 0
+    found = [{name: e["args"] for name, e in entries(file).items()} for file in files]
+    assert found == [{"one": ["one"]}, {"one": ["one"]}, {"one": ["one-2"], "One!": ["one-3"]}]
+    assert root.secrets() == {
+        "one": {"API_KEY": "s3cr3t-s3cr3t"}, "one-2": {"API_KEY": "an0ther-s3cr3t"},
+    }  # fmt: skip
+
+
+def test_what_is_configured_and_not_applied_is_not_led_to(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    assert run("cursor", "--yes").return_value == 0
+    file = put(home / ".kiro/settings/mcp.json", local=RAW)
+    (root.folder / "agrees").unlink()
+    root.applied.clear()
+    done = run("kiro", "--yes")
+    assert "local is configured and not applied" in done.output
+    assert entries(file) == {"local": RAW}
+
+
+def test_an_entry_that_is_half_ours_becomes_ours(root: Root, home: Path) -> None:
+    half = {"command": STUB, "args": ["local"], "env": {"OLD": "s3cr3t-old"}}
+    gone = {"command": STUB, "args": ["gone"]}
+    put(home / ".cursor/mcp.json", local=RAW)
+    run("cursor", "--yes")
+    file = put(home / ".kiro/settings/mcp.json", half=half, gone=gone)
+    done = run("kiro", "--yes")
+    assert entries(file) == {"half": {"command": STUB, "args": ["local"]}, "gone": gone}
+    assert "no server 'gone' was applied" in done.output
+    assert "s3cr3t" not in done.output
+
+
+def test_what_came_with_a_project_is_named_by_its_hash(root: Root, home: Path) -> None:
+    file = put(home / "shop/.cursor/mcp.json", local=RAW)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    done = run("--all", "--yes")
+    assert done.return_value == 1
+    assert f"mcpwrap wrap cursor --file {file} --sha256 {digest}" in done.output
+    assert entries(file) == {"local": RAW}
+    file.write_text(file.read_text() + "\n")  # since it was read
+    assert run("--all", "--yes", "--sha256", digest).return_value == 1
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert run("cursor", "--file", str(file), "--sha256", digest, "--yes").return_value == 0
+    assert entries(file) == {"local": {"command": STUB, "args": ["local"]}}
+
+
+def test_a_file_at_a_place_that_nobody_knows(root: Root, home: Path) -> None:
+    file = put(home / "elsewhere.json", local=RAW)
+    refusal = run("--file", str(file)).exception
+    assert isinstance(refusal, UsageError)
+    assert "name the agent as well" in str(refusal)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert run("cursor", "--file", "../elsewhere.json", "--yes").return_value == 1
+    done = run("cursor", "--file", "../elsewhere.json", "--yes", "--sha256", digest)
+    assert done.return_value == 0
+    missing = run("cursor", "--file", "no.json").exception
+    assert isinstance(missing, UsageError)
+
+
+def test_a_secret_that_stands_elsewhere_too_is_told(root: Root, home: Path) -> None:
+    file = home / ".claude.json"
+    history = {"history": ["use s3cr3t-s3cr3t please"], "mcpServers": {"local": RAW}}
+    file.write_text(json.dumps(history, indent=1))
+    done = run("claude-code", "--yes")
+    assert done.return_value == 0
+    assert f"API_KEY of local still stands in {file}, elsewhere" in done.output
+
+
+def test_a_file_that_changes_meanwhile_keeps_its_change(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW)
+
+    def agree_late(question: str, *, is_agreed: bool) -> bool:
+        file.write_text(file.read_text() + " ")
+        return bool(question) and is_agreed
+
+    monkeypatch.setattr(wrap, "agreed", agree_late)
+    refusal = run("cursor", "--yes").exception
+    assert isinstance(refusal, McpwrapError)
+    assert "nothing was changed" in str(refusal)
+    assert entries(file) == {"local": RAW}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no agent is named"),
+        (("--egress", "not a host", "cursor"), "is not a host name"),
+    ],
+)
+def test_wrong_usage(root: Root, home: Path, arguments: tuple[str, ...], said: str) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    refusal = run(*arguments).exception
+    assert isinstance(refusal, UsageError)
+    assert said in str(refusal)
+
+
+def test_no_client_at_all(root: Root, home: Path) -> None:
+    assert isinstance(run().exception, UsageError)
+    assert run("--all").output == "nothing to do\n"
+    assert isinstance(run("no-such-client").exception, click.BadParameter)
+
+
+def test_files_that_cannot_be_read_are_told(root: Root, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").write_text("{")
+    (home / "real.json").write_text("{}")
+    (home / ".kiro/settings").mkdir(parents=True)
+    (home / ".kiro/settings/mcp.json").symlink_to(home / "real.json")
+    done = run("--all", "--yes")
+    assert done.return_value == 1
+    assert "is a link to" in done.output
+    assert done.output.count("left as it is") == 2
+
+
+def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    done = run("cursor", "--dry-run", "--egress", "api.example.com")
+    assert 'egress = ["api.example.com"]' in done.output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as somebody else it is what all others try")
+def test_root_has_no_agents(tmp_path: Path) -> None:
+    refusal = run("--all").exception
+    assert isinstance(refusal, UsageError)
+    assert "root has no agents" in str(refusal)
+
+
+def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that somebody may use, by name and by group, and secrets that have no value yet."""
+    text = """
+    [mcp_servers.mine]
+    command = "/usr/bin/true"
+    env = { A = "${SET}", B = "${UNSET}" }
+    [mcp_servers.mine.mcpwrap]
+    agents = ["alice"]
+    [mcp_servers.ours]
+    command = "/usr/bin/true"
+    [mcp_servers.ours.mcpwrap]
+    agents = ["@team"]
+    [mcp_servers.theirs]
+    command = "/usr/bin/true"
+    [mcp_servers.theirs.mcpwrap]
+    agents = ["bob"]
+    """
+    config: Config = parse([SourceFile("c", text.encode())])
+    set_once = Setting(version=1, is_set=True, changed_at="2026-01-01T00:00:00Z")
+    settings = Settings(by_server={"mine": {"SET": set_once}})
+    monkeypatch.setattr(observe, "has_configuration", lambda: True)
+    monkeypatch.setattr(wrap_machine, "parse", lambda _: config)
+    monkeypatch.setattr(observe, "config_files", list)
+    monkeypatch.setattr(observe, "secret_settings", lambda: settings)
+    monkeypatch.setattr(wrap_machine, "known", lambda _: Known({"old": frozenset()}))
+    monkeypatch.setattr(
+        accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
+    )
+    found = wrap_machine.machine(7, "alice")
+    assert sorted(found.servers) == ["mine", "ours"]
+    assert found.taken == {"mine", "ours", "theirs", "old"}
+    assert found.unset == {"mine": ("UNSET",)}

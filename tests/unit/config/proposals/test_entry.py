@@ -1,0 +1,80 @@
+"""One entry of an agent's file, whatever it is, as a server of ours."""
+
+import json
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed, open_file, servers
+from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.model import Local, SecretRef
+from mcpwrap.config.proposals.draft import Around, Program, UnfitError
+from mcpwrap.config.proposals.entry import draft, launch_of, secrets_in
+
+AROUND = Around(
+    account="alice",
+    home="/home/alice",
+    variables={"SSH_AUTH_SOCK": "/run/x"},
+    program=Program("/usr/bin/npx"),
+)
+
+
+def listed(entry: object, agent: str = "claude-code") -> Listed:
+    content = json.dumps({"mcpServers": {"one": entry}}).encode()
+    opened = open_file("f.json", "json", content)
+    return servers(opened, [("mcpServers",)], BY_ID[agent].words)[0]
+
+
+def test_a_bridge_is_what_it_leads_to() -> None:
+    entry = listed({"command": "npx", "args": ["mcp-remote", "https://x.example/mcp"]})
+    launch = launch_of(entry, AROUND)
+    assert launch == Remote("https://x.example/mcp")
+    assert draft(entry, launch, AROUND).server.speaks_http()
+
+
+def test_variables_of_which_there_is_the_name_alone() -> None:
+    entry = listed(
+        {"command": "npx", "env_vars": ["SSH_AUTH_SOCK", "NONE"], "env": {"A": "b"}}, "codex"
+    )
+    launch = launch_of(entry, AROUND)
+    assert isinstance(launch, Stdio)
+    found = draft(entry, launch, AROUND)
+    assert isinstance(found.server.runs, Local)
+    assert found.server.runs.env == {
+        "SSH_AUTH_SOCK": ("/run/x",),
+        "NONE": (SecretRef("NONE"),),
+        "A": ("b",),
+    }
+    assert found.missing == ("NONE",)
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"command": "npx", "envFile": ".env"}, "`envFile` says how it is started"),
+        ({"type": "odd", "command": "npx"}, "`type` is 'odd'"),
+        ({"command": "npx", "env": {"ODD NAME": "x"}}, "cannot be the name of a variable"),
+        ({"command": "npx", "args": ["a\0b"]}, "a NUL"),
+        ({"url": "https://x.example/", "headers": {"Host": "x"}}, "is written by mcpwrap"),
+        ({"url": "https://x.example/", "headers": {"X Y": "a"}}, "cannot be the name of a header"),
+    ],
+)
+def test_what_is_refused(entry: object, why: str) -> None:
+    one = listed(entry)
+    with pytest.raises(UnfitError) as refusal:
+        draft(one, launch_of(one, AROUND), AROUND)
+    assert why in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"command": "x", "args": ["--token", "a"], "env": {"KEY": "b", "L": "info"}}, ["a", "b"]),
+        ({"url": "https://x.example/?key=c"}, ["https://x.example/?key=c"]),
+        ({"url": "https://x.example/", "headers": {"Authorization": "Bearer d"}}, ["d"]),
+        ({"url": "https://x.example/", "headers": {"Authorization": "${X}"}}, []),
+        ({"odd": 1}, []),
+    ],
+)
+def test_what_of_an_entry_is_not_shown(entry: object, expected: list[str]) -> None:
+    assert list(secrets_in(listed(entry))) == expected

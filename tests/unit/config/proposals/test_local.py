@@ -1,0 +1,176 @@
+"""A program that an agent starts, as a server of ours: what it is given, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
+from mcpwrap.config.proposals.draft import Around, Place, Program, UnfitError
+from mcpwrap.config.proposals.local import bridged, draft, expanded, paths
+
+HOME = "/home/alice"
+SHOP = f"{HOME}/shop"
+NVM = f"{HOME}/.nvm/versions/node/v22.1.0"
+AROUND = Around(
+    account="alice",
+    home=HOME,
+    variables={"DATA": f"{HOME}/data"},
+    program=Program("/usr/bin/npx"),
+    places={
+        f"{HOME}/data": Place(is_folder=True),
+        f"{HOME}/data/sub": Place(is_folder=True),
+        f"{HOME}/notes.json": Place(is_folder=False, top=HOME),
+        f"{HOME}/new/notes.json": Place(is_folder=False, is_there=False, top=f"{HOME}/new"),
+        f"{HOME}/data/x.db": Place(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/key.json": Place(is_folder=False, top=HOME),
+        f"{SHOP}/src/server.js": Place(is_folder=False, is_code=True, top=SHOP),
+        HOME: Place(is_folder=True),
+        SHOP: Place(is_folder=True),
+        f"{HOME}/x.db": Place(is_folder=False, top=HOME),
+    },
+)
+IN_SHOP = replace(AROUND, base=SHOP)
+
+
+def given(path: str, *, is_writable: bool) -> Workspace:
+    return Workspace(path, is_writable=is_writable)
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "expected"),
+    [
+        ((f"{HOME}/data",), {}, (given(f"{HOME}/data", is_writable=True),)),
+        ((f"--root={HOME}/data",), {}, (given(f"{HOME}/data", is_writable=True),)),
+        (("~/data",), {}, (given(f"{HOME}/data", is_writable=True),)),
+        ((f"{HOME}/data", f"{HOME}/data/sub"), {}, (given(f"{HOME}/data", is_writable=True),)),
+        ((f"{HOME}/notes.json",), {}, (given(f"{HOME}/notes.json", is_writable=True),)),
+        ((f"{HOME}/new/notes.json",), {}, (given(f"{HOME}/new", is_writable=True),)),
+        ((f"{HOME}/data/x.db",), {}, (given(f"{HOME}/data", is_writable=True),)),  # its journal
+        ((f"{SHOP}/src/server.js",), {}, (given(SHOP, is_writable=False),)),
+        ((), {"NOTES": f"{HOME}/notes.json"}, (given(f"{HOME}/notes.json", is_writable=True),)),
+        ((), {"API_KEY": f"{HOME}/key.json"}, (given(f"{HOME}/key.json", is_writable=False),)),
+        ((), {"DIR": "${DATA}"}, (given(f"{HOME}/data", is_writable=True),)),
+        (("/srv/other",), {}, ()),  # nothing of alice's
+        (("x.db",), {}, ()),  # relative to nowhere
+    ],
+)  # fmt: skip
+def test_what_it_sees_of_its_person(
+    args: tuple[str, ...], env: dict[str, str], expected: tuple[Workspace, ...]
+) -> None:
+    assert draft("s", Stdio("npx", args, env), AROUND).server.workspace == expected
+
+
+def test_code_of_an_interpreter_that_is_ones_own() -> None:
+    program = Program(f"{NVM}/bin/npx", (NVM, f"{NVM}/lib/node_modules/npm"), (f"{NVM}/bin",))
+    server = draft("s", Stdio("npx", ("-y", "x")), replace(AROUND, program=program)).server
+    assert server.runs == Local(
+        command=f"{NVM}/bin/npx",
+        args=("-y", "x"),
+        env={"PATH": (f"{NVM}/bin:/usr/local/bin:/usr/bin:/bin",)},
+    )
+    assert server.workspace == (given(NVM, is_writable=False),)
+    own = draft("s", Stdio("npx", (), {"PATH": "/x"}), replace(AROUND, program=program)).server
+    assert isinstance(own.runs, Local)
+    assert own.runs.env == {"PATH": ("/x",)}
+
+
+def test_where_it_is_started() -> None:
+    """Only where something relative would lead elsewhere."""
+    server = draft("s", Stdio("node", ("./src/server.js",)), IN_SHOP).server
+    assert isinstance(server.runs, Local)
+    assert (server.runs.cwd, server.workspace) == (SHOP, (given(SHOP, is_writable=True),))
+    server = draft("s", Stdio("npx", ("-y", "x")), IN_SHOP).server
+    assert isinstance(server.runs, Local)
+    assert (server.runs.cwd, server.workspace) == ("", ())
+    server = draft("s", Stdio("npx", (), cwd=f"{HOME}/data"), AROUND).server
+    assert isinstance(server.runs, Local)
+    assert server.runs.cwd == f"{HOME}/data"
+    assert server.workspace == (given(f"{HOME}/data", is_writable=True),)
+
+
+@pytest.mark.parametrize(
+    ("command", "egress", "has_cache"),
+    [
+        ("npx", (Group("npm"),), True),
+        ("/opt/x/bunx", (Group("npm"),), True),
+        ("uvx", (Group("pypi"),), True),
+        ("node", (), False),
+    ],
+)
+def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: bool) -> None:
+    server = draft("s", Stdio(command), AROUND).server
+    assert (server.egress, server.cache) == (egress, has_cache)
+    more = (Destination("api.example.com", 443, with_subdomains=False),)
+    found = draft("s", Stdio(command), AROUND, more)
+    assert found.server.egress == (*egress, *more)
+    assert not found.notes
+
+
+def test_secrets_leave_it() -> None:
+    env = {"API_KEY": "abc", "ASKED": "${input:x}", "LEVEL": "info"}
+    found = draft("s", Stdio("npx", (), env), AROUND)
+    assert isinstance(found.server.runs, Local)
+    assert found.server.runs.env == {
+        "API_KEY": (SecretRef("API_KEY"),),
+        "ASKED": (SecretRef("ASKED"),),
+        "LEVEL": ("info",),
+    }
+    assert (found.value_by_key, found.missing) == ({"API_KEY": "abc"}, ("ASKED",))
+    assert found.server.agents == ("alice",)
+
+
+@pytest.mark.parametrize(
+    ("launch", "around", "why"),
+    [
+        (Stdio("docker", ("run", "x")), AROUND, "a daemon starts its container as root"),
+        (Stdio("nothere"), replace(AROUND, program=None), "'nothere' is not found"),
+        (Stdio("npx", ("--token", "abc")), AROUND, "its argument 2 holds a secret"),
+        (Stdio("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
+        (Stdio("npx", ("~",)), AROUND, "would give it the whole of"),
+        (Stdio("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
+    ],
+)
+def test_what_is_refused(launch: Stdio, around: Around, why: str) -> None:
+    with pytest.raises(UnfitError) as refusal:
+        draft("s", launch, around)
+    assert why in str(refusal.value)
+    assert "abc" not in str(refusal.value)
+
+
+def test_what_the_agent_fills_in() -> None:
+    launch = Stdio("${DATA}/run", ("${DATA}", "x"), cwd="sub")
+    assert expanded(launch, replace(AROUND, base=SHOP)) == Stdio(
+        f"{HOME}/data/run", (f"{HOME}/data", "x"), cwd=f"{SHOP}/sub"
+    )
+    for unknown in (Stdio("npx", ("${input:x}",)), Stdio("${X}"), Stdio("npx", cwd="${X}")):
+        with pytest.raises(UnfitError, match="only the agent knows"):
+            expanded(unknown, AROUND)
+
+
+def test_the_paths_that_it_names() -> None:
+    launch = Stdio("node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP)
+    assert list(paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("-y", "mcp-remote", "https://x.example/mcp"), Remote("https://x.example/mcp")),
+        (("mcp-remote@latest", "https://x.example/sse"), Remote("https://x.example/sse")),
+        (
+            ("mcp-remote", "https://x.example/", "--header", "Authorization: Bearer a:b"),
+            Remote("https://x.example/", {"Authorization": "Bearer a:b"}),
+        ),
+        (
+            ("mcp-remote", "https://x.example/", "--transport", "sse-only"),
+            Remote("https://x.example/"),
+        ),
+        (("mcp-remote", "https://x.example/", "--allow-http"), None),  # says more than we know
+        (("mcp-remote",), None),
+        (("other", "https://x.example/"), None),
+    ],
+)
+def test_a_bridge_to_a_url_is_that_url(args: tuple[str, ...], expected: Remote | None) -> None:
+    assert bridged(Stdio("npx", args)) == expected
+    assert bridged(Stdio("python3", args)) is None

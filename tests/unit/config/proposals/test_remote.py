@@ -1,0 +1,102 @@
+"""A URL that an agent asks, as a server of ours."""
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Remote as Launch
+from mcpwrap.config.model import Destination, Remote, SecretRef
+from mcpwrap.config.proposals.draft import Around, UnfitError
+from mcpwrap.config.proposals.remote import draft
+from mcpwrap.core.spec import OAuth
+
+URL = "https://x.example/mcp"
+OWN = Destination("x.example", 443, with_subdomains=False)
+AROUND = Around(
+    account="alice", home="/home/alice", variables={"TOKEN": "abc", "HOST": "x.example"}
+)
+
+
+@pytest.mark.parametrize(
+    ("launch", "entry", "expected", "value_by_key", "missing"),
+    [
+        (Launch(URL), {}, Remote(url=URL), {}, ()),
+        (Launch("https://${HOST}/mcp"), {}, Remote(url=URL), {}, ()),
+        (
+            Launch(URL, {"Authorization": "Bearer s3cr3t", "X-Tenant": "ours"}),
+            {},
+            Remote(url=URL, bearer_token_env_var="TOKEN", headers={"X-Tenant": ("ours",)}),
+            {"TOKEN": "s3cr3t"},
+            (),
+        ),
+        (
+            Launch(URL, {"Authorization": "Basic s3cr3t"}),
+            {},
+            Remote(url=URL, headers={"Authorization": ("Basic ", SecretRef("TOKEN"))}),
+            {"TOKEN": "s3cr3t"},
+            (),
+        ),
+        (
+            Launch(URL, {}, ("bearer_token_env_var",)),
+            {"bearer_token_env_var": "TOKEN"},
+            Remote(url=URL, bearer_token_env_var="TOKEN"),
+            {"TOKEN": "abc"},
+            (),
+        ),
+        (
+            Launch(URL, {}, ("bearer_token_env_var", "env_http_headers")),
+            {"bearer_token_env_var": "NONE", "env_http_headers": {"X-Key": "TOKEN"}},
+            Remote(url=URL, bearer_token_env_var="NONE", headers={"X-Key": (SecretRef("TOKEN"),)}),
+            {"TOKEN": "abc"},
+            ("NONE",),
+        ),
+        (Launch(URL, {}, ("oauth",)), {"oauth": {}}, Remote(url=URL), {}, ()),
+        (Launch(URL, {}, ("oauth",)), {"oauth": False}, Remote(url=URL), {}, ()),
+        (
+            Launch(URL, {}, ("auth",)),
+            {"auth": {"CLIENT_ID": "x", "scopes": ["a", "b"]}},
+            Remote(url=URL, oauth=OAuth(client_id="x", scopes=("a", "b"))),
+            {},
+            (),
+        ),
+        (
+            Launch(URL, {}, ("scopes",)),
+            {"scopes": "a b"},
+            Remote(url=URL, oauth=OAuth(scopes=("a", "b"))),
+            {},
+            (),
+        ),
+    ],
+)
+def test_a_url(
+    launch: Launch,
+    entry: dict[str, object],
+    expected: Remote,
+    value_by_key: dict[str, str],
+    missing: tuple[str, ...],
+) -> None:
+    found = draft("s", launch, entry, AROUND)
+    assert found.server.runs == expected
+    assert (found.value_by_key, found.missing) == (value_by_key, missing)
+    assert (found.server.agents, found.server.egress) == (("alice",), (OWN,))
+    assert bool(found.notes) is (not expected.bearer_token_env_var and not expected.headers)
+
+
+@pytest.mark.parametrize(
+    ("launch", "entry", "why"),
+    [
+        (Launch("http://localhost:3000/"), {}, "its URL cannot be one of ours"),
+        (Launch("https://x.example/?api_key=s3cr3t"), {}, "its URL holds a secret"),
+        (Launch("https://u:s3cr3t@x.example/"), {}, "its URL holds a secret"),
+        (Launch("https://${NONE}/"), {}, "only the agent knows"),
+        (Launch(URL, {}, ("headersHelper",)), {}, "`headersHelper` says how it is reached"),
+        (
+            Launch(URL, {}, ("auth",)),
+            {"auth": {"CLIENT_ID": "x", "CLIENT_SECRET": "s3cr3t"}},
+            "its OAuth client has a secret",
+        ),
+    ],
+)
+def test_what_is_refused(launch: Launch, entry: dict[str, object], why: str) -> None:
+    with pytest.raises(UnfitError) as refusal:
+        draft("s", launch, entry, AROUND)
+    assert why in str(refusal.value)
+    assert "s3cr3t" not in str(refusal.value)
