@@ -38,6 +38,14 @@ def polkit_machine(suite: str) -> Machine:
     return machine
 
 
+def agents_machine(suite: str) -> Machine:
+    """Boot the same with agents that people use, the Inspector, and sudo."""
+    lower = roots.ensure(roots.agents_root(suite)).lower_dirs()
+    machine = _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+    machine.as_root("DEBIAN_FRONTEND=noninteractive dpkg -i /opt/agents/deb/*.deb")
+    return machine
+
+
 def browser_machine(suite: str) -> Machine:
     """Boot the same with a browser."""
     lower = roots.ensure(roots.browser_root(suite)).lower_dirs()

@@ -82,6 +82,11 @@ def trial_root(suite: str) -> Layer:
     return Layer(suite, "trial", run_root(suite))
 
 
+def agents_root(suite: str) -> Layer:
+    """A run root with agents that people use, and the official Inspector."""
+    return Layer(suite, "agents", run_root(suite))
+
+
 def polkit_root(suite: str) -> Layer:
     """A run root with the packages of polkit."""
     return Layer(suite, "polkit", run_root(suite))
