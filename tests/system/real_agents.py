@@ -28,6 +28,7 @@ class Agent:
     has_secret: bool
     add: str = ""  # its own command; otherwise the file is written by hand:
     text: str = ""
+    meanwhile: str = ""  # how it writes its file anew, with the server `other` besides
     lists: str
     healthy: str  # a line of what that prints
 
@@ -39,6 +40,7 @@ CLAUDE_CODE = Agent(
     program=EVERYTHING,
     has_secret=True,
     add=f"claude mcp add everything -s user -e API_KEY={SECRET} -- /usr/bin/node {EVERYTHING}",
+    meanwhile="claude mcp add other -s user -- /usr/bin/true",
     lists="claude mcp list",
     healthy=r"^everything: .* - ✔ Connected$",
 )
@@ -50,6 +52,7 @@ GEMINI = Agent(
     program=TIME,
     has_secret=False,
     add=f"gemini mcp add -s user time {TIME} -- --local-timezone UTC",
+    meanwhile="gemini mcp add -s user other /usr/bin/true",
     lists="GEMINI_CLI_TRUST_WORKSPACE=true GEMINI_CLI_NO_RELAUNCH=true gemini mcp list",
     healthy=r"^✓ time: .* - Connected$",
 )
@@ -122,6 +125,7 @@ def health(machine: Machine, agent: Agent) -> Health:
 
 def set_up(machine: Machine, agent: Agent) -> None:
     """Give an agent its server, by its own command where it has one that asks nothing."""
+    machine.as_root(f"rm -f {agent.file}")
     if agent.add:
         machine.as_user("alice", agent.add)
     else:
