@@ -1,11 +1,9 @@
 """`mcpwrap approvals notify`: shows on the desktop what waits. It approves nothing."""
 
 import select
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -13,10 +11,8 @@ from mcpwrap.core import notification
 from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.newcomers import Newcomers
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, approve_door
+from mcpwrap.linux import accounts, approve_door, desktop
 from mcpwrap.linux.approve_door import Door, Listing
-
-_TOOL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,7 @@ class Surroundings:
     """Where it hears what waits, and what shows it."""
 
     door: str = approve_door.PATH
-    program: str = "/usr/bin/notify-send"
+    program: str = desktop.NOTIFY_SEND
     every_s: float = 5.0  # at most one in so long, whatever an agent asks for
     again_s: float = 10.0  # after the gate was lost
     goes_on: Callable[[], bool] = lambda: True
@@ -50,10 +46,7 @@ def run(around: Surroundings) -> None:
     Raises:
         McpwrapError: there is no notify-send.
     """
-    if not Path(around.program).exists():
-        raise McpwrapError(
-            "is not there", where=around.program, fix="`sudo apt install libnotify-bin`"
-        )
+    desktop.expect(around.program)
     telling = _Telling(around)
     while around.goes_on():
         try:
@@ -107,11 +100,10 @@ class _Telling:
         shown = notification.of(self._new, self._waiting, account)
         self._new = []
         self._next_at_s = time.monotonic() + self._around.every_s
-        argv = [self._around.program, "--app-name=mcpwrap", "--", shown.summary, shown.body]
         try:
-            subprocess.run(argv, check=True, timeout=_TOOL_S, stdin=subprocess.DEVNULL)
-        except (OSError, subprocess.SubprocessError) as error:
-            self.complain(f"cannot be shown: {error}")
+            desktop.show(shown, self._around.program)
+        except McpwrapError as error:
+            self.complain(error.problem)
 
     def complain(self, text: str) -> None:
         """Say it once, until it is something else."""

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from mcpwrap.cli import clients_notify
 from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
 from mcpwrap.cli.output import print_table
@@ -45,16 +46,24 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("clients")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--notify", is_flag=True, help="Tell on the desktop what is new, and print nothing.")
 @click.pass_context
-def command(context: click.Context, *, as_json: bool) -> int:
+def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     """Show the agents of this account, each server in their files, and whether it is wrapped.
 
     \b
     Example:  mcpwrap clients --json | jq '.files[].servers[] | select(.state == "raw")'
     Projects are the current folder and those above it, up to the top of its repository.
+    With --notify each server that is raw or has drifted is told once, until it was wrapped;
+    mcpwrap-drift.path has that done whenever a file changes.
     Exit status: 0 none is raw or drifted, 1 one is, or a file could not be read.
+    With --notify: 0 told, or nothing to tell.
     """
-    who = asker(os.geteuid(), Path.cwd(), context.obj or {})
+    environ = context.obj or {}
+    who = asker(os.geteuid(), Path.cwd(), environ)
+    if notify:
+        clients_notify.run(who, known(who.uid), clients_notify.surroundings(environ))
+        return EXIT_OK
     rows = file_rows(who, known(who.uid))
     if as_json:
         click.echo(ascii_json(msgspec.to_builtins({"files": rows}), indent=1))

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.drift import Sight
 from mcpwrap.core.sanitise import visible
 
 PAGE = "http://127.0.0.1:52080/"
 _MAX_CHARS = 80  # of one name: what follows must still be on the screen
+_MAX_LINES = 5  # of one notification; the command shows all
 
 
 class Notification(NamedTuple):
@@ -37,6 +39,29 @@ def of(new: Sequence[Pending], waiting: int, account: str) -> Notification:
         f"{PAGE}approval/{_name(one.id)}",
     ]
     return Notification("mcpwrap: a request waits for approval", "\n".join(lines))
+
+
+def of_drift(new: Sequence[Sight]) -> Notification:
+    """Return what is said of servers that are not wrapped, and of files that were not read."""
+    lines = [_sight(one) for one in new[:_MAX_LINES]]
+    if len(new) > _MAX_LINES:
+        lines.append(f"and {len(new) - _MAX_LINES} more")
+    lines.append("mcpwrap clients shows them, and why")
+    servers = sum(1 for one in new if one.at)
+    match servers:
+        case 0:
+            summary = "mcpwrap: an agent's file was not read"
+        case 1:
+            summary = "mcpwrap: a server is not wrapped"
+        case _:
+            summary = f"mcpwrap: {servers} servers are not wrapped"
+    return Notification(summary, "\n".join(lines))
+
+
+def _sight(one: Sight) -> str:
+    agents = _name(", ".join(one.agents))
+    name = one.at[-1] if one.at else one.path
+    return f"{_name(name)} ({agents}): {one.state}"
 
 
 def _name(untrusted: str) -> str:

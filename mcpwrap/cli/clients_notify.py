@@ -1,0 +1,128 @@
+"""`mcpwrap clients --notify`: tells on the desktop which servers are not wrapped, once each."""
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli.clients_found import Asker, Found, found
+from mcpwrap.config.agent_files.standing import Known, standing
+from mcpwrap.core import notification
+from mcpwrap.core.drift import Sight, Told, news
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import desktop, files
+
+_MODE = 0o600
+_FOLDER_MODE = 0o700
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What is in the file: by the path of an agent's file, the marks of what was told of it."""
+
+    told: dict[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where it keeps what was told, and what shows it."""
+
+    file: Path
+    program: str = desktop.NOTIFY_SEND
+
+
+def surroundings(environ: Mapping[str, str]) -> Surroundings:
+    """Return where it is for whoever has this environment. Source: XDG Base Directory."""
+    state = environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if state.startswith("/") else Path.home() / ".local/state"
+    return Surroundings(folder / "mcpwrap/told.json")
+
+
+def run(who: Asker, by: Known, around: Surroundings) -> None:
+    """Tell what was not told before, all in one; then look once more, for telling takes time.
+
+    Raises:
+        McpwrapError: it cannot be shown, or kept that it was; then it counts as not told.
+    """
+    desktop.expect(around.program)
+    with _alone(around.file):
+        if _tell(list(sights(who, by)), around):
+            _tell(list(sights(who, by)), around)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Make the folder, and wait until nobody else tells."""
+    try:
+        file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        fd = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _cannot_keep(file.parent, error) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def sights(who: Asker, by: Known) -> Iterator[Sight]:
+    """Yield each server in somebody's files, and each file that was not read."""
+    for one in found(who):
+        yield from _of_file(one, by)
+
+
+def _of_file(one: Found, by: Known) -> Iterator[Sight]:
+    agents, path = tuple(agent.id for agent in one.agents), one_line(str(one.path))
+    if one.problem:
+        yield Sight(agents, path, "not read")
+    for listed in one.listed:
+        state = standing(listed.launch, by).state
+        yield Sight(agents, path, state, (*listed.at, listed.entry.name))
+
+
+def _tell(seen: list[Sight], around: Surroundings) -> bool:
+    """Say whether there was something to tell.
+
+    It is noted before it is told: where nothing can be written, each change of a file would else
+    tell all of it again.
+    """
+    before = _read(around.file)
+    found = news(seen, before)
+    if found.told != before:
+        _keep(around.file, found.told)
+    if not found.new:
+        return False
+    try:
+        desktop.show(notification.of_drift(found.new), around.program)
+    except BaseException:
+        _keep(around.file, before)
+        raise
+    return True
+
+
+def _read(file: Path) -> Told:
+    """Return what was told; nothing, where that cannot be read, for then all is told again."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Kept).told
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _keep(file: Path, told: Told) -> None:
+    text = msgspec.json.encode(_Kept(dict(told)), order="sorted").decode()
+    try:
+        files.replace(str(file), f"{text}\n", mode=_MODE)
+    except OSError as error:
+        raise _cannot_keep(file, error) from error
+
+
+def _cannot_keep(path: Path, error: OSError) -> McpwrapError:
+    return McpwrapError(
+        f"cannot be written: {error.strerror}; nothing was told",
+        where=str(path),
+        fix="let this account write there: it notes what was told",
+    )

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""What alice is told of, as agents' files of hers change. Runs inside a machine, as root.
+
+Her service manager and the units are as they are; notify-send writes down what it is given.
+"""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+HOME = Path("/home/alice")
+SHOWN = HOME / "shown"
+NOTIFY_SEND = f"#!/bin/sh\nprintf '%s\\0' \"$@\" end >> {SHOWN}\n"
+# pam_systemd would say it; libpam-systemd is not in this machine.
+RUNTIME = "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"
+STUB = {"command": "/usr/bin/mcpwrap-connect", "args": ["probe"]}
+RAW = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"TOKEN": "s3cr3t"}}
+WITHIN_S = 40
+UNIT = "mcpwrap-drift.path"
+STATES = ["ActiveState", "Result"]
+
+
+def sh(command: str) -> str:
+    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+
+
+def of_alice(command: str) -> str:
+    return sh(f"runuser -u alice -- env HOME={HOME} XDG_RUNTIME_DIR=/run/user/1000 {command}")
+
+
+def wait_for(what: Any) -> None:
+    give_up_at_s = time.monotonic() + WITHIN_S
+    while not what():
+        if time.monotonic() > give_up_at_s:
+            raise SystemExit(f"not within {WITHIN_S} s; shown: {shown()}\n{told_by_units()}")
+        time.sleep(0.2)
+
+
+def told_by_units() -> str:
+    return sh("journalctl -b --no-pager _UID=1000 | tail -n 40")
+
+
+def shown() -> list[list[str]]:
+    text = SHOWN.read_text() if SHOWN.exists() else ""
+    return [one.split("\0")[:-1] for one in text.split("end\0")[:-1]]
+
+
+def looks() -> int:
+    """Return how often it has looked and ended."""
+    return sh("journalctl -b --no-pager _UID=1000").count("Finished mcpwrap-drift.service")
+
+
+def replace(path: str, **servers: object) -> None:
+    """Do as agents do: a new file beside the old one, and a rename."""
+    new = HOME / f"{path}.tmp"
+    of_alice(f"mkdir -p {new.parent}")
+    new.write_text(json.dumps({"mcpServers": servers}))
+    new.rename(HOME / path)
+    sh(f"chown alice: {HOME / path}")
+
+
+def is_next(path: str, **servers: object) -> list[str]:
+    """Return what is told when a file has these servers."""
+    before = len(shown())
+    replace(path, **servers)
+    wait_for(lambda: len(shown()) > before)
+    return shown()[-1]
+
+
+def is_quiet(path: str, **servers: object) -> bool:
+    """Say whether it looks, and tells nothing, when a file has these servers."""
+    before, looked = len(shown()), looks()
+    replace(path, **servers)
+    wait_for(lambda: looks() > looked)
+    return len(shown()) == before
+
+
+def begin() -> None:
+    Path("/usr/bin/notify-send").write_text(NOTIFY_SEND)
+    sh("chmod 755 /usr/bin/notify-send; useradd -m -u 1000 -s /bin/bash alice; mcpwrap apply")
+    drop_in = Path("/etc/systemd/system/user@.service.d/bed.conf")
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text(RUNTIME)
+    sh("systemctl daemon-reload; loginctl enable-linger alice")
+    wait_for(Path("/run/user/1000/systemd/private").exists)
+
+
+def main() -> None:
+    begin()
+    seen: dict[str, Any] = {"enabled": sh(f"systemctl --global is-enabled {UNIT} || true").strip()}
+    replace(".claude.json", old=RAW)
+    of_alice(f"systemctl --user enable --now {UNIT}")
+    wait_for(lambda: len(shown()) == 1)
+    seen["when it is enabled"] = shown()[0]
+    wait_for(lambda: looks() == 1)
+    seen["wrapped"] = is_quiet(".claude.json", old=STUB)
+    with (HOME / ".claude.json").open():  # an agent that has it open
+        seen["added"] = is_next(".claude.json", old=STUB, added=RAW)
+    wait_for(lambda: looks() == 3)
+    seen["in a new folder"] = is_next(".cursor/mcp.json", other=RAW)
+    for number in range(300):
+        replace(".claude.json", busy={**STUB, "number": number}, added=RAW)
+    seen["raw again"] = is_next(".claude.json", old=RAW, added=RAW)
+    shown_units = of_alice("systemctl --user list-units 'mcpwrap-drift*' --all --output=json")
+    seen["units"] = {one["unit"]: one["active"] for one in json.loads(shown_units)}
+    of_alice(f"systemctl --user disable --now {UNIT}")
+    seen["left"] = of_alice("systemctl --user list-units 'mcpwrap-drift*' --plain --no-legend")
+    seen["shown"] = len(shown())
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main()
