@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePath
 
-from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
 from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file
 from mcpwrap.config.agent_files.standing import Known, standing
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
 from mcpwrap.config.agent_files.turned_back import TurnedBack, entries_at, turned_back
+from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.agent_files import Refused, check_replaceable, read
 from mcpwrap.linux.wrap_records import Record, backup_of
-
-_MIN_HIDDEN_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +126,10 @@ def _servers(records: Sequence[Record], was: bytes, known: Known) -> Iterator[st
 
 
 def _hidden(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
-    """Yield the variables and headers of before; what is short is said elsewhere too."""
+    """Yield the secrets of before, with what is shown in their place."""
     for record in records:
         for one in _entries(record, record.before):
-            for key, value in _values(one.launch).items():
-                if len(value) >= _MIN_HIDDEN_CHARS and "${" not in value:
-                    yield value, f"<{key}, not shown>"
-
-
-def _values(launch: Launch) -> dict[str, str]:
-    match launch:
-        case Stdio(env=env):
-            return env
-        case Remote(headers=headers):
-            return headers
-        case _:
-            return {}
+            yield from ((text, "[hidden]") for text in secrets_in(one))
 
 
 def _entries(record: Record, content: bytes) -> Iterator[Listed]:

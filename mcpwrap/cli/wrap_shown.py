@@ -1,7 +1,6 @@
 """Showing what `mcpwrap wrap` would do: no secret is in it, and nothing that a terminal obeys."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -32,8 +31,7 @@ def _file(one: Changed, look: Look) -> None:
     if one.problem:
         click.echo(f"{one_line(str(one.path))}: {one_line(one.problem)}", err=True)
         return
-    names = _names(one, look)
-    click.echo(diff_of(one.path, hidden(one.was, names), hidden(one.new, names)))
+    click.echo(diff_of(one.path, one.was, one.new, shown_as=_names(one, look)))
     for name in one.left_over:
         click.echo(f"note: {name} still stands in {one_line(str(one.path))}, elsewhere", err=True)
 
@@ -41,17 +39,8 @@ def _file(one: Changed, look: Look) -> None:
 def _names(one: Changed, look: Look) -> dict[str, str]:
     """Return what is shown in place of each secret of a file, also of entries that are left."""
     files = [become.found for become in look.become if become.found.path == one.path]
-    texts = {text: "hidden" for listed in files[0].listed for text in secrets_in(listed)}
-    return texts | {value: f"{key} of {server}" for server, key, value in look.secrets}
-
-
-def hidden(content: bytes, name_by_secret: Mapping[str, str]) -> bytes:
-    """Return a file with a name in place of each secret; the longest first."""
-    for value in sorted(name_by_secret, key=len, reverse=True):
-        name = f"[{name_by_secret[value]}]".encode()
-        for written in {value, *(json.dumps(value, ensure_ascii=x)[1:-1] for x in (True, False))}:
-            content = content.replace(written.encode(), name)
-    return content
+    texts = {text: "[hidden]" for listed in files[0].listed for text in secrets_in(listed)}
+    return texts | {value: f"[{key} of {server}]" for server, key, value in look.secrets}
 
 
 def _draft(draft: Draft) -> None:

@@ -41,7 +41,16 @@ def polkit_machine(suite: str) -> Machine:
 def agents_machine(suite: str) -> Machine:
     """Boot the same with agents that people use, the Inspector, and sudo."""
     lower = roots.ensure(roots.agents_root(suite)).lower_dirs()
-    machine = _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+    return _with_sudo(_boot(suite, [layer(suite), *lower], Profile.LIMITS))
+
+
+def bare_agents_machine(suite: str) -> Machine:
+    """Boot a Debian with the same agents and sudo, without mcpwrap."""
+    lower = roots.ensure(roots.agents_root(suite)).lower_dirs()
+    return _with_sudo(_boot(suite, lower, Profile.LIMITS))
+
+
+def _with_sudo(machine: Machine) -> Machine:
     machine.as_root("DEBIAN_FRONTEND=noninteractive dpkg -i /opt/agents/deb/*.deb")
     return machine
 
