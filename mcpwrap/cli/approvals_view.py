@@ -89,6 +89,8 @@ class ApprovalsView(App[None]):
             await asyncio.sleep(_AGAIN_S)
 
     def _take(self, listing: Listing) -> None:
+        if not self.screen_stack:  # it is closing
+            return
         before = list(self._pending)
         self._pending = {one.id: one for one in listing.pending}
         if list(self._pending) != before:
@@ -98,7 +100,8 @@ class ApprovalsView(App[None]):
         self._state(Text("\n".join([waiting, *map(pause, listing.paused)]), "bold"))
 
     def _state(self, text: Text) -> None:
-        self.query_one("#state", Static).update(text)
+        if self.screen_stack:
+            self.query_one("#state", Static).update(text)
 
     def _rebuild(self) -> None:
         table, now, ids = self._table, time.time(), list(self._pending)
