@@ -11,7 +11,6 @@ import msgspec
 from mcpwrap.cli import clients_notify
 from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
-from mcpwrap.cli.output import print_table
 from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.standing import Known, State, standing
@@ -20,6 +19,8 @@ from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 
 _BAD = {"raw", "drifted"}
+_COLOURS = {"wrapped": "green", "raw": "yellow", "drifted": "red", "not understood": "red"}
+_MAX_WIDTH = 40  # of the names of servers
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,20 +140,22 @@ def _origin(url: str) -> str:
 
 
 def show(rows: list[FileRow]) -> None:
-    """Print it for people: one line for each server, then the files that were not read."""
-    cells = [_cells(row, server) for row in rows for server in row.servers]
-    if cells:
-        print_table(["AGENT", "SCOPE", "SERVER", "STATE", "RUNS", "FILE", "WHY"], cells)
+    """Print it for people: each file, and below it a line for each server in it."""
     for row in rows:
-        agents, path = ", ".join(row.agents), one_line(row.path)
+        title = one_line(f"{', '.join(row.agents)}, {row.scope}: {row.path}")
         if row.problem:
-            click.echo(f"{agents}: {path}: {one_line(row.problem)}", err=True)
-        elif not row.servers:
-            click.echo(f"{agents}: {path}: no servers")
+            click.echo(f"{title}: {one_line(row.problem)}", err=True)
+            continue
+        click.secho(title, bold=True)
+        names = [_name(server) for server in row.servers]
+        width = min(max(map(len, names), default=0), _MAX_WIDTH)
+        for name, server in zip(names, row.servers, strict=True):
+            state = click.style(server.state, fg=_COLOURS[server.state])
+            detail = {"wrapped": server.server, "raw": server.runs}.get(server.state, server.why)
+            click.echo(f"  {name:{width}}  {state}: {one_line(detail)}")
+        if not row.servers:
+            click.echo("  no servers")
 
 
-def _cells(row: FileRow, server: ServerRow) -> list[str]:
-    scope = f"local {server.project}" if server.project else row.scope
-    state = f"wrapped: {server.server}" if server.state == "wrapped" else server.state
-    cells = [", ".join(row.agents), scope, server.name, state, server.runs, row.path, server.why]
-    return [one_line(cell) for cell in cells]
+def _name(server: ServerRow) -> str:
+    return one_line(f"{server.name} (in {server.project})" if server.project else server.name)

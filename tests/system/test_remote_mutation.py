@@ -85,7 +85,8 @@ def test_names_and_pages_are_looked_at(
     assert before["statuses"] in ([421], [403])
     with machine.patched("core/http_rules", check, instead):
         machine.as_root(BEGIN_ANEW)
-        (after,) = sent(machine, data)
+        remote.step(machine, "odd", "call", "echo", {})  # all is started
+        (after,) = sent(machine, data, wait_s=3)
     assert after["statuses"] == [200]
 
 

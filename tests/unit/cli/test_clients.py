@@ -86,15 +86,15 @@ def test_each_server_has_a_line(home: Path) -> None:
     put(home / ".kiro/settings/mcp.json", "{}")
     found = run()
     assert found.return_value == 1
-    lines = [line.split() for line in found.stdout.splitlines()]
-    file = str(home / ".claude.json")
-    assert lines == [
-        ["AGENT", "SCOPE", "SERVER", "STATE", "RUNS", "FILE", "WHY"],
-        ["claude-code", "user", "a", "wrapped:", "git", STUB, file],
-        ["claude-code", "user", "My", "Server!", "raw", "npx", file],
-        [*["claude-code", "local", "/p", "b", "drifted"], STUB, file, *GONE.split()],
-        ["codex", "user", "w", "wrapped:", "web", URL[:-1], str(home / ".codex/config.toml")],
-        ["kiro:", str(home / ".kiro/settings/mcp.json:"), "no", "servers"],
+    assert found.stdout.splitlines() == [
+        f"claude-code, user: {home}/.claude.json",
+        "  a           wrapped: git",
+        "  My Server!  raw: npx",
+        f"  b (in /p)   drifted: {GONE}",
+        f"codex, user: {home}/.codex/config.toml",
+        "  w  wrapped: web",
+        f"kiro, user: {home}/.kiro/settings/mcp.json",
+        "  no servers",
     ]
 
 
