@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from mcpwrap.cli.clients_found import Asker, Found
 from mcpwrap.config.agent_files.launch import Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed, Opened
 from mcpwrap.config.agent_files.standing import Known, standing
+from mcpwrap.config.envfile import parse_env_file
 from mcpwrap.config.model import Destination, Group, Server
 from mcpwrap.config.proposals import entry, local
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
+from mcpwrap.config.proposals.variables import filled_in
 from mcpwrap.core.names import server_name_for
-from mcpwrap.linux import programs
+from mcpwrap.core.stored import MAX_SECRET_BYTES
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import agent_files, programs
 
 Egress = tuple[Destination | Group, ...]
 
@@ -113,8 +118,13 @@ class Looking:
         if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
             base = listed.launch.cwd
         given = {"userHome": home} | ({"workspaceFolder": base} if base else {})
-        variables = {**self._who.environ, **given}
-        return Around(account=self._who.account, home=home, base=base, variables=variables)
+        around = Around(
+            account=self._who.account,
+            home=home,
+            base=base,
+            variables={**self._who.environ, **given},
+        )
+        return replace(around, env_file=_env_file(listed, around, self._who.uid))
 
     def _existing(self, draft: Draft) -> str:
         """Return the server of this machine that is the same; "" is none."""
@@ -144,6 +154,23 @@ class Looking:
         if unset := self._machine.unset.get(name):
             return f"a secret has no value yet: `sudo mcpwrap secret set {name} {unset[0]}`"
         return ""
+
+
+def _env_file(listed: Listed, around: Around, uid: int) -> dict[str, str] | None:
+    """Return the variables of the file that an entry names, below the folder that it belongs to."""
+    value = listed.entry.value
+    said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
+    path = filled_in(said, around.variables) if isinstance(said, str) else None
+    if not path:
+        return None
+    within = Path(around.base or around.home)
+    content = agent_files.read(within / path, uid, within=within, max_bytes=MAX_SECRET_BYTES)
+    if not isinstance(content, bytes):
+        return None
+    try:
+        return parse_env_file(content.decode(), path)
+    except (UnicodeDecodeError, UsageError):
+        return None
 
 
 def _seen(launch: Stdio, around: Around, who: Asker) -> Around:

@@ -47,5 +47,6 @@ class Around:
     home: str
     base: str = ""  # where the agent starts it: the project's folder, or its `cwd`
     variables: Mapping[str, str] = field(default_factory=dict)  # the person's own
+    env_file: Mapping[str, str] | None = None  # what is in the one that the entry names
     program: Program | None = None
     places: Mapping[str, Place] = field(default_factory=dict)  # by absolute path

@@ -11,9 +11,10 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import has_secret_query, is_secret, secret_arguments
-from mcpwrap.config.proposals.variables import without_scheme
+from mcpwrap.config.proposals.variables import without_scheme, written
 from mcpwrap.config.write import toml_of
 
+ENV_FILE = "envFile"
 _NAMES_OF_VARIABLES = ("env_vars", "env_keys")  # of Codex, and of Goose
 _HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
 _NAME = "server"
@@ -31,23 +32,27 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
         case Remote():
             return listed.launch
         case Stdio():
-            whole = local.expanded(_with_variables(listed.launch, listed.entry.value), around)
+            known = _with_variables(listed.launch, listed.entry.value, around)
+            whole = local.expanded(known, around)
             return local.bridged(whole) or whole
         case _:
             assert_never(listed.launch)
 
 
-def _with_variables(launch: Stdio, value: object) -> Stdio:
-    """Return a program with the variables that its entry has the names of alone."""
+def _with_variables(launch: Stdio, value: object, around: Around) -> Stdio:
+    """Return a program with the variables that its entry has the names or a file of."""
     for key in launch.further:
-        if key not in {*_NAMES_OF_VARIABLES, *_HARMLESS}:
+        if key == ENV_FILE and around.env_file is None:
+            raise UnfitError(f"its `{ENV_FILE}` cannot be read as one, or is not in its project")
+        if key not in {*_NAMES_OF_VARIABLES, *_HARMLESS, ENV_FILE}:
             raise UnfitError(f"`{key}` says how it is started, and we have nothing like it")
     names = [
         str(name)
         for key in _NAMES_OF_VARIABLES
         for name in _items(value.get(key) if isinstance(value, dict) else None)
     ]
-    return replace(launch, env={name: f"${{{name}}}" for name in names} | launch.env)
+    given = {name: f"${{{name}}}" for name in names} | dict(around.env_file or {})
+    return replace(launch, env=given | launch.env)
 
 
 def _items(value: object) -> list[object]:
@@ -67,8 +72,9 @@ def secrets_in(listed: Listed) -> Iterator[str]:
         case _:
             assert_never(listed.launch)
     for name, text in by_name.items():
-        if is_secret(name, text) and "${" not in text:
-            yield without_scheme(text)
+        value = without_scheme(text)
+        if any(is_secret(name, piece) for piece in written(value)):
+            yield value
 
 
 def draft(

@@ -74,6 +74,12 @@ def template(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> 
     return (kept.put(name, value),)
 
 
+def written(text: str) -> list[str]:
+    """Return what of a text stands there itself, and is not what the agent puts in its place."""
+    defaults = [found["default"] or "" for found in _REFERENCE.finditer(text)]
+    return [piece.strip() for piece in (_REFERENCE.sub("", text), *defaults) if piece.strip()]
+
+
 def without_scheme(text: str) -> str:
     """Return what is secret in the value of a header."""
     scheme = _SCHEME.fullmatch(text)

@@ -4,96 +4,33 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import wrap, wrap_machine, wrap_proposal
-from mcpwrap.cli.clients_found import Asker, asker
-from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.cli import wrap, wrap_machine
 from mcpwrap.config.agent_files.standing import Known
-from mcpwrap.config.model import Config, Server
+from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, listeners, observe
+from mcpwrap.linux import accounts, observe
+from tests.unit.cli.root import URL, Root
 
 STUB = "/usr/bin/mcpwrap-connect"
-URL = "http://127.78.0.9:52100"
 RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
 REMOTE = {
     "type": "http",
     "url": "https://x.example/mcp",
     "headers": {"Authorization": "Bearer t0p"},
 }
-# Stands for sudo, root and their consent: takes what it is given, and says whether it agrees.
-SUDO = """#!/bin/sh
-printf '%s\\n' "$@" > {folder}/asked
-cp "$4" {folder}/proposal
-cat > {folder}/secrets
-exit {status}
-"""
-
-
-class Root:
-    """What root has, and how it takes what is proposed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.servers: dict[str, Server] = {}
-        self.applied: set[str] = set()
-        self.unset: dict[str, tuple[str, ...]] = {}
-
-    def urls(self, _uid: int) -> dict[str, str]:
-        """Return the same as `listeners.urls_of`."""
-        return dict.fromkeys([URL] * bool(self._far()), "".join(self._far()))
-
-    def _far(self) -> list[str]:
-        return [name for name, one in self.servers.items() if one.speaks_http()]
-
-    def machine(self, uid: int, _account: str) -> Machine:
-        """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
-        self._take()
-        known = Known(dict.fromkeys(self.applied, frozenset()), self.urls(uid))
-        return Machine(
-            known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
-        )
-
-    def _take(self) -> None:
-        proposal = self.folder / "proposal"
-        if proposal.exists() and (self.folder / "agrees").exists():
-            self.servers |= parse([SourceFile("p", proposal.read_bytes())]).servers
-            self.applied |= self.servers.keys()
-
-    def agrees(self, *, status: int = 0) -> None:
-        sudo = self.folder / "sudo"
-        sudo.write_text(SUDO.format(folder=self.folder, status=status))
-        sudo.chmod(0o755)
-        if status == 0:
-            (self.folder / "agrees").touch()
-
-    def asked(self) -> list[str]:
-        return (self.folder / "asked").read_text().split()
-
-    def secrets(self) -> Mapping[str, Mapping[str, str]]:
-        found: dict[str, dict[str, str]] = json.loads((self.folder / "secrets").read_text())
-        return found
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    folder = tmp_path / "root"
-    folder.mkdir()
-    root = Root(folder)
-    monkeypatch.setattr(wrap, "machine", root.machine)
-    monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
-    monkeypatch.setattr(listeners, "urls_of", root.urls)
-    root.agrees()
-    return root
+    return Root.that_agrees(tmp_path / "root", monkeypatch)
 
 
 @pytest.fixture
@@ -102,13 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / "shop").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home / "shop")
-    if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
-        monkeypatch.setattr(wrap, "_person", _as_it_is)
     return home
-
-
-def _as_it_is(environ: dict[str, str]) -> Asker:
-    return replace(asker(os.geteuid(), Path.cwd(), environ), account="alice")
 
 
 def run(*arguments: str) -> Result:

@@ -51,7 +51,7 @@ def test_variables_of_which_there_is_the_name_alone() -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"command": "npx", "envFile": ".env"}, "`envFile` says how it is started"),
+        ({"command": "npx", "envFile": ".env"}, "its `envFile` cannot be read as one"),
         ({"type": "odd", "command": "npx"}, "`type` is 'odd'"),
         ({"command": "npx", "env": {"ODD NAME": "x"}}, "cannot be the name of a variable"),
         ({"command": "npx", "args": ["a\0b"]}, "a NUL"),
@@ -73,6 +73,8 @@ def test_what_is_refused(entry: object, why: str) -> None:
         ({"url": "https://x.example/?key=c"}, ["https://x.example/?key=c"]),
         ({"url": "https://x.example/", "headers": {"Authorization": "Bearer d"}}, ["d"]),
         ({"url": "https://x.example/", "headers": {"Authorization": "${X}"}}, []),
+        ({"command": "x", "env": {"A": "${X:-s3cr3t}", "B": "${B:-info}"}}, ["${X:-s3cr3t}"]),
+        ({"command": "x", "env": {"A": "${X} s3cr3t"}}, ["${X} s3cr3t"]),
         ({"odd": 1}, []),
     ],
 )

@@ -1,0 +1,92 @@
+"""Root, as `wrap` meets it: what is configured and applied, and a `sudo` that agrees or not."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.cli import clients, unwrap, wrap, wrap_proposal
+from mcpwrap.cli.clients_found import Asker, asker
+from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.model import Server
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.linux import listeners
+
+URL = "http://127.78.0.9:52100"
+# Stands for sudo, root and their consent: takes what it is given, and says whether it agrees.
+SUDO = """#!/bin/sh
+printf '%s\\n' "$@" > {folder}/asked
+cp "$4" {folder}/proposal
+cat > {folder}/secrets
+exit {status}
+"""
+
+
+class Root:
+    """What root has, and how it takes what is proposed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.servers: dict[str, Server] = {}
+        self.applied: set[str] = set()
+        self.unset: dict[str, tuple[str, ...]] = {}
+
+    @classmethod
+    def that_agrees(cls, folder: Path, monkeypatch: pytest.MonkeyPatch) -> "Root":
+        """Make one with whom the commands deal from now on."""
+        folder.mkdir()
+        root = cls(folder)
+        monkeypatch.setattr(wrap, "machine", root.machine)
+        monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
+        monkeypatch.setattr(listeners, "urls_of", root.urls)
+        for module in (clients, unwrap):
+            monkeypatch.setattr(module, "known", root.known)
+        if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
+            monkeypatch.setattr(wrap, "_person", _as_alice)
+        root.agrees()
+        return root
+
+    def urls(self, _uid: int) -> dict[str, str]:
+        """Return the same as `listeners.urls_of`."""
+        far = [name for name, one in self.servers.items() if one.speaks_http()]
+        return {URL.replace("9", str(9 + n)): name for n, name in enumerate(far)}
+
+    def machine(self, uid: int, _account: str) -> Machine:
+        """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
+        known = self.known(uid)
+        return Machine(
+            known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
+        )
+
+    def known(self, uid: int) -> Known:
+        """Return the same as `clients_found.known`."""
+        self._take()
+        return Known(dict.fromkeys(self.applied, frozenset()), self.urls(uid))
+
+    def _take(self) -> None:
+        proposal = self.folder / "proposal"
+        if proposal.exists() and (self.folder / "agrees").exists():
+            self.servers |= parse([SourceFile("p", proposal.read_bytes())]).servers
+            self.applied |= self.servers.keys()
+
+    def agrees(self, *, status: int = 0) -> None:
+        sudo = self.folder / "sudo"
+        sudo.write_text(SUDO.format(folder=self.folder, status=status))
+        sudo.chmod(0o755)
+        if status == 0:
+            (self.folder / "agrees").touch()
+
+    def asked(self) -> list[str]:
+        return (self.folder / "asked").read_text().split()
+
+    def secrets(self) -> Mapping[str, Mapping[str, str]]:
+        found: dict[str, dict[str, str]] = json.loads((self.folder / "secrets").read_text())
+        return found
+
+
+def _as_alice(environ: dict[str, str]) -> Asker:
+    return replace(asker(os.geteuid(), Path.cwd(), environ), account="alice")
