@@ -134,9 +134,18 @@ def _like(path: Path, info: os.stat_result, fd: int) -> None:
     if os.fstat(fd).st_gid != info.st_gid:
         os.fchown(fd, -1, info.st_gid)
     os.fchmod(fd, stat.S_IMODE(info.st_mode))
-    for name in os.listxattr(path, follow_symlinks=False):
-        if name.startswith(_ATTRIBUTES):
-            os.setxattr(fd, name, os.getxattr(path, name, follow_symlinks=False))
+    for name in _attributes(path):
+        os.setxattr(fd, name, os.getxattr(path, name, follow_symlinks=False))
+
+
+def _attributes(path: Path) -> list[str]:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []  # this file system has none
+    return [name for name in names if name.startswith(_ATTRIBUTES)]
 
 
 def _sync_folder(folder: Path) -> None:

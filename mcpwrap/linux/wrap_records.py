@@ -66,10 +66,12 @@ def save(folder: Path, record: Record) -> Path:
     try:
         text = _text(record)
         backup = _with_backup(_made(folder), record)
+        path = _record_of(backup)
         try:
-            files.replace(str(_record_of(backup)), text, mode=0o600)
+            files.replace(str(path), text, mode=0o600)
         except OSError:
-            backup.unlink()
+            for left in (backup, path.with_name(f".{path.name}.new")):
+                left.unlink(missing_ok=True)
             raise
     except UnicodeError as error:
         raise _not_kept(folder, "a name in it is not UTF-8") from error

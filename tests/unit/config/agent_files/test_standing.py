@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.standing import LINK, Known, Standing, standing
+from mcpwrap.config.agent_files.standing import LINK, Known, Standing, is_ours, standing
 from mcpwrap.config.agent_files.words import STUB
 from mcpwrap.plan import paths
 
@@ -48,3 +48,21 @@ def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> N
     assert (found.state, found.server) == (state, server)
     assert (not found.why) == (not why)
     assert re.search(why, found.why)
+
+
+@pytest.mark.parametrize(
+    ("launch", "is_so"),
+    [
+        (Stdio(STUB, ("git",)), True),
+        (Stdio(STUB, ("gone",), {"A": "x"}, "/x"), True),
+        (Stdio("mcpwrap-connect"), True),
+        (Stdio(f"{LINK}gone"), True),
+        (Remote("http://127.78.9.9:52100/"), True),
+        (Remote("http://127.78.9.9:52101/"), False),
+        (Remote("http://127.0.0.1:52100/"), False),
+        (Stdio("npx", (STUB, "git")), False),
+        (NotUnderstood("odd"), False),
+    ],
+)
+def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Launch, *, is_so: bool) -> None:
+    assert is_ours(launch) == is_so
