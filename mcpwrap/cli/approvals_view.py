@@ -73,6 +73,11 @@ class ApprovalsView(App[None]):
     def _table(self) -> DataTable[Text]:
         return self.query_one("#list", DataTable)
 
+    @property
+    def _is_shown(self) -> bool:
+        """Say whether there is anything to say it in: what follows the gate goes on while it closes."""
+        return bool(self.screen_stack) and bool(self.query("#list"))
+
     # ------------------------------------------------------------------ what waits
     @work
     async def _follow(self) -> None:
@@ -89,7 +94,7 @@ class ApprovalsView(App[None]):
             await asyncio.sleep(_AGAIN_S)
 
     def _take(self, listing: Listing) -> None:
-        if not self.screen_stack:  # it is closing
+        if not self._is_shown:
             return
         before = list(self._pending)
         self._pending = {one.id: one for one in listing.pending}
@@ -100,7 +105,7 @@ class ApprovalsView(App[None]):
         self._state(Text("\n".join([waiting, *map(pause, listing.paused)]), "bold"))
 
     def _state(self, text: Text) -> None:
-        if self.screen_stack:
+        if self._is_shown:
             self.query_one("#state", Static).update(text)
 
     def _rebuild(self) -> None:

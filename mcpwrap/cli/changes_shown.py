@@ -42,7 +42,9 @@ def diff_of(
     """
     if was == new:
         return ""
-    old, now = (list(_pieces(_without(content, shown_as))) for content in (was, new))
+    texts = [_without(content, shown_as) for content in (was, new)]
+    max_chars = _MAX_CHARS if all(text.count("\n") > 1 for text in texts) else 1
+    old, now = (list(_pieces(text, max_chars)) for text in texts)
     start, end = _alike(old, now)
     matcher = SequenceMatcher(None, old[start : len(old) - end], now[start : len(now) - end])
     name = one_line(str(path))
@@ -83,15 +85,15 @@ def _without(content: bytes, shown_as: Mapping[str, str]) -> str:
     return text
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
+def _pieces(text: str, max_chars: int) -> Iterator[_Piece]:
     """Yield the lines, with what ends them; long ones in pieces."""
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
-        if len(line) <= _MAX_CHARS:
+        if len(line) <= max_chars:
             yield _Piece(line)
             continue
         for number, piece in enumerate(filter(None, _PIECE.findall(line))):
             yield _Piece(piece, goes_on=number > 0)
-    if not text.endswith("\n"):
+    if text and not text.endswith("\n"):
         yield _OPEN_END
 
 

@@ -129,7 +129,7 @@ def _hidden(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """Yield the secrets of before, with what is shown in their place."""
     for record in records:
         for one in _entries(record, record.before):
-            yield from ((text, "[hidden]") for text in secrets_in(one))
+            yield from ((text, "<hidden>") for text in secrets_in(one))
 
 
 def _entries(record: Record, content: bytes) -> Iterator[Listed]:

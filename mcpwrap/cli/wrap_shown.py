@@ -39,8 +39,8 @@ def _file(one: Changed, look: Look) -> None:
 def _names(one: Changed, look: Look) -> dict[str, str]:
     """Return what is shown in place of each secret of a file, also of entries that are left."""
     files = [become.found for become in look.become if become.found.path == one.path]
-    texts = {text: "[hidden]" for listed in files[0].listed for text in secrets_in(listed)}
-    return texts | {value: f"[{key} of {server}]" for server, key, value in look.secrets}
+    texts = {text: "<hidden>" for listed in files[0].listed for text in secrets_in(listed)}
+    return texts | {value: f"<{key} of {server}>" for server, key, value in look.secrets}
 
 
 def _draft(draft: Draft) -> None:

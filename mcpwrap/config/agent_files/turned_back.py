@@ -89,11 +89,7 @@ def _lost(pairs: Iterable[Pair]) -> Iterator[Left]:
 
 
 def _beside(launch: Launch) -> list[str]:
-    """Return what an entry says besides where it leads; we wrote none of it."""
-    match launch:
-        case Stdio(env=env, cwd=cwd, further=further):
-            return [*env, *further, *(["cwd"] if cwd else [])]
-        case Remote(headers=headers, further=further):
-            return [*headers, *further]
-        case _:
-            return []
+    """Return what an entry of ours says besides where it leads; we wrote none of it."""
+    if isinstance(launch, Stdio):
+        return [*launch.env, *launch.further, *(["cwd"] if launch.cwd else [])]
+    return [*launch.headers, *launch.further] if isinstance(launch, Remote) else []

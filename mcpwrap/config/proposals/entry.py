@@ -10,7 +10,7 @@ from mcpwrap.config.model import ConfigError, Destination, Group
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import has_secret_query, is_secret, secret_arguments
+from mcpwrap.config.proposals.signs import has_secret_query, is_marked, is_secret, secret_arguments
 from mcpwrap.config.proposals.variables import without_scheme, written
 from mcpwrap.config.write import toml_of
 
@@ -59,22 +59,39 @@ def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def secrets_in(listed: Listed) -> Iterator[str]:
-    """Yield the texts of an entry that are no affair of whoever sees the screen."""
+def secrets_in(listed: Listed) -> list[str]:
+    """Return the texts of an entry that are no affair of whoever sees the screen."""
+    found: list[str] = []
     match listed.launch:
         case Stdio(args=args, env=by_name):
-            yield from (args[number - 1] for number in secret_arguments(args))
+            found += (args[number - 1] for number in secret_arguments(args))
         case Remote(url=url, headers=by_name):
-            if has_secret_query(url):
-                yield url
+            found += [url] if has_secret_query(url) else []
         case NotUnderstood():
-            return
+            by_name = {}
         case _:
             assert_never(listed.launch)
     for name, text in by_name.items():
         value = without_scheme(text)
-        if any(is_secret(name, piece) for piece in written(value)):
-            yield value
+        found += [value] if any(is_secret(name, piece) for piece in written(value)) else []
+    marked = [text for key, text in _texts(listed.entry.value) if is_marked(key, text)]
+    found += (without_scheme(text) for text in marked if written(text))
+    return list(dict.fromkeys(found))
+
+
+def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of an entry, however deep, with the key that it has."""
+    match value:
+        case str():
+            yield key, value
+        case dict():
+            for inner_key, inner in value.items():
+                yield from _texts(inner, inner_key)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+        case _:
+            return
 
 
 def draft(

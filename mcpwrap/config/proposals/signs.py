@@ -30,7 +30,12 @@ def is_secret(name: str, value: str) -> bool:
     """Say whether the value of a variable or a header is to be kept secret."""
     if not value:
         return False
-    return is_secret_name(name) or _holds_secret(value) or not _PLAIN.fullmatch(value)
+    return is_marked(name, value) or not _PLAIN.fullmatch(value)
+
+
+def is_marked(name: str, value: str) -> bool:
+    """Say whether a text is a secret by its name, or has the form of one that is known."""
+    return is_secret_name(name) or _holds_secret(value)
 
 
 def secret_arguments(args: tuple[str, ...]) -> list[int]:

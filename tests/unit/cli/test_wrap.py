@@ -102,7 +102,7 @@ def test_looking_changes_nothing(root: Root, home: Path) -> None:
     before = file.read_bytes()
     done = run("--all", "--dry-run")
     assert done.return_value == 0
-    for shown in ("[API_KEY of local]", "[TOKEN of far]", STUB, "[mcp_servers.local]"):
+    for shown in ("<API_KEY of local>", "<TOKEN of far>", STUB, "[mcp_servers.local]"):
         assert shown in done.output
     assert "stands for a URL of this machine" in done.output
     assert "s3cr3t" not in done.output

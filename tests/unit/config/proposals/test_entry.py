@@ -75,8 +75,9 @@ def test_what_is_refused(entry: object, why: str) -> None:
         ({"url": "https://x.example/", "headers": {"Authorization": "${X}"}}, []),
         ({"command": "x", "env": {"A": "${X:-s3cr3t}", "B": "${B:-info}"}}, ["${X:-s3cr3t}"]),
         ({"command": "x", "env": {"A": "${X} s3cr3t"}}, ["${X} s3cr3t"]),
+        ({"url": "https://x.example/", "auth": {"CLIENT_SECRET": "e", "x": ["f"]}}, ["e"]),
         ({"odd": 1}, []),
     ],
 )
 def test_what_of_an_entry_is_not_shown(entry: object, expected: list[str]) -> None:
-    assert list(secrets_in(listed(entry))) == expected
+    assert secrets_in(listed(entry)) == expected
