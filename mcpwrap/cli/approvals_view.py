@@ -75,7 +75,7 @@ class ApprovalsView(App[None]):
 
     @property
     def _is_shown(self) -> bool:
-        """Say whether there is anything to say it in: what follows the gate goes on while it closes."""
+        """Say whether there is anything to write into: there is not while it closes."""
         return bool(self.screen_stack) and bool(self.query("#list"))
 
     # ------------------------------------------------------------------ what waits
