@@ -81,21 +81,25 @@ def read_anybodys(path: str, *, max_bytes: int) -> bytes:
         with _opened(path, _NAME_ANOTHER) as fd:
             return _read(fd, max_bytes)
     except FileNotFoundError as error:
-        raise UsageError("no such file", where=ascii(path), fix=_NAME_ANOTHER) from error
+        raise UsageError(
+            "no such file; nothing was changed", where=ascii(path), fix=_NAME_ANOTHER
+        ) from error
 
 
 @contextmanager
 def _opened(path: str, fix: str) -> Iterator[int]:
     """Open a plain file. What is no file is not waited for, and becomes no terminal of ours."""
+    where = path if path.isprintable() else ascii(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise UsageError(f"cannot be opened: {error.strerror}", where=path, fix=fix) from error
+        problem = f"cannot be opened: {error.strerror}; nothing was changed"
+        raise UsageError(problem, where=where, fix=fix) from error
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError("is not a plain file", where=path, fix=fix)
+            raise UsageError("is not a plain file; nothing was changed", where=where, fix=fix)
         yield fd
     finally:
         os.close(fd)

@@ -55,7 +55,8 @@ def says_yes(text: Callable[[int], str], question: str) -> bool:
             _show(terminal, text(columns))
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
             _show(terminal, question)
-            return terminal.readline(_MAX_ANSWER_BYTES).strip() == b"yes"
+            answer = terminal.readline(_MAX_ANSWER_BYTES)
+            return answer.endswith(b"\n") and answer.strip() == b"yes"
         except KeyboardInterrupt:
             return False
 

@@ -157,3 +157,37 @@ def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)
+
+
+def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    path.chmod(0o666)
+    assert files.read_anybodys(str(path), max_bytes=5) == b"12345"
+    assert files.read_anybodys(str(path), max_bytes=3) == b"1234"
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "is not a plain file"),  # and nobody waits for a writer
+        (lambda path: path.mkdir(), "is not a plain file"),
+        (lambda path: path.symlink_to("/etc/hostname"), "cannot be opened: Too many levels"),
+        (lambda path: path.symlink_to("/dev/zero"), "cannot be opened: Too many levels"),
+        (lambda path: None, "no such file"),
+    ],
+    ids=["fifo", "folder", "link", "link to a device", "nothing"],
+)
+def test_what_is_no_plain_file_is_not_read(
+    tmp_path: Path, make: Callable[[Path], None], why: str
+) -> None:
+    path = tmp_path / "odd\x1b\u202e"
+    make(path)
+    with pytest.raises(McpwrapError, match=f"{why}.*; nothing was changed|{why}; nothing") as error:
+        files.read_anybodys(str(path), max_bytes=5)
+    assert r"odd\x1b\u202e'" in error.value.where
+
+
+def test_a_device_is_not_read() -> None:
+    with pytest.raises(McpwrapError, match="is not a plain file"):
+        files.read_anybodys("/dev/zero", max_bytes=5)

@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -39,3 +40,71 @@ def test_without_a_terminal_standard_input_is_left_alone(given: str) -> None:
     )
     assert done.returncode == 1
     assert "there is no terminal" in done.stderr
+
+
+ASK = """
+import sys
+import termios
+from mcpwrap.linux import tty
+print(tty.says_yes(lambda columns: f"{columns} columns\\n" + "text\\n" * 2000, "Yes or no: "))
+"""
+ASKED = [sys.executable, "-c", ASK]
+
+
+def answered(answer: bytes, *, early: bytes = b"", columns: int = 0) -> tuple[str, bytes]:
+    """Return what comes of an answer, and what the terminal showed."""
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, True)
+    termios.tcsetwinsize(theirs, (24, columns))
+    os.write(ours, early)
+    with subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *ASKED], stdin=theirs, stdout=subprocess.PIPE, text=True
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while not seen.endswith(b"Yes or no: "):
+            seen += os.read(ours, 65536)
+        os.write(ours, answer)
+        out, _ = process.communicate(timeout=20)
+    os.close(ours)
+    return out, seen
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_yes"),
+    [
+        (b"yes\n", True),
+        (b" yes \n", True),
+        (b"no\n", False),
+        (b"\n", False),
+        (b"y\n", False),
+        (b"YES\n", False),
+        (b"yes yes\n", False),
+        (b"yes" + b" " * 100 + b"not\n", False),
+        (b"no\nyes\n", False),
+        (b"\x04", False),
+        (b"\x03", False),
+    ],
+)
+def test_only_yes_is_yes(answer: bytes, is_yes: bool) -> None:  # noqa: FBT001
+    out, seen = answered(answer)
+    assert out == f"{is_yes}\n"
+    assert seen.count(b"text\r\n") == 2000
+
+
+def test_what_was_typed_before_the_question_is_no_answer() -> None:
+    out, _ = answered(b"no\n", early=b"yes\n")
+    assert out == "False\n"
+
+
+@pytest.mark.parametrize(("columns", "said"), [(0, b"80 columns"), (132, b"132 columns")])
+def test_the_text_is_made_for_the_width_of_the_terminal(columns: int, said: bytes) -> None:
+    assert said in answered(b"no\n", columns=columns)[1]
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    done = subprocess.run(
+        ["setsid", "--wait", *ASKED], input="yes\n", capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "there is no terminal to ask at; nothing was changed" in done.stderr

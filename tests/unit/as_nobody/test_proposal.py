@@ -1,0 +1,102 @@
+"""The program that reads a proposal: what it says, and what it can still do while it reads."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from mcpwrap.as_nobody.proposal import reading
+from mcpwrap.config.proposal import texts_of
+from mcpwrap.core.proposal import MAX_ANSWER_BYTES, Reading, decode
+from mcpwrap.linux import memfd
+
+ONE = b"[mcp_servers.a]\ncommand = '/x'\n"
+RUN = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main())"
+
+
+def test_it_says_what_is_in_it_or_what_is_wrong() -> None:
+    assert reading(ONE) == Reading(text_by_name=texts_of(ONE))
+    found = reading(b"[mcp_servers.a]\n")
+    assert not found.text_by_name
+    assert "[mcp_servers.a]: needs `command` or `url`" in found.wrong
+
+
+def test_of_much_that_is_wrong_it_says_the_beginning() -> None:
+    wrong = reading(b"".join(b"[mcp_servers.A%d]\n" % n for n in range(9000))).wrong
+    assert "A0" in wrong
+    assert wrong.endswith(" … and more")
+    assert len(wrong) < 17_000
+
+
+def run(question: bytes, script: str = RUN) -> tuple[int, bytes, str]:
+    """Run it as root does, but under this account; return status, answer and stderr."""
+    question_fd = memfd.sealed("question", question)
+    with os.fdopen(question_fd, "rb") as given, tempfile.TemporaryFile() as answer:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdin=given, stdout=answer, stderr=subprocess.PIPE,
+            timeout=60,
+        )  # fmt: skip
+        answer.seek(0)
+        return done.returncode, answer.read(), done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [ONE, b"", b"\xff", b"a = " + b"[" * 500_000, b"x = 1979-05-27T07:32:00Z", ONE + b"#" * 10**6,
+     "[mcp_servers.a]\ncommand = '/\u202e\U0001f600'\nargs = ['\u0430']\n".encode()],
+    ids=["one", "empty", "not UTF-8", "deep", "a date", "long", "other characters"],
+)  # fmt: skip
+def test_all_that_it_needs_it_still_has(question: bytes) -> None:
+    """Python loads nothing and opens nothing more, whatever is asked."""
+    status, answer, err = run(question)
+    assert (status, err) == (0, "")
+    assert decode(answer) == reading(question)
+
+
+# Each is tried before, where it works, and after, where it must not.
+ATTACKS = {
+    "read": "os.close(os.open('/etc/hostname', os.O_RDONLY))",
+    "write": "os.close(os.open('/tmp', os.O_TMPFILE | os.O_RDWR))",
+    "list": "os.listdir('/')",
+    "socket": "socket.socket(socket.AF_UNIX).close()",
+    "fork": "os.fork() or os._exit(0)",
+    "run": "os.fork() or os.execv('/bin/true', ['true'])",
+    "kill": "os.kill(os.getppid(), 0)",
+    "duplicate": "os.close(os.dup(1))",
+    "much memory": "len(bytearray(1 << 31))",
+}
+PROBE = """
+import json, os, resource, socket
+from mcpwrap.as_nobody import proposal
+from mcpwrap.core.proposal import MAX_ANSWER_BYTES
+def tried(attack):
+    try: exec(attack)
+    except (OSError, MemoryError) as error: return type(error).__name__
+    return "works"
+attacks, told = {attacks!r}, []
+told += [tried(attack) for attack in attacks]
+proposal.close_behind()
+told += [tried(attack) for attack in attacks]
+os.write(1, json.dumps(told).encode())
+{more}
+"""
+
+
+def test_what_it_can_do_ends_before_it_reads() -> None:
+    status, answer, err = run(b"", PROBE.format(attacks=list(ATTACKS.values()), more=""))
+    assert (status, err) == (0, "")
+    told = json.loads(answer)
+    before, after = told[: len(ATTACKS)], told[len(ATTACKS) :]
+    assert before == ["works"] * len(ATTACKS)
+    assert set(after[:-1]) == {"PermissionError"}
+    assert after[-1] == "MemoryError"
+
+
+def test_it_cannot_say_more_than_root_reads() -> None:
+    much = f"os.write(1, bytes({MAX_ANSWER_BYTES})); os.write(1, b'x')"
+    status, answer, err = run(b"", PROBE.format(attacks=[], more=much))
+    assert (status, len(answer)) == (1, MAX_ANSWER_BYTES)
+    assert "File too large" in err

@@ -1,0 +1,21 @@
+"""What is said of a proposal arrives as it was said, and nothing else does."""
+
+import pytest
+
+from mcpwrap.core.proposal import Reading, decode, encode
+
+ONE = Reading(text_by_name={"a": '[mcp_servers.a]\ncommand = "\\u202E"\n'})
+
+
+@pytest.mark.parametrize("reading", [ONE, Reading(wrong="é\x1b"), Reading()])
+def test_it_arrives(reading: Reading) -> None:
+    assert decode(encode(reading)) == reading
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [b"", b"\xff", b"{}x", b"[]", b'{"other": 1}', b'{"wrong": 1}', b'{"text_by_name": {"a": 1}}'],
+)
+def test_what_is_none_is_refused(untrusted: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(untrusted)

@@ -1,0 +1,70 @@
+"""A program that looks at something is heard, and bounded in all that it could do instead."""
+
+import os
+import sys
+
+import pytest
+
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import nobody
+
+
+@pytest.fixture(autouse=True)
+def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run it under this account: that of nobody may not reach this tree."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+def ask(script: str, question: bytes = b"", *, timeout_s: float = 60) -> bytes:
+    argv = [sys.executable, "-I", "-c", f"import os, sys, time; {script}"]
+    return nobody.answer_to(question, argv, max_bytes=100, timeout_s=timeout_s)
+
+
+def test_it_reads_the_question_as_often_as_it_likes() -> None:
+    twice = "os.write(1, os.pread(0, 9, 0) + os.pread(0, 9, 0))"
+    assert ask(twice, b"asked\0") == b"asked\0asked\0"
+    assert ask("pass") == b""
+
+
+def test_it_has_no_terminal_no_environment_and_no_other_file() -> None:
+    os.environ["HIDDEN"] = "yes"
+    told = (
+        "a = [os.getsid(0) == os.getpid(), sorted(set(os.environ) - {'LC_CTYPE'}), os.getcwd(), "
+        "len(os.listdir('/proc/self/fd')) - 1]; os.write(1, repr(a).encode())"
+    )
+    try:
+        assert ask(told) == b"[True, ['LANG'], '/', 3]"
+    finally:
+        del os.environ["HIDDEN"]
+
+
+def test_it_changes_nothing_of_the_question() -> None:
+    with pytest.raises(McpwrapError, match=r"PermissionError: \[Errno 1\]"):
+        ask("os.pwrite(0, b'x', 0)", b"asked")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("sys.exit(3)", "has ended with 3; nothing was changed"),
+        ("os.kill(os.getpid(), 9)", "has ended with -9; nothing was changed"),
+        ("os.write(1, b'x' * 100 + b'y')", r"said too much \(x{100}y\); nothing was changed"),
+        ("raise ValueError('\\x1b[2J\\u202e')", r"has ended with 1 \(.*\); nothing was changed"),
+        ("os.write(2, b'\\n\\x1b[2J' + b'x' * 999); sys.exit(1)", r"1 \(\\x1b\[2Jx{90,} *\); no"),
+    ],
+)
+def test_why_it_failed_is_said_and_does_nothing(script: str, said: str) -> None:
+    with pytest.raises(McpwrapError, match=said) as error:
+        ask(script)
+    assert all(line.isprintable() for line in str(error.value).splitlines())
+    assert len(str(error.value)) < 600
+
+
+def test_it_is_not_waited_for_without_end() -> None:
+    with pytest.raises(McpwrapError, match=r"has not ended within 0.2 s; nothing was changed"):
+        ask("time.sleep(600)", timeout_s=0.2)
+
+
+def test_one_that_is_not_there_is_said() -> None:
+    with pytest.raises(McpwrapError, match="cannot be started: No such file"):
+        nobody.answer_to(b"", ["/nowhere/at-all"], max_bytes=1, timeout_s=1)
