@@ -108,7 +108,7 @@ def _read(file: Path) -> Told:
     """Return what was told; nothing, where that cannot be read, for then all is told again."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=_Kept).told
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return {}
 
 

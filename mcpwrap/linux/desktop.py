@@ -32,7 +32,7 @@ def show(shown: Notification, program: str) -> None:
     except subprocess.CalledProcessError as error:
         raise _failed(program, f"status {error.returncode}") from error
     except subprocess.TimeoutExpired as error:
-        raise _failed(program, f"no answer within {_TIMEOUT_S:.0f} s") from error
+        raise _failed(program, f"no answer within {_TIMEOUT_S:g} s") from error
     except OSError as error:
         raise _failed(program, error.strerror or str(error)) from error
 

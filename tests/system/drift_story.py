@@ -5,6 +5,7 @@ Her service manager and the units are as they are; notify-send writes down what 
 """
 
 import json
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -55,10 +56,11 @@ def looks() -> int:
 def replace(path: str, **servers: object) -> None:
     """Do as agents do: a new file beside the old one, and a rename."""
     new = HOME / f"{path}.tmp"
-    of_alice(f"mkdir -p {new.parent}")
+    if not new.parent.exists():
+        of_alice(f"mkdir {new.parent}")
     new.write_text(json.dumps({"mcpServers": servers}))
+    shutil.chown(new, "alice", "alice")
     new.rename(HOME / path)
-    sh(f"chown alice: {HOME / path}")
 
 
 def is_next(path: str, **servers: object) -> list[str]:

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from mcpwrap.core.approve_words import Pending
-from mcpwrap.core.notification import of
+from mcpwrap.core.drift import Sight
+from mcpwrap.core.notification import of, of_drift
 
 ONE = Pending(
     id="k3b7", digest="", size=0, agent_uid=1000, server="sqlite", session="", method="tools/call",
@@ -67,3 +68,41 @@ def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
     assert len(body.split("\n")) == 3
     assert "<" not in body
     assert html.unescape(body.split("\n")[0]) == f"sqlite: {seen}"
+
+
+RAW = Sight(("claude-code",), "/home/alice/.claude.json", "raw", ("mcpServers", "git"))
+UNREAD = Sight(("zed", "cursor"), "/home/alice/.zed", "not read")
+NOT_READ = "/home/alice/.zed (zed, cursor): not read"
+MORE = "mcpwrap clients shows them, and why"
+
+
+def named(name: str) -> Sight:
+    return Sight(("codex",), "/f", "drifted", ("mcp_servers", name))
+
+
+@pytest.mark.parametrize(
+    ("new", "summary", "lines"),
+    [
+        ([RAW], "a server is not wrapped", ["git (claude-code): raw"]),
+        (
+            [RAW, named("x"), UNREAD],
+            "2 servers are not wrapped",
+            [
+                "git (claude-code): raw",
+                "x (codex): drifted",
+                "/home/alice/.zed (zed, cursor): not read",
+            ],
+        ),
+        ([UNREAD], "an agent's file was not read", [NOT_READ]),
+        (
+            [named(f"n{n}") for n in range(8)],
+            "8 servers are not wrapped",
+            [*(f"n{n} (codex): drifted" for n in range(5)), "and 3 more"],
+        ),
+        ([named("<b>\n--x")], "a server is not wrapped", ["&lt;b&gt; --x (codex): drifted"]),
+    ],
+)
+def test_servers_that_are_not_wrapped_are_named(
+    new: list[Sight], summary: str, lines: list[str]
+) -> None:
+    assert of_drift(new) == (f"mcpwrap: {summary}", "\n".join([*lines, MORE]))

@@ -1,0 +1,205 @@
+"""What `mcpwrap clients --notify` tells: each server once, and nothing of it that is a secret."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mcpwrap.cli import clients, clients_notify
+from mcpwrap.cli.clients_found import Asker
+from mcpwrap.cli.clients_notify import Surroundings
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.errors import McpwrapError
+
+WRAPPED = {"command": "/usr/bin/mcpwrap-connect", "args": ["git"]}
+DRIFTED = {"command": "/usr/bin/mcpwrap-connect", "args": ["gone"]}
+RAW = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"TOKEN": "s3cr3t"}}
+REMOTE = {"type": "http", "url": "https://x.example/s3cr3t", "headers": {"A": "s3cr3t"}}
+
+
+class Alice:
+    """Somebody with files, and a notify-send that writes down what it is given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self._shown = folder / "shown"
+        self._project = folder / "project"
+        self.kept = folder / "state/mcpwrap/told.json"
+        self.program = folder / "notify-send"
+        self.home.mkdir()
+        self._project.mkdir()
+        self.desktop(f"printf '%s\\0' \"$@\" end >> {self._shown}")
+
+    def desktop(self, script: str) -> None:
+        """Have notify-send do this."""
+        self.program.write_text(f"#!/bin/sh\n{script}\n")
+        self.program.chmod(0o755)
+
+    def have(self, path: str = ".claude.json", **servers: object) -> None:
+        """Have these servers in a file."""
+        self.have_all(path, servers)
+
+    def have_all(self, path: str, servers: dict[str, object]) -> None:
+        """Have servers in a file whose names are no words of Python."""
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"mcpServers": servers}))
+
+    def look(self) -> list[str]:
+        """Return what is told now: of each notification, what stands under its heading."""
+        self._shown.unlink(missing_ok=True)
+        who = Asker(os.geteuid(), self._project, {"HOME": str(self.home)})
+        by = Known({"git": frozenset()})
+        clients_notify.run(who, by, Surroundings(self.kept, str(self.program)))
+        return [one[3].removesuffix("\nmcpwrap clients shows them, and why") for one in self.shown]
+
+    @property
+    def shown(self) -> list[list[str]]:
+        """The arguments of each notification of the last look."""
+        text = self._shown.read_text() if self._shown.exists() else ""
+        return [one.split("\0")[:-1] for one in text.split("end\0")[:-1]]
+
+
+@pytest.fixture
+def alice(tmp_path: Path) -> Alice:
+    return Alice(tmp_path)
+
+
+def test_what_is_not_wrapped_is_told_once(alice: Alice) -> None:
+    assert alice.look() == []
+    alice.have(a=WRAPPED, b=RAW, c={"odd": 1})
+    assert alice.look() == ["b (claude-code): raw"]
+    assert alice.shown[0][:3] == ["--app-name=mcpwrap", "--", "mcpwrap: a server is not wrapped"]
+    assert alice.look() == []
+    alice.have(a=DRIFTED, b=RAW)
+    alice.have(".cursor/mcp.json", d=REMOTE)
+    assert alice.look() == ["a (claude-code): drifted\nd (cursor): raw"]
+    assert alice.look() == []
+
+
+def test_it_is_told_again_when_it_was_wrapped_between(alice: Alice) -> None:
+    alice.have(a=RAW)
+    assert alice.look() == ["a (claude-code): raw"]
+    alice.have(a=WRAPPED)
+    assert alice.look() == []
+    alice.have(a=RAW)
+    assert alice.look() == ["a (claude-code): raw"]
+
+
+def test_no_secret_is_told_or_kept(alice: Alice) -> None:
+    alice.have(a=RAW, b=REMOTE)
+    assert len(alice.look()) == 1
+    assert "s3cr3t" not in str(alice.shown)
+    assert "s3cr3t" not in alice.kept.read_text()
+    assert "x.example" not in str(alice.shown)
+
+
+def test_a_name_is_a_name(alice: Alice) -> None:
+    alice.have_all(".claude.json", {"--urgency=low": RAW, "<b>\n\x1b[1m\ud800": RAW})
+    hostile = r"&lt;b&gt; \\x1b[1m\\ud800"
+    assert alice.look() == [f"--urgency=low (claude-code): raw\n{hostile} (claude-code): raw"]
+    assert alice.look() == []
+
+
+def test_a_file_that_is_not_read_is_told_and_nothing_of_it_forgotten(alice: Alice) -> None:
+    alice.have(a=RAW)
+    assert alice.look() == ["a (claude-code): raw"]
+    file = alice.home / ".claude.json"
+    file.write_text('{"mcpServers": {')
+    [told] = alice.look()
+    assert told.endswith(" (claude-code): not read")
+    alice.have(a=RAW)
+    assert alice.look() == []
+    file.unlink()
+    assert alice.look() == []
+    alice.have(a=RAW)
+    assert alice.look() == []
+
+
+def test_what_is_added_while_it_is_told_is_told_too(alice: Alice) -> None:
+    late = alice.home / "late"
+    late.write_text(json.dumps({"mcpServers": {"a": RAW, "b": RAW}}))
+    script = alice.program.read_text().removeprefix("#!/bin/sh\n")
+    alice.desktop(f"{script}\n[ ! -e {late} ] || mv {late} {alice.home}/.claude.json")
+    alice.have(a=RAW)
+    assert alice.look() == ["a (claude-code): raw", "b (claude-code): raw"]
+
+
+def test_what_was_told_is_for_this_account_alone(alice: Alice) -> None:
+    alice.have(a=RAW)
+    old = os.umask(0)
+    try:
+        alice.look()
+    finally:
+        os.umask(old)
+    assert alice.kept.stat().st_mode & 0o777 == 0o600
+    assert alice.kept.parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in alice.kept.parent.iterdir()] == ["told.json"]
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"{", b"[]", b'{"told": {"/f": 1}}', b'{"told": {"/f": ["\xed\xa0\x80"]}}']
+)
+def test_a_broken_note_is_none_and_is_replaced(alice: Alice, broken: bytes) -> None:
+    alice.have(a=RAW)
+    alice.look()
+    alice.kept.write_bytes(broken)
+    assert alice.look() == ["a (claude-code): raw"]
+    assert alice.look() == []
+
+
+def test_what_could_not_be_shown_is_told_later(alice: Alice) -> None:
+    works = alice.program.read_text()
+    alice.have(a=RAW)
+    alice.desktop("exit 1")
+    with pytest.raises(McpwrapError, match="cannot be shown: status 1"):
+        alice.look()
+    alice.program.write_text(works)
+    assert alice.look() == ["a (claude-code): raw"]
+
+
+def test_where_it_cannot_be_noted_nothing_is_told(alice: Alice) -> None:
+    alice.have(a=RAW)
+    alice.kept.mkdir(parents=True)
+    with pytest.raises(McpwrapError, match="nothing was told"):
+        alice.look()
+    assert alice.shown == []
+    shutil.rmtree(alice.kept.parent)
+    alice.kept.parent.write_text("")
+    with pytest.raises(McpwrapError, match="nothing was told"):
+        alice.look()
+
+
+def test_without_notify_send_it_says_what_to_install(alice: Alice) -> None:
+    alice.program.unlink()
+    with pytest.raises(McpwrapError, match="libnotify-bin"):
+        alice.look()
+
+
+@pytest.mark.parametrize(
+    ("state", "file"),
+    [
+        ("/x", "/x/mcpwrap/told.json"),
+        ("", "/home/alice/.local/state/mcpwrap/told.json"),
+        ("rel", "/home/alice/.local/state/mcpwrap/told.json"),  # which XDG has ignored
+    ],
+)
+def test_where_it_is_noted(state: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/alice")
+    assert str(clients_notify.surroundings({"XDG_STATE_HOME": state}).file) == file
+
+
+def test_the_command_tells_prints_nothing_and_is_well(
+    alice: Alice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around = Surroundings(alice.kept, str(alice.program))
+    monkeypatch.setattr(clients_notify, "surroundings", lambda _: around)
+    monkeypatch.setenv("HOME", str(alice.home))
+    monkeypatch.chdir(alice.home)
+    alice.have(a=RAW)
+    done = CliRunner().invoke(clients.command, ["--notify"], standalone_mode=False, obj={})
+    assert (done.return_value, done.output) == (0, "")
+    assert len(alice.shown) == 1

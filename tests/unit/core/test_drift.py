@@ -1,0 +1,63 @@
+"""What is told of servers that are not wrapped: each once, until it was wrapped."""
+
+from typing import Literal
+
+import pytest
+
+from mcpwrap.core.drift import News, Sight, Told, news
+
+State = Literal["raw", "drifted", "wrapped", "not understood", "not read"]
+
+
+def sight(name: str, state: State = "raw", path: str = "/f", *, key: str = "mcpServers") -> Sight:
+    return Sight(("claude-code",), path, state, (key, name))
+
+
+UNREAD = Sight(("claude-code",), "/f", "not read")
+
+
+def after(*looks: list[Sight]) -> News:
+    """Return what the last of these looks found."""
+    told: Told = {}
+    found = News((), told)
+    for look in looks:
+        found = news(look, told)
+        told = found.told
+    return found
+
+
+@pytest.mark.parametrize(
+    ("looks", "new"),
+    [
+        ([[]], []),
+        ([[sight("a")]], [sight("a")]),
+        ([[sight("a", "drifted")]], [sight("a", "drifted")]),
+        ([[sight("a", "wrapped"), sight("b", "not understood")]], []),
+        ([[sight("a")], [sight("a")]], []),
+        ([[sight("a")], [sight("b"), sight("a")]], [sight("b")]),
+        ([[sight("a")], [sight("a", path="/g")]], [sight("a", path="/g")]),  # of another file
+        ([[sight("a")], [sight("a", key="p")]], [sight("a", key="p")]),  # of another project
+        ([[sight("a")], [sight("a", "wrapped")], [sight("a")]], [sight("a")]),
+        ([[sight("a"), sight("b")], [sight("b")], [sight("a"), sight("b")]], [sight("a")]),
+        ([[sight("a")], [sight("a", "drifted")]], [sight("a", "drifted")]),
+        # Not looked at, or not there just then, is not wrapped.
+        ([[sight("a")], [], [sight("a")]], []),
+        ([[sight("a")], [sight("b", path="/g")], [sight("a")]], []),
+        ([[UNREAD]], [UNREAD]),
+        ([[sight("a")], [UNREAD]], [UNREAD]),
+        ([[sight("a")], [UNREAD], [sight("a")]], []),
+        ([[UNREAD], [sight("a")]], [sight("a")]),
+        ([[UNREAD], [sight("a")], [UNREAD]], []),  # once for good
+        # What joins keys is no part of them to confuse.
+        ([[sight("b", key="a\0")], [sight("\0b", key="a")]], []),
+        ([[sight("\ud800")]], [sight("\ud800")]),
+    ],
+)
+def test_what_is_new(looks: list[list[Sight]], new: list[Sight]) -> None:
+    assert list(after(*looks).new) == new
+
+
+def test_nothing_is_kept_of_a_file_without_such_servers() -> None:
+    assert after([sight("a")], [sight("a", "wrapped")]).told == {}
+    assert set(after([sight("a")], [sight("b", path="/g")]).told) == {"/f", "/g"}
+    assert all(len(mark) == 64 for mark in after([sight("a" * 10_000)]).told["/f"])

@@ -1,0 +1,48 @@
+"""A notification is shown by a program that gets it as arguments, and its failure is said."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.core.notification import Notification
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import desktop
+
+SHOWN = Notification("--urgency=low", "line\nline")
+
+
+def program(folder: Path, text: str) -> str:
+    file = folder / "notify-send"
+    file.write_text(text)
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_the_texts_are_arguments_and_no_options(tmp_path: Path) -> None:
+    written = tmp_path / "shown"
+    desktop.show(SHOWN, program(tmp_path, f"#!/bin/sh\nprintf '%s\\0' \"$@\" > {written}\n"))
+    assert written.read_text().split("\0") == ["--app-name=mcpwrap", "--", *SHOWN, ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("#!/bin/sh\nexit 3\n", "cannot be shown: status 3"),
+        ("#!/none\n", "cannot be shown: No such file or directory"),
+        ("#!/bin/sh\nexec sleep 60\n", "cannot be shown: no answer within 0.5 s"),
+    ],
+)
+def test_a_failure_is_said(
+    tmp_path: Path, text: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desktop, "_TIMEOUT_S", 0.5 if "sleep" in text else 10.0)
+    name = program(tmp_path, text)
+    desktop.expect(name)
+    with pytest.raises(McpwrapError) as failed:
+        desktop.show(SHOWN, name)
+    assert failed.value.problem == why
+
+
+def test_a_program_that_is_not_there_is_said_before(tmp_path: Path) -> None:
+    with pytest.raises(McpwrapError, match="libnotify-bin"):
+        desktop.expect(str(tmp_path / "none"))
