@@ -64,8 +64,10 @@ def command(  # noqa: PLR0913 - one for each option
     if look.drafts:
         if not wrap_proposal.hand_over(who, look):
             return EXIT_FAILED
-        look = wrapping.look(_destinations(egress))
-        todo = changes(look)
+        again = wrapping.look(_destinations(egress))
+        wrap_shown.left([one for one in again.left if one not in look.left])
+        is_done = is_done and not again.left
+        todo = changes(again)
     return _written(who, todo, is_done=is_done)
 
 

@@ -15,7 +15,7 @@ from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.variables import filled_in
 from mcpwrap.core.names import server_name_for
 from mcpwrap.core.stored import MAX_SECRET_BYTES
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import agent_files, programs
 
 Egress = tuple[Destination | Group, ...]
@@ -69,6 +69,7 @@ class Looking:
         self._machine = machine
         self._egress = egress
         self._values_by_server: dict[str, Mapping[str, str]] = {}
+        self._why_not_by_path: dict[Path, str] = {}
         self._look = Look()
 
     def through(self, files: Iterable[Found]) -> Look:
@@ -90,11 +91,24 @@ class Looking:
             is_remote = isinstance(listed.launch, Remote)
             self._look.become.append(Become(found, opened, listed, stands.server, is_remote))
             return
+        if why := self._why_not(found):
+            self._leave(found, listed, why)
+            return
         try:
             name, is_remote = self._raw(found, listed)
             self._look.become.append(Become(found, opened, listed, name, is_remote))
         except UnfitError as error:
             self._leave(found, listed, str(error))
+
+    def _why_not(self, found: Found) -> str:
+        """Return why a file cannot be rewritten: root is not asked for what would be of no use."""
+        if found.path not in self._why_not_by_path:
+            try:
+                agent_files.check_replaceable(found.path, found.content)
+                self._why_not_by_path[found.path] = ""
+            except McpwrapError as error:
+                self._why_not_by_path[found.path] = error.problem
+        return self._why_not_by_path[found.path]
 
     def _leave(self, found: Found, listed: Listed, why: str) -> None:
         self._look.left.append(Left(found, listed, why))

@@ -1,6 +1,6 @@
 """Showing what `mcpwrap wrap` would do: no secret is in it, and nothing that a terminal obeys."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -8,7 +8,7 @@ from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.cli.wrap_change import NOT_YET, Changed
-from mcpwrap.cli.wrap_look import Look
+from mcpwrap.cli.wrap_look import Left, Look
 from mcpwrap.config.proposals.draft import Draft
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.config.write import toml_of
@@ -24,7 +24,8 @@ def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Foun
         click.secho("new servers, which root is asked for:", bold=True)
     for draft in look.drafts:
         _draft(draft)
-    _left(look, refused)
+    left(look.left)
+    _refused(refused)
 
 
 def _file(one: Changed, look: Look) -> None:
@@ -55,11 +56,15 @@ def _draft(draft: Draft) -> None:
     click.echo()
 
 
-def _left(look: Look, refused: Sequence[tuple[Found, str]]) -> None:
-    for one in look.left:
+def left(entries: Iterable[Left]) -> None:
+    """Print which entries stay as they are, and why."""
+    for one in entries:
         place = f"{one.found.agents[0].title}, {one_line(str(one.found.path))}"
         name = one_line(one.listed.entry.name)
         click.echo(f"left as it is: {name} ({place}): {one_line(one.why)}", err=True)
+
+
+def _refused(refused: Sequence[tuple[Found, str]]) -> None:
     for found, why in refused:
         path = one_line(str(found.path))
         lines = [one_line(line) for line in why.splitlines()]

@@ -51,7 +51,7 @@ class Alice:
     def look(self) -> list[str]:
         """Return what is told now: of each notification, what stands under its heading."""
         self._shown.unlink(missing_ok=True)
-        who = Asker(os.geteuid(), self._project, {"HOME": str(self.home)})
+        who = Asker(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
         by = Known({"git": frozenset()})
         clients_notify.run(who, by, Surroundings(self.kept, str(self.program)))
         return [one[3].removesuffix("\nmcpwrap clients shows them, and why") for one in self.shown]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.stored import Setting, Settings
-from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts, observe
 from tests.unit.cli.root import URL, Root
 
@@ -235,9 +236,9 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
         return bool(question) and is_agreed
 
     monkeypatch.setattr(wrap, "agreed", agree_late)
-    refusal = run("cursor", "--yes").exception
-    assert isinstance(refusal, McpwrapError)
-    assert "nothing was changed" in str(refusal)
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert re.search("left as it is: local .*changed", done.output)
     assert entries(file) == {"local": RAW}
 
 
@@ -271,6 +272,16 @@ def test_files_that_cannot_be_read_are_told(root: Root, home: Path) -> None:
     assert done.return_value == 1
     assert "is a link to" in done.output
     assert done.output.count("left as it is") == 2
+
+
+def test_root_is_not_asked_for_a_file_that_cannot_be_rewritten(root: Root, home: Path) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    (home / "other-name.json").hardlink_to(file)
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert "left as it is: local" in done.output
+    assert "nothing else to do" in done.output
+    assert not (root.folder / "asked").exists()
 
 
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
