@@ -125,3 +125,29 @@ def test_what_changed_in_between_stays(agent: str, file: Path, root: Root) -> No
     assert "was changed since" in back.output
     assert file.read_bytes() == more(before)
     assert read_otherwise(language, file.read_bytes())
+
+
+def test_ten_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    """Claude Code keeps what was typed in the same file; some have duplicate names in it too."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    entry = {"command": "sh", "env": {"API_KEY": "s3cr3t-s3cr3t"}}
+    other = {"command": "sh", "env": {"API_KEY": "an0ther-s3cr3t"}}
+    projects = {
+        "/home/alice/shop": {"mcpServers": {"one": other}, "history": ["x" * 999] * 10_000},
+        "/home/alice/blog": {"mcpServers": {"one": entry}},
+    }
+    file = home / ".claude.json"
+    file.write_text(json.dumps({"mcpServers": {"one": entry}, "projects": projects}, indent=1))
+    before = file.read_bytes()
+    assert len(before) > 10_000_000
+    done = CliRunner().invoke(
+        wrap.command, ["claude-code", "--yes"], standalone_mode=False, obj={"PATH": "/usr/bin"}
+    )
+    assert done.return_value == 0
+    assert sorted(root.servers) == ["one", "one-2"]
+    assert b"s3cr3t" not in file.read_bytes()
+    assert run(unwrap.command, "claude-code", "--yes").return_value == 0
+    assert file.read_bytes() == before
