@@ -1,0 +1,62 @@
+"""What `apply` says, and how far it came."""
+
+import pytest
+
+from mcpwrap.as_root import apply, trial
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import this_machine
+from mcpwrap.plan import steps
+from mcpwrap.plan.diff import Retired
+
+TODO = [steps.ReloadUnits(), steps.StopUnit("a.service")]
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(this_machine, "wanted", lambda: None)
+    monkeypatch.setattr(trial, "of_workspaces", lambda _: ["a does not start"])
+    monkeypatch.setattr(this_machine, "steps", lambda _: TODO)
+    monkeypatch.setattr(this_machine, "notes", lambda: ["b neither"])
+    monkeypatch.setattr(apply, "carry_out", lambda _: None)
+
+
+def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    apply.apply(Retired.KEEP)
+    assert capsys.readouterr().out == (
+        f"  1/2  {TODO[0].describe()}\n  2/2  {TODO[1].describe()}\n"
+        "done\nnote: a does not start\nnote: b neither\n"
+    )
+
+
+def test_where_there_is_nothing_to_do_that_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(this_machine, "steps", lambda _: [])
+    apply.apply(Retired.PURGE)
+    assert capsys.readouterr().out.startswith("nothing to do\nnote: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(28, "No space left on device"),
+            "No space.*\n  1 steps before.*\n.*mend what",
+        ),
+        (
+            McpwrapError("odd", where="x", fix="do y"),
+            "odd\n  1 steps before.*\n.*do y; then",
+        ),
+    ],
+)
+def test_the_step_that_fails_is_the_last(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fail(step: steps.Step) -> None:
+        if step == TODO[1]:
+            raise error
+
+    monkeypatch.setattr(apply, "carry_out", fail)
+    with pytest.raises(McpwrapError, match=said) as found:
+        apply.apply(Retired.KEEP)
+    assert found.value.where == TODO[1].describe()
