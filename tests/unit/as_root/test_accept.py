@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ import pytest
 from mcpwrap.as_root import accept as module
 from mcpwrap.as_root import apply, main, secret, trial
 from mcpwrap.as_root.accept import accept
+from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import nobody, observe, this_machine, tty
+from mcpwrap.linux import nobody, observe, prctl, this_machine, tty
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff import Retired
 
@@ -296,10 +298,8 @@ def test_a_machine_that_has_lost_its_configuration_gets_none(machine: Machine) -
 
 def test_another_run_is_not_waited_for(machine: Machine) -> None:
     def answer() -> bool:
-        stack.enter_context(module.only_one())
+        stack.enter_context(only_one())
         return True
-
-    from contextlib import ExitStack
 
     with ExitStack() as stack:
         machine.answers = answer
@@ -332,7 +332,7 @@ class TestRootsProgram:
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         monkeypatch.setattr(os, "umask", lambda _: 0o022)
         monkeypatch.setattr(os, "chdir", lambda _: here)
-        monkeypatch.setattr(main.prctl, "forbid_dumps", lambda: None)
+        monkeypatch.setattr(prctl, "forbid_dumps", lambda: None)
         machine.done = []
 
     def run(self, monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:

@@ -8,7 +8,7 @@ from mcpwrap.linux import this_machine
 from mcpwrap.plan import steps
 from mcpwrap.plan.diff import Retired
 
-TODO = [steps.ReloadUnits(), steps.StopUnit("a.service")]
+TODO: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
 
 
 @pytest.fixture(autouse=True)
