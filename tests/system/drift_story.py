@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What alice is told of, as agents' files of hers change. Runs inside a machine, as root.
 
-Her service manager and the units are as they are; notify-send writes down what it is given.
+Her service manager and the units are as they are, but for a shorter pause; notify-send writes down
+what it is given.
 """
 
 import json
@@ -14,13 +15,13 @@ from typing import Any
 HOME = Path("/home/alice")
 SHOWN = HOME / "shown"
 NOTIFY_SEND = f"#!/bin/sh\nprintf '%s\\0' \"$@\" end >> {SHOWN}\n"
+PAUSE = "[Service]\nExecStartPre=\nExecStartPre=/usr/bin/sleep 2\n"
 # pam_systemd would say it; libpam-systemd is not in this machine.
 RUNTIME = "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"
 STUB = {"command": "/usr/bin/mcpwrap-connect", "args": ["probe"]}
 RAW = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"TOKEN": "s3cr3t"}}
-WITHIN_S = 40
+WITHIN_S = 60
 UNIT = "mcpwrap-drift.path"
-STATES = ["ActiveState", "Result"]
 
 
 def sh(command: str) -> str:
@@ -53,6 +54,12 @@ def looks() -> int:
     return sh("journalctl -b --no-pager _UID=1000").count("Finished mcpwrap-drift.service")
 
 
+def paths() -> list[str]:
+    """Return the state of each of our path units that is there."""
+    listed = of_alice("systemctl --user list-units 'mcpwrap-drift*.path' --output=json")
+    return [one["active"] for one in json.loads(listed)]
+
+
 def replace(path: str, **servers: object) -> None:
     """Do as agents do: a new file beside the old one, and a rename."""
     new = HOME / f"{path}.tmp"
@@ -82,9 +89,10 @@ def is_quiet(path: str, **servers: object) -> bool:
 def begin() -> None:
     Path("/usr/bin/notify-send").write_text(NOTIFY_SEND)
     sh("chmod 755 /usr/bin/notify-send; useradd -m -u 1000 -s /bin/bash alice; mcpwrap apply")
-    drop_in = Path("/etc/systemd/system/user@.service.d/bed.conf")
-    drop_in.parent.mkdir(parents=True)
-    drop_in.write_text(RUNTIME)
+    for unit, text in (("system/user@", RUNTIME), ("user/mcpwrap-drift", PAUSE)):
+        drop_in = Path(f"/etc/systemd/{unit}.service.d/bed.conf")
+        drop_in.parent.mkdir(parents=True)
+        drop_in.write_text(text)
     sh("systemctl daemon-reload; loginctl enable-linger alice")
     wait_for(Path("/run/user/1000/systemd/private").exists)
 
@@ -97,18 +105,16 @@ def main() -> None:
     wait_for(lambda: len(shown()) == 1)
     seen["when it is enabled"] = shown()[0]
     wait_for(lambda: looks() == 1)
-    seen["wrapped"] = is_quiet(".claude.json", old=STUB)
+    seen["is quiet of what is wrapped"] = is_quiet(".claude.json", old=STUB)
     with (HOME / ".claude.json").open():  # an agent that has it open
-        seen["added"] = is_next(".claude.json", old=STUB, added=RAW)
+        seen["raw again, and added"] = is_next(".claude.json", old=RAW, added=RAW)
     wait_for(lambda: looks() == 3)
+    for _ in range(300):
+        replace(".claude.json", old=RAW, added=RAW)
     seen["in a new folder"] = is_next(".cursor/mcp.json", other=RAW)
-    for number in range(300):
-        replace(".claude.json", busy={**STUB, "number": number}, added=RAW)
-    seen["raw again"] = is_next(".claude.json", old=RAW, added=RAW)
-    shown_units = of_alice("systemctl --user list-units 'mcpwrap-drift*' --all --output=json")
-    seen["units"] = {one["unit"]: one["active"] for one in json.loads(shown_units)}
+    seen["paths"] = paths()
     of_alice(f"systemctl --user disable --now {UNIT}")
-    seen["left"] = of_alice("systemctl --user list-units 'mcpwrap-drift*' --plain --no-legend")
+    seen["paths when it is disabled"] = paths()
     seen["shown"] = len(shown())
     print(json.dumps(seen))
 

@@ -17,8 +17,11 @@ args = ["/opt/probe.py"]
 limits = { memory = "64M", tasks = 20, cpu = "50%", sessions = 3 }
 """
 STORY = Path(__file__).with_name("limits_story.py").read_text()
+DRIFT_STORY = Path(__file__).with_name("drift_story.py").read_text()
 MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
 TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
+DRIFT_STORY_S = 170  # it looks four times; 60 on a quiet host
+MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
 
@@ -47,3 +50,27 @@ def test_with_controllers_each_session_has_its_own_limits() -> None:
     announced = ("OOM killer", "oom-kill")
     complaints = [text for entry in result.journal if (text := complaint(entry))]
     assert [text for text in complaints if not any(word in text for word in announced)] == []
+
+
+@pytest.mark.timeout(300)
+def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
+    """A user's own service manager wants cgroup v2, or none of the host's."""
+    files = {"/opt/probe.py": PROBE, "/etc/mcpwrap/config.toml": SERVER}
+    result = run_in_vm("trixie", DRIFT_STORY, files, story_s=DRIFT_STORY_S)
+    assert result.status == 0, result.output
+    seen = json.loads(result.output.splitlines()[-1])
+    assert seen["enabled"] == "disabled"  # nobody has it who did not ask for it
+    assert seen["when it is enabled"] == _told("a server is", "old (claude-code): raw")
+    assert seen["is quiet of what is wrapped"]
+    both = ("old (claude-code): raw", "added (claude-code): raw")
+    assert seen["raw again, and added"] == _told("2 servers are", *both)
+    assert seen["in a new folder"] == _told("a server is", "other (cursor): raw")
+    assert seen["shown"] == 3  # each once
+    assert seen["paths"] == ["active"] * 22  # none has failed of being busy
+    assert seen["paths when it is disabled"] == []
+    assert [text for entry in result.journal if (text := complaint(entry))] == []
+
+
+def _told(what: str, *lines: str) -> list[str]:
+    summary, body = f"mcpwrap: {what} not wrapped", "\n".join([*lines, MORE])
+    return ["--app-name=mcpwrap", "--", summary, body]

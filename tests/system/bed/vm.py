@@ -35,12 +35,14 @@ KERNEL_WORDS = (
 class VmResult:
     """What came of a story."""
 
-    status: int  # of the script; 124 if it took longer than STORY_S
+    status: int  # of the script; 124 if it took longer than `story_s`
     output: str  # standard output and error, as they came
     journal: list[dict[str, Any]]  # of this boot
 
 
-def run_in_vm(suite: str, script: str, files: Mapping[str, str] = {}) -> VmResult:
+def run_in_vm(
+    suite: str, script: str, files: Mapping[str, str] = {}, *, story_s: int = STORY_S
+) -> VmResult:
     """Boot a Debian on which apt has installed the package, and run `script` there as root.
 
     It is a shell's unless its first line names another interpreter. `files` are put there first,
@@ -55,12 +57,12 @@ def run_in_vm(suite: str, script: str, files: Mapping[str, str] = {}) -> VmResul
             Path(folder, name) for name in ("package", "story", "left", "console")
         )
         _make_disk(installed.layer(suite), package)  # a second; the other one takes ten
-        _write_story(story, script, files)
+        _write_story(story, script, {"/run/bed/limit": str(story_s), **files})
         with left.open("wb") as file:
             file.truncate(LEFT_BYTES)
         argv = _qemu(layer.path / "boot", [_root_disk(layer), package, story], left)
         try:
-            _run_until_off(argv, console)
+            _run_until_off(argv, console, BOOT_S + story_s)
             return _read_result(left)
         except (subprocess.SubprocessError, tarfile.TarError, KeyError) as error:
             tail = console.read_text(errors="replace")[-3000:]
@@ -88,7 +90,7 @@ def _make_disk(folder: Path, disk: Path) -> None:
 
 
 def _write_story(disk: Path, script: str, files: Mapping[str, str]) -> None:
-    inside = {"/run/bed/limit": str(STORY_S), "/run/bed/story": script, **files}
+    inside = {"/run/bed/story": script, **files}
     with tarfile.open(disk, "w") as tar:
         for path, text in inside.items():
             member = tarfile.TarInfo(path.removeprefix("/"))
@@ -117,11 +119,11 @@ def _qemu(boot: Path, read_only: list[Path], left: Path) -> list[str]:
     return argv
 
 
-def _run_until_off(argv: list[str], console: Path) -> None:
+def _run_until_off(argv: list[str], console: Path, timeout_s: int) -> None:
     with console.open("wb") as log:
         subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
-            timeout=BOOT_S + STORY_S,
+            timeout=timeout_s,
         )  # fmt: skip
 
 
