@@ -99,7 +99,8 @@ def begin() -> None:
 
 def main() -> None:
     begin()
-    seen: dict[str, Any] = {"enabled": sh(f"systemctl --global is-enabled {UNIT} || true").strip()}
+    enabled = sh(f"systemctl --global is-enabled {UNIT} mcpwrap-notify.service || true").split()
+    seen: dict[str, Any] = {"enabled": enabled}
     replace(".claude.json", old=RAW)
     of_alice(f"systemctl --user enable --now {UNIT}")
     wait_for(lambda: len(shown()) == 1)

@@ -59,7 +59,7 @@ def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     result = run_in_vm("trixie", DRIFT_STORY, files, story_s=DRIFT_STORY_S)
     assert result.status == 0, result.output
     seen = json.loads(result.output.splitlines()[-1])
-    assert seen["enabled"] == "disabled"  # nobody has it who did not ask for it
+    assert seen["enabled"] == ["disabled", "disabled"]  # nobody has it who did not ask for it
     assert seen["when it is enabled"] == _told("a server is", "old (claude-code): raw")
     assert seen["is quiet of what is wrapped"]
     both = ("old (claude-code): raw", "added (claude-code): raw")
