@@ -48,7 +48,8 @@ def read(path: str, digest: str) -> Proposed:
     )
     if reading.wrong:
         problems = reading.wrong.replace("\n", "\n  ")  # none of it stands where our own words do
-        raise UsageError(f"cannot be proposed:\n  {problems}", where=ascii(path), fix=_AGAIN)
+        problem = f"cannot be proposed, and nothing was changed:\n  {problems}"
+        raise UsageError(problem, where=ascii(path), fix=_AGAIN)
     return Proposed(reading.text_by_name, servers_of(reading.text_by_name))
 
 
