@@ -21,7 +21,7 @@ PATIENCE_S = 60
 class Agent:
     """One agent, its file, and how it is asked whether its servers are healthy."""
 
-    id: str  # as `mcpwrap wrap` calls it
+    name: str  # of a client of `mcpwrap wrap`, but for the Inspector
     file: str
     server: str
     program: str  # what stands in the command line of the server, and in no other
@@ -34,7 +34,7 @@ class Agent:
 
 
 CLAUDE_CODE = Agent(
-    id="claude-code",
+    name="claude-code",
     file="/home/alice/.claude.json",
     server="everything",
     program=EVERYTHING,
@@ -46,7 +46,7 @@ CLAUDE_CODE = Agent(
 )
 # It starts servers only in folders that somebody trusts; and itself once more, for more memory.
 GEMINI = Agent(
-    id="gemini",
+    name="gemini",
     file="/home/alice/.gemini/settings.json",
     server="time",
     program=TIME,
@@ -57,7 +57,7 @@ GEMINI = Agent(
     healthy=r"^✓ time: .* - Connected$",
 )
 OPENCODE = Agent(
-    id="opencode",
+    name="opencode",
     file="/home/alice/.config/opencode/opencode.jsonc",
     server="memory",
     program=MEMORY,
@@ -78,7 +78,7 @@ OPENCODE = Agent(
 )
 # Not an agent that `mcpwrap` knows; its file is like that of most.
 INSPECTOR = Agent(
-    id="",
+    name="inspector",
     file="/home/alice/inspected.json",
     server="clock",
     program=TIME,

@@ -1,20 +1,16 @@
 """Real agents find their servers healthy: raw, wrapped, and raw again."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Stdio
-from mcpwrap.config.agent_files.opened import Listed, Opened, open_file, servers
-from mcpwrap.config.agent_files.rewrite import put_back, rewritten, wrapping
-from mcpwrap.config.agent_files.table import BY_ID
-from mcpwrap.config.agent_files.words import Stub
 from tests.system import real_agents
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
-from tests.system.real_agents import AGENTS, CLAUDE_CODE, GEMINI, SECRET, Agent
+from tests.system.real_agents import AGENTS, CLAUDE_CODE, GEMINI, INSPECTOR, SECRET, Agent
 
 # Beside the tests of this file a layer is made, the first time.
 pytestmark = pytest.mark.timeout(600)
@@ -26,45 +22,32 @@ def agents_machine() -> Iterator[Machine]:
     machine = installed.agents_machine("trixie")
     try:
         machine.add_person("alice", groups="mcpwrap")
-        machine.configure("")
+        machine.write(
+            "/etc/sudoers.d/alice", "alice ALL=(root) NOPASSWD: /usr/bin/mcpwrap\n", mode=0o440
+        )
         yield machine
         assert machine.unannounced() == []
     finally:
         machine.remove()
 
 
-def opened(agent: Agent, content: bytes) -> tuple[Opened, list[Listed]]:
-    known = BY_ID[agent.id or "claude-code"]
-    file = open_file(agent.file, known.files[0].language, content)
-    return file, servers(file, known.files[0].at, known.words)
-
-
 def wrap(machine: Machine, agent: Agent) -> None:
-    """Do by hand what `mcpwrap wrap` does."""
-    path, words = machine.path(agent.file), BY_ID[agent.id or "claude-code"].words
-    file, listed = opened(agent, path.read_bytes())
-    machine.write(f"/etc/mcpwrap/conf.d/{agent.server}.toml", definition(listed[0]))
-    machine.apply()
-    if agent.has_secret:
-        machine.as_root(f"mcpwrap secret set {agent.server} API_KEY", stdin=SECRET)
-    path.write_bytes(rewritten(file, [wrapping(words, listed[0], Stub(agent.server))]))
+    """Let alice wrap the servers of an agent, and root say yes to those that are new."""
+    client = agent.name
+    if agent is INSPECTOR:
+        digest = hashlib.sha256(machine.path(agent.file).read_bytes()).hexdigest()
+        client = f"cursor --file {agent.file} --sha256 {digest}"  # of the same form
+    status, shown = machine.typed(
+        f"mcpwrap wrap {client}", [(r"Do this\?", "y"), ("yes or no: ", "yes")]
+    )
+    assert status == 0, shown
+    assert SECRET not in shown
 
 
-def unwrap(machine: Machine, agent: Agent, before: bytes) -> None:
-    """Do by hand what `mcpwrap unwrap` does."""
-    path, words = machine.path(agent.file), BY_ID[agent.id or "claude-code"].words
-    (file, now), (earlier, then) = opened(agent, path.read_bytes()), opened(agent, before)
-    path.write_bytes(put_back(file, earlier, [(now[0], then[0])], words))
-
-
-def definition(listed: Listed) -> str:
-    """Return the entry as a server of ours."""
-    launch = listed.launch
-    assert isinstance(launch, Stdio)
-    text = f"[mcp_servers.{listed.entry.name}]\ncommand = '{launch.command}'\n"
-    text += f"args = {list(launch.args)}\n"
-    env = ", ".join(f"{key} = '${{{key}}}'" for key in launch.env)
-    return f"{text}env = {{ {env} }}\n[mcp_servers.{listed.entry.name}.mcpwrap]\nagents=['alice']"
+def unwrap(machine: Machine, agent: Agent) -> None:
+    """Let alice turn back what she wrapped."""
+    status, shown = machine.typed(f"mcpwrap unwrap --file {agent.file}", [(r"\[y/N\]", "y")])
+    assert status == 0, shown
 
 
 def assert_healthy(machine: Machine, agent: Agent, account: str) -> None:
@@ -75,7 +58,7 @@ def assert_healthy(machine: Machine, agent: Agent, account: str) -> None:
 
 
 def name_of(agent: Agent) -> str:
-    return agent.id or "inspector"
+    return agent.name
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=name_of)
@@ -91,7 +74,7 @@ def test_an_agent_finds_its_server_healthy_whoever_runs_it(
     assert SECRET not in machine.read(agent.file)
     assert_healthy(machine, agent, f"mcpw-{agent.server}")
 
-    unwrap(machine, agent, before)
+    unwrap(machine, agent)
     assert machine.path(agent.file).read_bytes() == before
     assert_healthy(machine, agent, "alice")
 
@@ -105,8 +88,21 @@ def test_what_an_agent_wrote_meanwhile_is_kept(agents_machine: Machine, agent: A
     machine.as_user("alice", agent.meanwhile)
     assert_healthy(machine, agent, f"mcpw-{agent.server}")
 
-    unwrap(machine, agent, before)
+    unwrap(machine, agent)
     left = json.loads(machine.read(agent.file))
     assert left["mcpServers"].pop("other")["command"] == "/usr/bin/true"
     assert left == json.loads(before)
-    assert_healthy(machine, agent, "alice")
+
+
+def test_an_agent_says_so_when_its_server_is_not_there(agents_machine: Machine) -> None:
+    """The twin: what is looked for would not be found, if nothing ran."""
+    machine = agents_machine
+    real_agents.set_up(machine, CLAUDE_CODE)
+    wrap(machine, CLAUDE_CODE)
+    machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
+    try:
+        found = real_agents.health(machine, CLAUDE_CODE)
+    finally:
+        machine.as_root("systemctl start mcpwrap-gate.socket")
+    assert not re.search(CLAUDE_CODE.healthy, found.said, re.MULTILINE)
+    assert found.servers == set()

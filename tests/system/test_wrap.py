@@ -3,7 +3,6 @@
 import json
 import re
 import secrets
-import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system import vault
-from tests.system.bed import installed, package, search, typist
+from tests.system.bed import installed, package, search
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import PROBE
 
@@ -71,10 +70,7 @@ def typed(
     machine: Machine, command: str, answers: list[tuple[str, str]] = ANSWERS
 ) -> tuple[int, str]:
     """Type a command at a terminal of alice's, and answer what it asks."""
-    asked = {"argv": ["bash", "-c", command], "answers": answers}
-    argv = ["/usr/bin/python3", "-c", Path(typist.__file__).read_text(), json.dumps(asked)]
-    status, shown = json.loads(machine.as_user("alice", shlex.join(argv)).out)
-    return status, shown
+    return machine.typed(command, answers)
 
 
 def entries(machine: Machine) -> dict[str, object]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.system.bed import agent
+from tests.system.bed import agent, typist
 from tests.system.bed.nspawn import Container, Profile
 from tests.system.bed.session import Session
 
@@ -69,6 +69,17 @@ class Machine:
     def as_user(self, user: str, command: str, *, stdin: str = "", status: int = 0) -> Done:
         """Run a shell command as this account, in its home, with its groups."""
         return self._run(["sh", "-c", command], user=user, stdin=stdin, status=status)
+
+    def typed(self, command: str, answers: list[tuple[str, str]]) -> tuple[int, str]:
+        """Run a shell command at a terminal of alice's; return its status, and what was shown.
+
+        Of each pair of `answers` the first is a pattern, after which the second is typed.
+        """
+        asked = json.dumps({"argv": ["sh", "-c", command], "answers": answers})
+        argv = ["/usr/bin/python3", "-c", Path(typist.__file__).read_text(), asked]
+        done = self._run(argv, user="alice", stdin="", status=0)
+        status, shown = json.loads(done.out)
+        return status, shown
 
     def probe(self, script: str, *, user: str = "root", status: int = 0) -> Any:
         """Run a Python script with the system's Python and return the JSON that it prints."""
