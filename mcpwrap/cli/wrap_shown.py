@@ -47,8 +47,12 @@ def _names(one: Changed, look: Look) -> dict[str, str]:
 def _draft(draft: Draft) -> None:
     name = draft.server.name
     click.echo(toml_of(draft.server))
-    if draft.value_by_key:
-        click.echo(f"  sealed by root, from the file: {', '.join(draft.value_by_key)}")
+    own = draft.variables_by_key
+    if found := [key for key in draft.value_by_key if key not in own]:
+        click.echo(f"  sealed by root, from the file: {', '.join(found)}")
+    for key, variables in own.items():
+        names = one_line(", ".join(variables))
+        click.secho(f"  {key} is given the value of YOUR variable {names}: the file asks for it")
     for key in draft.missing:
         click.echo(f"  not in the file: `sudo mcpwrap secret set {name} {key}` afterwards")
     for note in draft.notes:

@@ -12,12 +12,16 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One server, with what its file had of its secrets."""
+    """One server, with what its file had of its secrets.
+
+    `variables_by_key` has those that come from the person's own variables, which it asked for.
+    """
 
     server: Server
     value_by_key: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # secrets of which the file has a name alone
     notes: tuple[str, ...] = ()
+    variables_by_key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,8 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
         case Remote():
             return listed.launch
         case Stdio():
-            known = _with_variables(listed.launch, listed.entry.value, around)
-            whole = local.expanded(known, around)
-            return local.bridged(whole) or whole
+            launch = _with_variables(listed.launch, listed.entry.value, around)
+            return local.bridged(launch) or local.expanded(launch, around)
         case _:
             assert_never(listed.launch)
 

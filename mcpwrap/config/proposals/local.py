@@ -9,7 +9,7 @@ from mcpwrap.config.agent_files.launch import Stdio
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
 from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
 from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
-from mcpwrap.config.proposals.variables import Kept, filled_in, template
+from mcpwrap.config.proposals.variables import Kept, filled_in, secret_variable, template
 from mcpwrap.core.environment import PATH
 
 # Programs that download what they run, and from where.
@@ -35,6 +35,9 @@ def expanded(launch: Stdio, around: Around) -> Stdio:
 
 
 def _known(text: str, what: str, around: Around) -> str:
+    if name := secret_variable(text, around.variables):
+        problem = f"its {what} has your variable {name}, which can be a secret"
+        raise UnfitError(f"{problem}, and everybody can read it there")
     value = filled_in(text, around.variables)
     if value is None:
         raise UnfitError(f"its {what} has what only the agent knows; write what it stands for")
@@ -62,7 +65,12 @@ def bridged(launch: Stdio) -> RemoteLaunch | None:
     if len(urls) != 1 or set(rest) - known:
         return None
     pairs = [header.partition(":") for header in headers]
-    return RemoteLaunch(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
+    return RemoteLaunch(urls[0], {k.strip(): _given_to(launch, v.strip()) for k, _, v in pairs})
+
+
+def _given_to(launch: Stdio, text: str) -> str:
+    """Return a header of a bridge, which fills in the variables that its entry gives it."""
+    return filled_in(text, launch.env) or text
 
 
 def paths(launch: Stdio, around: Around) -> Iterator[str]:
@@ -130,7 +138,7 @@ def draft(
     )
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
-        notes=tuple(_notes(server)),
+        variables_by_key=kept.variables_by_key,        notes=tuple(_notes(server)),
     )  # fmt: skip
 
 

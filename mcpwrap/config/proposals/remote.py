@@ -7,7 +7,7 @@ from mcpwrap.config.agent_files.launch import Remote as Launch
 from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import has_secret_query, is_secret_name
-from mcpwrap.config.proposals.variables import Kept, filled_in, header
+from mcpwrap.config.proposals.variables import Kept, filled_in, header, secret_variable
 from mcpwrap.config.values import BadValueError
 from mcpwrap.core.spec import OAuth
 
@@ -27,6 +27,9 @@ def draft(
     Raises:
         UnfitError: none follows.
     """
+    if variable := secret_variable(launch.url, around.variables):
+        problem = f"its URL has your variable {variable}, which can be a secret"
+        raise UnfitError(f"{problem}; give it as a header, if the server takes one")
     url = filled_in(launch.url, around.variables)
     if url is None:
         raise UnfitError("its URL has what only the agent knows; write what it stands for")
@@ -51,7 +54,7 @@ def draft(
     )  # fmt: skip
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
-        notes=_notes(remote, name),
+        variables_by_key=kept.variables_by_key,        notes=_notes(remote, name),
     )  # fmt: skip
 
 
@@ -87,11 +90,16 @@ def _from_variables(entry: Mapping[str, object], around: Around, kept: Kept) -> 
     found: dict[str, Template] = {}
     by_name = entry.get("env_http_headers")
     for name, variable in by_name.items() if isinstance(by_name, dict) else ():
-        found[name] = (kept.put(str(variable), around.variables.get(str(variable))),)
+        found[name] = (_own(str(variable), around, kept),)
     if variable := entry.get("bearer_token_env_var"):
-        value = around.variables.get(str(variable))
-        found["Authorization"] = ("Bearer ", kept.put(str(variable), value))
+        found["Authorization"] = ("Bearer ", _own(str(variable), around, kept))
     return found
+
+
+def _own(variable: str, around: Around, kept: Kept) -> SecretRef:
+    """Keep what a variable of the person's own holds."""
+    value = around.variables.get(variable)
+    return kept.put(variable, value, () if value is None else (variable,))
 
 
 def _notes(remote: Remote, name: str) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ _LEFT = ("${", "{env:")
 _NO_KEY = re.compile(r"[^A-Z0-9_]+")
 _SCHEME = re.compile(r"(?P<scheme>(?:Bearer|Basic|Token|token) )(?P<rest>\S.*)")
 _MAX_KEY_CHARS = 64
+# Nobody keeps a secret in these, however their values look.
+_EVERYBODYS = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "workspaceFolder"}
 
 
 @dataclass(slots=True)
@@ -26,9 +28,13 @@ class Kept:
 
     value_by_key: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    variables_by_key: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def put(self, name: str, value: str | None) -> SecretRef:
-        """Keep a value, or that there is none, under a key that follows from a name."""
+    def put(self, name: str, value: str | None, variables: tuple[str, ...] = ()) -> SecretRef:
+        """Keep a value, or that there is none, under a key that follows from a name.
+
+        `variables`: those of the person's own from which it was filled in.
+        """
         base = _NO_KEY.sub("_", name.upper()).strip("_")[: _MAX_KEY_CHARS - 3] or "SECRET"
         if base[0].isdecimal() or base == oauth_key.KEY:
             base = f"K_{base}"
@@ -40,7 +46,18 @@ class Kept:
             self.missing.append(key)
         else:
             self.value_by_key[key] = value
+            if variables:
+                self.variables_by_key[key] = variables
         return SecretRef(key)
+
+    def put_text(self, name: str, text: str, variables: Mapping[str, str]) -> SecretRef:
+        """Keep what a text becomes; the key is called after a variable, if it has one.
+
+        Otherwise a file could call somebody's secret as it likes, and nobody saw which it asks for.
+        """
+        names = _names(text)
+        used = tuple(name for name in names if name in variables)
+        return self.put(names[0] if names else name, filled_in(text, variables), used)
 
 
 def filled_in(text: str, variables: Mapping[str, str]) -> str | None:
@@ -66,12 +83,26 @@ def _plain(text: str) -> str | None:
     return None if any(mark in text for mark in _LEFT) else text
 
 
+def _names(text: str) -> tuple[str, ...]:
+    """Return the variables that a text asks for."""
+    if whole := _WHOLE.fullmatch(text):
+        return (whole["name"],)
+    return tuple(found["name"] or found["braced"] for found in _REFERENCE.finditer(text))
+
+
+def secret_variable(text: str, variables: Mapping[str, str]) -> str:
+    """Return the name of the first variable that puts a secret of the person's into a text."""
+    asked = (name for name in _names(text) if name not in _EVERYBODYS)
+    return next((name for name in asked if is_secret(name, variables.get(name, ""))), "")
+
+
 def template(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
     """Return the value of a variable; what is a secret is kept, and referred to."""
     value = filled_in(text, variables)
-    if value is not None and not is_secret(name, value) and "${" not in value:
+    is_kept = secret_variable(text, variables) or value is None or is_secret(name, value)
+    if value is not None and not is_kept and "${" not in value:
         return (value,) if value else ()
-    return (kept.put(name, value),)
+    return (kept.put_text(name, text, variables),)
 
 
 def written(text: str) -> list[str]:
@@ -89,5 +120,5 @@ def without_scheme(text: str) -> str:
 def header(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
     """Return the value of a header. What says which kind of secret follows is none itself."""
     if scheme := _SCHEME.fullmatch(text):
-        return (scheme["scheme"], kept.put("TOKEN", filled_in(scheme["rest"], variables)))
+        return (scheme["scheme"], kept.put_text("TOKEN", scheme["rest"], variables))
     return template(name, text, variables, kept)

@@ -43,8 +43,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def run(*arguments: str) -> Result:
-    environ = {"PATH": "/usr/bin:/bin"}
+def run(*arguments: str, **variables: str) -> Result:
+    environ = {"PATH": "/usr/bin:/bin", **variables}
     return CliRunner().invoke(wrap.command, arguments, standalone_mode=False, obj=environ)
 
 
@@ -282,6 +282,17 @@ def test_root_is_not_asked_for_a_file_that_cannot_be_rewritten(root: Root, home:
     assert "left as it is: local" in done.output
     assert "nothing else to do" in done.output
     assert not (root.folder / "asked").exists()
+
+
+def test_a_file_that_asks_for_a_secret_of_its_persons_is_shown_as_such(
+    root: Root, home: Path
+) -> None:
+    entry = {"command": "true", "env": {"LOG_LEVEL": "${AWS_SECRET_ACCESS_KEY}"}}
+    put(home / ".cursor/mcp.json", local=entry)
+    done = run("cursor", "--yes", AWS_SECRET_ACCESS_KEY="an0ther-s3cr3t")
+    assert "is given the value of YOUR variable AWS_SECRET_ACCESS_KEY" in done.output
+    assert 'LOG_LEVEL = "${AWS_SECRET_ACCESS_KEY}"' in done.output
+    assert root.secrets() == {"local": {"AWS_SECRET_ACCESS_KEY": "an0ther-s3cr3t"}}
 
 
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:

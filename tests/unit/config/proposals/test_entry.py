@@ -1,6 +1,7 @@
 """One entry of an agent's file, whatever it is, as a server of ours."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,30 @@ def test_a_bridge_is_what_it_leads_to() -> None:
     launch = launch_of(entry, AROUND)
     assert launch == Remote("https://x.example/mcp")
     assert draft(entry, launch, AROUND).server.speaks_http()
+
+
+def test_a_bridge_has_its_header_from_its_own_variables() -> None:
+    args = ["mcp-remote", "https://x.example/mcp", "--header", "Authorization: ${AUTH}"]
+    entry = listed({"command": "npx", "args": args, "env": {"AUTH": "Bearer s3cr3t"}})
+    found = draft(entry, launch_of(entry, AROUND), AROUND)
+    assert found.value_by_key == {"TOKEN": "s3cr3t"}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "npx", "args": ["-y", "x", "${AWS_SECRET_ACCESS_KEY}"]},
+        {"command": "npx", "cwd": "/tmp/${AWS_SECRET_ACCESS_KEY}"},
+        {"command": "${AWS_SECRET_ACCESS_KEY}"},
+        {"url": "https://x.example/${AWS_SECRET_ACCESS_KEY}/mcp"},
+        {"command": "npx", "args": ["mcp-remote", "https://x.example/${AWS_SECRET_ACCESS_KEY}"]},
+    ],
+)
+def test_no_secret_of_a_person_comes_to_where_everybody_reads(entry: dict[str, object]) -> None:
+    around = replace(AROUND, variables={"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI7MDENGbPxRfiCY"})
+    found = listed(entry)
+    with pytest.raises(UnfitError, match="your variable AWS_SECRET_ACCESS_KEY, which can be"):
+        draft(found, launch_of(found, around), around)
 
 
 def test_variables_of_which_there_is_the_name_alone() -> None:

@@ -3,9 +3,21 @@
 import pytest
 
 from mcpwrap.config.model import SecretRef, Template
-from mcpwrap.config.proposals.variables import Kept, filled_in, header, template
+from mcpwrap.config.proposals.variables import (
+    Kept,
+    filled_in,
+    header,
+    secret_variable,
+    template,
+)
 
-HERE = {"TOKEN": "t0ken", "LEVEL": "info", "EMPTY": "", "workspaceFolder": "/home/alice/shop"}
+HERE = {
+    "DB_PASSWORD": "hunter",
+    "TOKEN": "t0ken",
+    "LEVEL": "info",
+    "EMPTY": "",
+    "workspaceFolder": "/home/alice/shop",
+}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +56,9 @@ def test_what_an_agent_fills_in(text: str, expected: str | None) -> None:
         ("EMPTY", "", (), {}, []),
         ("API_KEY", "abc", (SecretRef("API_KEY"),), {"API_KEY": "abc"}, []),
         ("api-key", "abc", (SecretRef("API_KEY"),), {"API_KEY": "abc"}, []),
-        ("X", "${TOKEN}", (SecretRef("X"),), {"X": "t0ken"}, []),
+        ("X", "${TOKEN}", (SecretRef("TOKEN"),), {"TOKEN": "t0ken"}, []),  # what it really is
+        ("X", " ${TOKEN}", (SecretRef("TOKEN"),), {"TOKEN": " t0ken"}, []),
+        ("X", "${DB_PASSWORD}", (SecretRef("DB_PASSWORD"),), {"DB_PASSWORD": "hunter"}, []),
         ("X", "${input:x}", (SecretRef("X"),), {}, ["X"]),
         ("2FA_KEY", "abc", (SecretRef("K_2FA_KEY"),), {"K_2FA_KEY": "abc"}, []),
         ("***KEY***", "s3cr3t", (SecretRef("KEY"),), {"KEY": "s3cr3t"}, []),
@@ -89,3 +103,27 @@ def test_a_header(name: str, text: str, expected: Template, value_by_key: dict[s
     kept = Kept()
     assert header(name, text, HERE, kept) == expected
     assert kept.value_by_key == value_by_key
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${LEVEL} $TOKEN", ""),
+        ("$TOKEN", "TOKEN"),
+        ("https://x.example/${env:TOKEN}", "TOKEN"),
+        ("a{env:DB_PASSWORD}", "DB_PASSWORD"),  # by its name: its value is a word
+        ("${workspaceFolder}/${USER}", ""),
+        ("${NONE:-x1y2z3}", ""),
+    ],
+)
+def test_a_secret_of_the_persons_own(text: str, expected: str) -> None:
+    assert secret_variable(text, HERE | {"USER": "alice2024"}) == expected
+
+
+def test_what_was_somebodys_own_variable_is_known() -> None:
+    kept = Kept()
+    template("LOG_LEVEL", "${TOKEN}", HERE, kept)
+    header("Authorization", "Bearer ${DB_PASSWORD}", HERE, kept)
+    template("API_KEY", "abc", HERE, kept)
+    assert kept.value_by_key == {"TOKEN": "t0ken", "DB_PASSWORD": "hunter", "API_KEY": "abc"}
+    assert kept.variables_by_key == {"TOKEN": ("TOKEN",), "DB_PASSWORD": ("DB_PASSWORD",)}
