@@ -1,20 +1,23 @@
 """`mcpwrap wrap`: the servers in agents' files become servers of ours, with root's consent."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
 from mcpwrap.cli import wrap_files, wrap_proposal, wrap_shown
+from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import agreed
 from mcpwrap.cli.clients_found import Asker, Found, asker
 from mcpwrap.cli.wrap_change import Changed, changes, write
-from mcpwrap.cli.wrap_look import Egress, Look, Looking
+from mcpwrap.cli.wrap_look import Egress, Look, Looking, Place
 from mcpwrap.cli.wrap_machine import machine
 from mcpwrap.config import values
 from mcpwrap.config.agent_files.table import BY_ID
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 
 _WHERE = "mcpwrap wrap"
 
@@ -64,10 +67,10 @@ def command(  # noqa: PLR0913 - one for each option
     if look.drafts:
         if not wrap_proposal.hand_over(who, look):
             return EXIT_FAILED
-        again = wrapping.look(_destinations(egress))
-        wrap_shown.left([one for one in again.left if one not in look.left])
-        is_done = is_done and not again.left
-        todo = changes(again)
+        before, look = look, wrapping.look(_destinations(egress), look.server_by_place())
+        wrap_shown.left([one for one in look.left if one not in before.left])
+        is_done = is_done and not look.left
+        todo = changes(look)
     return _written(who, todo, is_done=is_done)
 
 
@@ -78,9 +81,10 @@ class _Wrapping:
         self._who = who
         self._ready, self.refused = wrap_files.readable(files, approved)
 
-    def look(self, egress: Egress) -> Look:
+    def look(self, egress: Egress, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
         have = machine(self._who.uid, self._who.account)
-        return Looking(self._who, have, egress).through(self._ready)
+        found = Looking(self._who, have, egress, decided).through(self._ready)
+        return found.without_drafts() if decided else found
 
 
 def _person(environ: dict[str, str]) -> Asker:
@@ -105,7 +109,12 @@ def _written(who: Asker, todo: Sequence[Changed], *, is_done: bool) -> int:
         if one.problem or not one.entries:
             is_done = False
             continue
-        backup = write(who, one)
-        click.echo(f"{one.path}: {one.count()}; as it was: {backup}")
+        try:
+            backup = write(who, one)
+        except McpwrapError as error:  # the others are none the worse for it
+            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+            is_done = False
+            continue
+        click.echo(one_line(f"{one.path}: {one.count()}; as it was: {backup}"))
     click.echo("agents read their files when they start: restart those that run")
     return EXIT_OK if is_done else EXIT_FAILED

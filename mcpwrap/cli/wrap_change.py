@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
 from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.core.redact import MIN_SECRET_BYTES
+from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import agent_files, listeners, wrap_records
 from mcpwrap.linux.wrap_records import Record
 
@@ -50,8 +51,9 @@ def changes(look: Look) -> list[Changed]:
 def _changed(become: list[Become], look: Look, urls: Mapping[str, str]) -> Changed:
     found, opened = become[0].found, become[0].opened
     was, agent = found.content, found.agents[0]
+    drafted = {draft.server.name for draft in look.drafts}
     try:
-        new = rewritten(opened, [_change(one, urls) for one in become])
+        new = rewritten(opened, [_change(one, urls, drafted) for one in become])
     except FileError as error:
         return Changed(path=found.path, agent=agent.id, was=was, problem=error.problem)
     return Changed(
@@ -64,11 +66,15 @@ def _changed(become: list[Become], look: Look, urls: Mapping[str, str]) -> Chang
     )
 
 
-def _change(one: Become, urls: Mapping[str, str]) -> Change:
+def _change(one: Become, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
+    """Return how an entry becomes ours; where root made no URL for this account, it is the stub."""
     words = one.found.agents[0].words
     target: Target = Stub(one.server)
     if one.is_remote and words.urls:
-        target = Listener(urls.get(one.server, NOT_YET))
+        if one.server in urls:
+            target = Listener(urls[one.server])
+        elif one.server in drafted:
+            target = Listener(NOT_YET)
     return wrapping(words, one.listed, target)
 
 
@@ -85,15 +91,17 @@ def write(who: Asker, one: Changed) -> Path:
         McpwrapError: it is no longer as it was, or cannot be written; it was not changed.
     """
     folder = wrap_records.folder({**who.environ, **who.variables})
-    backup = wrap_records.save(
-        folder,
-        Record(
-            path=one.path,
-            agent=one.agent,
-            entries=one.entries,
-            before=one.was,
-            after_sha256=hashlib.sha256(one.new).hexdigest(),
-        ),
+    record = Record(
+        path=one.path,
+        agent=one.agent,
+        entries=one.entries,
+        before=one.was,
+        after_sha256=hashlib.sha256(one.new).hexdigest(),
     )
-    agent_files.replace(one.path, one.was, one.new)
+    backup = wrap_records.save(folder, record)
+    try:
+        agent_files.replace(one.path, one.was, one.new)
+    except McpwrapError:
+        wrap_records.forget(folder, record)  # or secrets stay there, for nothing
+        raise
     return backup

@@ -7,6 +7,7 @@ from pathlib import Path
 from mcpwrap.cli.clients_found import Asker, Found
 from mcpwrap.config.agent_files.launch import Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed, Opened
+from mcpwrap.config.agent_files.spans import Key
 from mcpwrap.config.agent_files.standing import Known, standing
 from mcpwrap.config.envfile import parse_env_file
 from mcpwrap.config.model import Destination, Group, Server
@@ -19,6 +20,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import agent_files, programs
 
 Egress = tuple[Destination | Group, ...]
+Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,10 @@ class Become:
     server: str
     is_remote: bool
 
+    def place(self) -> Place:
+        """Return where it stands."""
+        return self.found.path, self.listed.entry.path
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
@@ -59,12 +65,34 @@ class Look:
     left: list[Left] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
+    notes: list[str] = field(default_factory=list)
+
+    def without_drafts(self) -> "Look":
+        """Return what is to be done now, when root was asked and has done all that it will."""
+        absent = {draft.server.name for draft in self.drafts}
+        left = [
+            Left(one.found, one.listed, f"root has no server {one.server} that is the same")
+            for one in self.become
+            if one.server in absent
+        ]
+        become = [one for one in self.become if one.server not in absent]
+        return replace(self, become=become, left=[*self.left, *left], drafts=[])
+
+    def server_by_place(self) -> dict[Place, str]:
+        """Return to which server each entry leads."""
+        return {one.place(): one.server for one in self.become}
 
 
 class Looking:
-    """Goes through entries in order; equal ones become one server."""
+    """Goes through entries in order; equal ones become one server.
 
-    def __init__(self, who: Asker, machine: Machine, egress: Egress) -> None:
+    `decided` is what was shown before, when root did not have all of these servers.
+    """
+
+    def __init__(
+        self, who: Asker, machine: Machine, egress: Egress, decided: Mapping[Place, str]
+    ) -> None:
+        self._decided = decided
         self._who = who
         self._machine = machine
         self._egress = egress
@@ -120,7 +148,15 @@ class Looking:
         if isinstance(launch, Stdio):
             around = _seen(launch, around, self._who)
         draft = entry.draft(listed, launch, around, self._egress)
-        name = self._existing(draft) or self._new(listed, draft)
+        wanted = self._decided.get((found.path, listed.entry.path), "")
+        name = self._existing(draft, wanted)
+        if name and draft.value_by_key:
+            keys = ", ".join(draft.value_by_key)
+            self._look.notes.append(
+                f"{listed.entry.name!a} of {found.path} leads to {name}, which is there already: it"
+                f" has the {keys} that root set for it, whatever this file has"
+            )
+        name = name or self._new(listed, draft)
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
         if why := self._why_not_yet(name):
             raise UnfitError(why)
@@ -140,9 +176,14 @@ class Looking:
         )
         return replace(around, env_file=_env_file(listed, around, self._who.uid))
 
-    def _existing(self, draft: Draft) -> str:
-        """Return the server of this machine that is the same; "" is none."""
-        for name, server in self._machine.servers.items():
+    def _existing(self, draft: Draft, wanted: str) -> str:
+        """Return the server of this machine that is the same; "" is none.
+
+        Two can differ in their secrets alone, which nobody sees here: `wanted` is looked at first.
+        """
+        by_name = self._machine.servers
+        for name in sorted(by_name, key=lambda name: (name != wanted, len(name), name)):
+            server = by_name[name]
             if server.runs != draft.server.runs:
                 continue
             if self._values_by_server.setdefault(name, draft.value_by_key) == draft.value_by_key:

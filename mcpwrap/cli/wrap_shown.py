@@ -24,6 +24,8 @@ def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Foun
         click.secho("new servers, which root is asked for:", bold=True)
     for draft in look.drafts:
         _draft(draft)
+    for note in look.notes:
+        click.secho(f"note: {one_line(note)}", fg="yellow", err=True)
     left(look.left)
     _refused(refused)
 

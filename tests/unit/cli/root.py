@@ -34,6 +34,7 @@ class Root:
         self.servers: dict[str, Server] = {}
         self.applied: set[str] = set()
         self.unset: dict[str, tuple[str, ...]] = {}
+        self.is_sorted = False  # by the names of their files
 
     @classmethod
     def that_agrees(cls, folder: Path, monkeypatch: pytest.MonkeyPatch) -> "Root":
@@ -72,6 +73,8 @@ class Root:
         if proposal.exists() and (self.folder / "agrees").exists():
             self.servers |= parse([SourceFile("p", proposal.read_bytes())]).servers
             self.applied |= self.servers.keys()
+        if self.is_sorted:
+            self.servers = dict(sorted(self.servers.items(), key=lambda one: f"{one[0]}.toml"))
 
     def agrees(self, *, status: int = 0) -> None:
         sudo = self.folder / "sudo"

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import stat
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import accounts, observe
+from mcpwrap.linux import accounts, listeners, observe
 from tests.unit.cli.root import URL, Root
 
 STUB = "/usr/bin/mcpwrap-connect"
@@ -167,6 +166,59 @@ def test_equal_entries_are_one_server_and_others_of_the_same_name_are_not(
     }  # fmt: skip
 
 
+def test_each_entry_leads_to_the_server_that_has_its_secret(root: Root, home: Path) -> None:
+    """However root's files of them are sorted: a `-` comes before a `.`."""
+    entry = {"command": "true", "env": {"API_KEY": "f1rst-s3cr3t"}}
+    other = {"command": "true", "env": {"API_KEY": "an0ther-s3cr3t"}}
+    files = [
+        put(home / ".cursor/mcp.json", gh=entry),
+        put(home / ".kiro/settings/mcp.json", gh=other),
+    ]
+    root.is_sorted = True
+    assert run("--all", "--yes").return_value == 0
+    assert [entries(file)["gh"]["args"] for file in files] == [["gh"], ["gh-2"]]
+    assert root.secrets() == {
+        "gh": {"API_KEY": "f1rst-s3cr3t"}, "gh-2": {"API_KEY": "an0ther-s3cr3t"},
+    }  # fmt: skip
+
+
+def test_what_still_lacks_something_when_root_is_done_is_told(root: Root, home: Path) -> None:
+    raw = {"command": "true", "env": {"API_KEY": "${NOT_THERE}"}}
+    file = put(home / ".cursor/mcp.json", local=raw)
+    root.unset = {"local": ("API_KEY",)}
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert "a secret has no value yet" in done.output
+    assert entries(file) == {"local": raw}
+
+
+def test_nothing_leads_to_what_root_does_not_have(root: Root, home: Path) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW, far=REMOTE)
+    (root.folder / "agrees").unlink()  # it says so, and does not do it
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert "root has no server local that is the same" in done.output
+    assert entries(file) == {"local": RAW, "far": REMOTE}
+
+
+def test_where_root_made_no_url_it_is_the_stub(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(home / ".cursor/mcp.json", far=REMOTE)
+    monkeypatch.setattr(listeners, "urls_of", lambda _: {})
+    assert run("cursor", "--yes").return_value == 0
+    assert entries(file) == {"far": {"type": "stdio", "command": STUB, "args": ["far"]}}
+
+
+def test_that_another_secret_is_used_than_the_files_own_is_told(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    run("cursor", "--yes")
+    other = {**RAW, "env": {"API_KEY": "an0ther-s3cr3t", "L": "info"}}
+    put(home / ".kiro/settings/mcp.json", local=other)
+    done = run("kiro", "--dry-run")
+    assert "has the API_KEY that root set for it, whatever this file has" in done.output
+
+
 def test_what_is_configured_and_not_applied_is_not_led_to(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     assert run("cursor", "--yes").return_value == 0
@@ -236,10 +288,14 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
         return bool(question) and is_agreed
 
     monkeypatch.setattr(wrap, "agreed", agree_late)
-    done = run("cursor", "--yes")
+    other = put(home / ".kiro/settings/mcp.json", other=RAW)
+    done = run("cursor", "kiro", "--yes")
     assert done.return_value == 1
-    assert re.search("left as it is: local .*changed", done.output)
+    assert "was changed by somebody in the meantime; nothing was changed" in done.output
     assert entries(file) == {"local": RAW}
+    assert entries(other) == {"other": {"command": STUB, "args": ["local"]}}
+    kept = [path for path in states(home) if path.name.startswith("backup")]
+    assert len(kept) == 1  # that of the other
 
 
 @pytest.mark.parametrize(
