@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from mcpwrap.config.proposals.draft import Place, Program
 
 _MAX_HOPS = 16
 _MAX_LINE_BYTES = 4096
+_MAX_SETTINGS_CHARS = 65_536
 # Where the code of a program lies, as one: a folder with one of these.
 _TOPS = ("package.json", "pyproject.toml", "pyvenv.cfg", "setup.py", "go.mod", "Cargo.toml", ".git")
 _CODE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb", ".php"}
@@ -26,7 +28,7 @@ def program(command: str, base: str, home: str, search: str) -> Program | None:
     todo, seen = [found], set[str]()
     while todo and len(seen) < _MAX_HOPS:
         path = todo.pop()
-        if path in seen:
+        if path in seen or not _is_program(path):  # else a script could name anything as its own
             continue
         seen.add(path)
         if not _is_everybodys(path):
@@ -42,7 +44,15 @@ def _found(command: str, base: str, search: str) -> str | None:
     if "/" not in command:
         return _which(command, search)
     path = os.path.normpath(Path(base) / command)
-    return path if os.access(path, os.X_OK) and Path(path).is_file() else None
+    return path if _is_program(path) else None
+
+
+def _is_program(path: str) -> bool:
+    """Say whether it is a file that can be run. What no path can be is none."""
+    try:
+        return Path(path).is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
 
 
 def _which(name: str, search: str) -> str | None:
@@ -75,13 +85,17 @@ def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
 
 def _home_of_venv(path: Path) -> list[str]:
     """Return the interpreter from which a virtual environment was made. Source: PEP 405."""
+    settings = path.parent.parent / "pyvenv.cfg"
     try:
-        lines = (path.parent.parent / "pyvenv.cfg").read_text(errors="replace").splitlines()
+        if not settings.is_file():  # a pipe would be waited for
+            return []
+        with settings.open(errors="replace") as file:
+            lines = file.read(_MAX_SETTINGS_CHARS).splitlines()
     except OSError:
         return []
     by_key = {key.strip(): value.strip() for key, _, value in (x.partition("=") for x in lines)}
     found = Path(by_key.get("home", "")) / "python3"
-    return [str(found)] if by_key.get("home", "").startswith("/") and found.exists() else []
+    return [str(found)] if by_key.get("home", "").startswith("/") else []
 
 
 def _prefix(path: Path, home: str) -> str:
@@ -110,17 +124,17 @@ def places(paths: Iterable[str], home: str, uid: int) -> Mapping[str, Place]:
 
 
 def _place(path: Path, home: str, uid: int) -> Place | None:
-    there = path if path.exists() else path.parent
     try:
+        there = path if path.exists() else path.parent
         info = there.stat()
-    except OSError:
+    except (OSError, ValueError):  # it is nowhere, nobody's to see, or what no path can be
         return None
     if info.st_uid != uid or _is_everybodys(str(path)):
         return None
     if there != path:
         is_home = Path(home).is_relative_to(there)
         return None if is_home else Place(is_folder=False, is_there=False, top=str(there))
-    if there.is_dir():
+    if stat.S_ISDIR(info.st_mode):
         return Place(is_folder=True)
     is_code = path.suffix in _CODE or os.access(path, os.X_OK)
     top = top_of(path, home) if is_code else str(path.parent)

@@ -120,6 +120,10 @@ def draft(
 def _expect_sound(found: Draft) -> None:
     """Refuse what our own configuration would not take."""
     try:
+        "".join(found.value_by_key.values()).encode()
+    except UnicodeEncodeError as error:
+        raise UnfitError("a secret of it has half of a character in it") from error
+    try:
         parse([SourceFile("", toml_of(found.server).encode())])
     except ConfigError as error:
         first = error.problems[0]

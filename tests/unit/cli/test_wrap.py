@@ -351,6 +351,25 @@ def test_a_file_that_asks_for_a_secret_of_its_persons_is_shown_as_such(
     assert root.secrets() == {"local": {"AWS_SECRET_ACCESS_KEY": "an0ther-s3cr3t"}}
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"command": "/a\0b"},
+        {"command": "/\ud800"},
+        {"command": "true", "args": ["/" + "a" * 300]},
+        {"command": "true", "env": {"API_KEY": "\ud800abcdefgh"}},
+        {"command": "true", "env": {"X": "\udc80"}},
+        {"url": "https://x.example/", "headers": {"A": "\ud800aaaa"}},
+    ],
+)
+def test_what_is_no_text_leaves_the_others_as_they_are(
+    root: Root, home: Path, odd: dict[str, object]
+) -> None:
+    file = put(home / ".cursor/mcp.json", odd=odd, local=RAW)
+    assert run("cursor", "--yes").exception is None
+    assert entries(file)["local"] == {"command": STUB, "args": ["local"]}
+
+
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     done = run("cursor", "--dry-run", "--egress", "api.example.com")

@@ -103,3 +103,25 @@ def test_places_that_are_given(home: Path) -> None:
         str(code): Place(is_folder=False, is_code=True, top=str(home / "code")),
     }
     assert places(map(str, asked), str(home), MINE + 1) == {}
+
+
+def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> None:
+    """Else the first line of a file from a repository could have any folder of its person given."""
+    key = home / ".ssh/id_ed25519"
+    key.parent.mkdir()
+    key.touch(mode=0o600)
+    os.mkfifo(home / "pipe")
+    for first_line in (f"#!{key}", f"#!{home}/pipe", f"#!{home}/none"):
+        command = script(home / "shop/bin/run", first_line)
+        found = program(str(command), str(home), str(home), "/usr/bin")
+        assert found == Program(str(command), (str(home / "shop"),))
+    os.mkfifo(home / "shop/pyvenv.cfg")
+    assert program(str(command), str(home), str(home), "/usr/bin")
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b", "/a\0b", "\ud800", "/\ud800", "/" + "a" * 300, "/" + "a/" * 4000, "/"]
+)
+def test_what_no_path_can_be(home: Path, name: str) -> None:
+    assert program(name, str(home), str(home), "/usr/bin") is None
+    assert places([name], str(home), MINE + 1) == {}
