@@ -8,7 +8,7 @@ from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.proposed import Proposed, Secrets
 from mcpwrap.config import values
 from mcpwrap.config.parse import parse
-from mcpwrap.config.proposal import settable
+from mcpwrap.config.proposal import expect_nobodys, settable
 from mcpwrap.config.proposal_shown import Offer, question, shown
 from mcpwrap.config.values import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError
@@ -75,13 +75,13 @@ def _added(wanted: Proposed) -> dict[str, str]:
     """Return the files that are to be written, by path: those that are not there yet.
 
     Raises:
-        UsageError: a server or a file of that name is there, and is another.
+        UsageError: a server or a file of that name is there, and is another, or is left of one.
     """
     added = {} if _is_configured() else {paths.CONFIG_FILE: _EMPTY}
     there = observe.config_files(added)
     content_by_path = {file.name: file.content for file in there}
     known = parse(there).file_by_server
-    problems = []
+    problems, fresh = [], []
     for name, text in wanted.text_by_name.items():
         path = f"{paths.CONFIG_DIR}/{name}.toml"
         if content_by_path.get(path) == text.encode():
@@ -89,12 +89,14 @@ def _added(wanted: Proposed) -> dict[str, str]:
         if name in known or path in content_by_path:
             problems.append(f"{name} (in {known.get(name, path)})")
         added[path] = text
+        fresh.append(name)
     if problems:
         raise UsageError(
             f"other servers of these names are there: {', '.join(problems)}; nothing was changed",
             where=_WHERE,
             fix="propose it under another name, or take what is there away first",
         )
+    expect_nobodys(fresh, observe.registry().by_name)
     return added
 
 

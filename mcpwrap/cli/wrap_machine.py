@@ -21,7 +21,7 @@ def machine(uid: int, account: str) -> Machine:
     return Machine(
         known=applied,
         servers=servers,
-        taken=frozenset({*config.servers, *applied.inherits_by_server}),
+        taken=frozenset({*config.servers, *observe.registry().by_name}),
         unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
     )
 

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from mcpwrap.config.model import ConfigError, Problem, Server
 from mcpwrap.config.parse import SourceFile, parse
@@ -75,6 +75,21 @@ def expect_declared(
                     where="standard input",
                     fix="give those alone to which the proposal refers, as `${KEY}`",
                 )
+
+
+def expect_nobodys(names: Iterable[str], used: Collection[str]) -> None:
+    """Refuse names of servers that were taken out: who gets one gets its files and secrets too.
+
+    Raises:
+        UsageError: one is such a name.
+    """
+    if again := sorted(set(names) & set(used)):
+        raise UsageError(
+            f"{', '.join(again)}: of servers of these names that are not configured any more, "
+            "account, files and secrets are still there; nothing was changed",
+            where="mcpwrap accept",
+            fix="forget those, `sudo mcpwrap apply --purge`, or propose it under another name",
+        )
 
 
 def settable(server: Server) -> list[str]:

@@ -18,6 +18,7 @@ from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts, listeners, observe
 from tests.unit.cli.root import URL, Root
+from mcpwrap.plan.registry import Allocation, Registry
 
 STUB = "/usr/bin/mcpwrap-connect"
 RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
@@ -407,11 +408,13 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wrap_machine, "parse", lambda _: config)
     monkeypatch.setattr(observe, "config_files", list)
     monkeypatch.setattr(observe, "secret_settings", lambda: settings)
-    monkeypatch.setattr(wrap_machine, "known", lambda _: Known({"old": frozenset()}))
+    registry = Registry(by_name={"old": Allocation(uid=20_001, is_retired=True)})
+    monkeypatch.setattr(wrap_machine, "known", lambda _: Known({}))
+    monkeypatch.setattr(observe, "registry", lambda: registry)
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )
     found = wrap_machine.machine(7, "alice")
     assert sorted(found.servers) == ["mine", "ours"]
-    assert found.taken == {"mine", "ours", "theirs", "old"}
+    assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}
