@@ -63,9 +63,9 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     environ = context.obj or {}
     who = asker(os.geteuid(), Path.cwd(), environ)
     if notify:
-        clients_notify.run(who, known(who.uid), clients_notify.surroundings(environ))
+        clients_notify.run(who, known(who), clients_notify.surroundings(environ))
         return EXIT_OK
-    rows = file_rows(who, known(who.uid))
+    rows = file_rows(who, known(who))
     if as_json:
         click.echo(ascii_json(msgspec.to_builtins({"files": rows}), indent=1))
     elif rows:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import msgspec
 
+from mcpwrap.config.agent_files.launch import NotUnderstood
 from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file, servers
 from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import AGENTS, VARIABLES, Agent, AgentFile
-from mcpwrap.linux import accounts, listeners, observe
+from mcpwrap.config.agent_files.words import STUB
+from mcpwrap.linux import accounts, listeners, observe, programs
 from mcpwrap.linux.agent_files import Refused, project_folders, read
 from mcpwrap.plan import paths
 
@@ -57,10 +59,17 @@ def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
     return Asker(uid, folder, {"HOME": str(Path.home())} | variables, environ, account)
 
 
-def known(uid: int) -> Known:
+def known(who: Asker) -> Known:
     """Return what root has applied, and the URLs at which this account finds servers."""
     names = observe.server_names()
-    return Known({name: _inherits(name) for name in names}, listeners.urls_of(uid))
+    by_url = listeners.urls_of(who.uid)
+    return Known({name: _inherits(name) for name in names}, by_url, _other_stub(who))
+
+
+def _other_stub(who: Asker) -> str:
+    """Return what this person's agents start in place of the stub, if they look for its name."""
+    found = programs.which(Path(STUB).name, who.environ.get("PATH", "")) or STUB
+    return "" if Path(found).resolve() == Path(STUB).resolve() else found
 
 
 def _inherits(name: str) -> frozenset[str]:
@@ -77,10 +86,23 @@ def found(who: Asker) -> list[Found]:
     for agent, file, path, project in _places(who):
         if earlier := by_path.get(path):
             if agent not in earlier.agents:
-                by_path[path] = replace(earlier, agents=(*earlier.agents, agent))
+                by_path[path] = _also_of(earlier, agent)
         elif one := look(who.uid, agent, file, path, project):
             by_path[path] = one
     return list(by_path.values())
+
+
+def _also_of(one: Found, agent: Agent) -> Found:
+    """Return a file that one more agent reads; what it reads otherwise nobody understands."""
+    listed = tuple(_as_both_read(each, one.agents[0], agent) for each in one.listed)
+    return replace(one, agents=(*one.agents, agent), listed=listed)
+
+
+def _as_both_read(one: Listed, first: Agent, other: Agent) -> Listed:
+    if isinstance(one.launch, NotUnderstood) or other.words.read(one.entry.value) == one.launch:
+        return one
+    why = f"{other.title} reads it otherwise than {first.title}"
+    return replace(one, launch=NotUnderstood(why))
 
 
 def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:

@@ -64,7 +64,7 @@ def command(
     if not by_path:
         click.echo("nothing is left to do: mcpwrap has no record of such a file")
         return EXIT_OK
-    return _unwrap(folder, list(by_path.values()), known(who.uid), **how)
+    return _unwrap(folder, list(by_path.values()), known(who), **how)
 
 
 def _by_path(records: Iterable[Record]) -> dict[Path, list[Record]]:

@@ -82,7 +82,7 @@ class _Wrapping:
         self._ready, self.refused = wrap_files.readable(files, approved)
 
     def look(self, egress: Egress, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
-        have = machine(self._who.uid, self._who.account)
+        have = machine(self._who)
         found = Looking(self._who, have, egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
 

@@ -1,6 +1,6 @@
 """What root has already, as somebody sees who wraps: servers, names, secrets without a value."""
 
-from mcpwrap.cli.clients_found import known
+from mcpwrap.cli.clients_found import Asker, known
 from mcpwrap.cli.wrap_look import Machine
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
@@ -9,15 +9,15 @@ from mcpwrap.core.stored import Settings
 from mcpwrap.linux import accounts, observe
 
 
-def machine(uid: int, account: str) -> Machine:
-    """Return what there is for this account.
+def machine(who: Asker) -> Machine:
+    """Return what there is for whoever wraps.
 
     Raises:
         UsageError: the configuration of this machine is wrong.
     """
     config = parse(observe.config_files()) if observe.has_configuration() else Config({}, {})
-    applied, settings = known(uid), observe.secret_settings()
-    servers = {n: one for n, one in config.servers.items() if _may_use(one, uid, account)}
+    applied, settings = known(who), observe.secret_settings()
+    servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
     return Machine(
         known=applied,
         servers=servers,
@@ -26,9 +26,11 @@ def machine(uid: int, account: str) -> Machine:
     )
 
 
-def _may_use(server: Server, uid: int, account: str) -> bool:
+def _may_use(server: Server, who: Asker) -> bool:
     groups = [name[1:] for name in server.agents if name.startswith("@")]
-    return account in server.agents or any(uid in accounts.uids_in(group) for group in groups)
+    return who.account in server.agents or any(
+        who.uid in accounts.uids_in(group) for group in groups
+    )
 
 
 def _unset(server: Server, settings: Settings) -> tuple[str, ...]:

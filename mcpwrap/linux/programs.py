@@ -42,7 +42,7 @@ def program(command: str, base: str, home: str, search: str) -> Program | None:
 
 def _found(command: str, base: str, search: str) -> str | None:
     if "/" not in command:
-        return _which(command, search)
+        return which(command, search)
     path = os.path.normpath(Path(base) / command)
     return path if _is_program(path) else None
 
@@ -55,7 +55,7 @@ def _is_program(path: str) -> bool:
         return False
 
 
-def _which(name: str, search: str) -> str | None:
+def which(name: str, search: str) -> str | None:
     """Return what this person's own PATH has under a name; it is run as somebody else."""
     return shutil.which(name, path=search)  # noqa: TID251 - their PATH is what is asked about
 
@@ -77,7 +77,7 @@ def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
     words = os.fsdecode(line[2:]).split()
     if words and Path(words[0]).name == "env":
         name = next((word for word in words[1:] if word[0] != "-" and "=" not in word), "")
-        if found := _which(name, search):
+        if found := which(name, search):
             yield found, True
     elif words and words[0].startswith("/"):
         yield words[0], False

@@ -21,6 +21,7 @@ class Known:
 
     inherits_by_server: Mapping[str, frozenset[str]]  # the variables that each takes from an agent
     server_by_url: Mapping[str, str] = field(default_factory=dict)  # the listeners of this account
+    other_stub: str = ""  # what this person's PATH has under the stub's name, if it is not the stub
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def _of_program(launch: Stdio, known: Known) -> Standing:
         return Standing("drifted", "", f"no server {name!a} was applied")
     left = [f"`{key}`" for key in launch.further]
     left += [key for key in launch.env if key not in known.inherits_by_server[name]]
+    if known.other_stub and "/" not in launch.command:
+        return Standing("drifted", name, f"starts another program, {known.other_stub!a}, by PATH")
     return _unless_left(name, left)
 
 

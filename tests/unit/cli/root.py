@@ -56,17 +56,17 @@ class Root:
         far = [name for name, one in self.servers.items() if one.speaks_http()]
         return {URL.replace("9", str(9 + n)): name for n, name in enumerate(far)}
 
-    def machine(self, uid: int, _account: str) -> Machine:
+    def machine(self, who: Asker) -> Machine:
         """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
-        known = self.known(uid)
+        known = self.known(who)
         return Machine(
             known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
         )
 
-    def known(self, uid: int) -> Known:
+    def known(self, who: Asker) -> Known:
         """Return the same as `clients_found.known`."""
         self._take()
-        return Known(dict.fromkeys(self.applied, frozenset()), self.urls(uid))
+        return Known(dict.fromkeys(self.applied, frozenset()), self.urls(who.uid))
 
     def _take(self) -> None:
         proposal = self.folder / "proposal"

@@ -147,6 +147,30 @@ def test_raw_servers_are_given_names_that_are_free(home: Path) -> None:
     assert [server["server"] for server in file["servers"]] == ["git-2", "git-3"]
 
 
+def test_what_two_agents_read_in_two_ways_is_not_wrapped(home: Path) -> None:
+    """Of a file of three agents one would ask the URL that the first does not see."""
+    file = home / "shop/src/.mcp.json"
+    put(file, servers_json(a={**WRAPPED, "httpUrl": "https://evil.example/"}, b=WRAPPED))
+    found = run("--json")
+    (row,) = json.loads(found.stdout)["files"]
+    assert row["agents"] == ["claude-code", "copilot", "qwen"]
+    assert [one["state"] for one in row["servers"]] == ["not understood", "wrapped"]
+    assert row["servers"][0]["why"] == "Qwen Code reads it otherwise than Claude Code"
+
+
+def test_a_program_that_path_has_in_place_of_the_stub(
+    home: Path,
+) -> None:
+    other = put(home / "bin/mcpwrap-connect", "#!/bin/sh\n")
+    other.chmod(0o755)
+    by_name = {"command": "mcpwrap-connect", "args": ["git"]}
+    put(home / ".cursor/mcp.json", servers_json(a=by_name, b=WRAPPED))
+    found = run("--json", PATH=f"{other.parent}:/usr/bin")
+    (row,) = json.loads(found.stdout)["files"]
+    assert [one["state"] for one in row["servers"]] == ["drifted", "wrapped"]
+    assert str(other) in row["servers"][0]["why"]
+
+
 def test_files_of_a_project_are_found_up_to_its_top(home: Path) -> None:
     put(home / ".mcp.json", servers_json(above={"command": "x"}))
     put(home / "shop/.mcp.json", servers_json(top={"command": "x"}))

@@ -414,7 +414,7 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )
-    found = wrap_machine.machine(7, "alice")
+    found = wrap_machine.machine(Asker(7, Path("/home/alice"), {}, {}, "alice"))
     assert sorted(found.servers) == ["mine", "ours"]
     assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}

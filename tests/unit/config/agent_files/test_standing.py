@@ -66,3 +66,12 @@ def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> N
 )
 def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Launch, *, is_so: bool) -> None:
     assert is_ours(launch) == is_so
+
+
+def test_another_program_of_the_stubs_name_is_no_stub() -> None:
+    """The name alone is looked for in PATH, and somebody's own folder can come first there."""
+    known = Known({"time": frozenset()}, other_stub="/home/alice/.local/bin/mcpwrap-connect")
+    found = standing(Stdio("mcpwrap-connect", ("time",)), known)
+    assert (found.state, found.server) == ("drifted", "time")
+    assert "/home/alice/.local/bin/mcpwrap-connect" in found.why
+    assert standing(Stdio("/usr/bin/mcpwrap-connect", ("time",)), known).state == "wrapped"
