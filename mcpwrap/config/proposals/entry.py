@@ -10,7 +10,7 @@ from mcpwrap.config.model import ConfigError, Destination, Group
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import has_secret_query, is_marked, is_secret, secret_arguments
+from mcpwrap.config.proposals.signs import holds_secret_url, is_marked, is_secret, secret_arguments
 from mcpwrap.config.proposals.variables import without_scheme, written
 from mcpwrap.config.write import toml_of
 
@@ -65,7 +65,7 @@ def secrets_in(listed: Listed) -> list[str]:
         case Stdio(args=args, env=by_name):
             found += (args[number - 1] for number in secret_arguments(args))
         case Remote(url=url, headers=by_name):
-            found += [url] if has_secret_query(url) else []
+            found += [url] if holds_secret_url(url) else []
         case NotUnderstood():
             by_name = {}
         case _:

@@ -8,6 +8,7 @@ from mcpwrap.config.agent_files.launch import Remote as RemoteLaunch
 from mcpwrap.config.agent_files.launch import Stdio
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
 from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
+from mcpwrap.config.proposals.private import why_not
 from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
 from mcpwrap.config.proposals.variables import Kept, filled_in, secret_variable, template
 from mcpwrap.core.environment import PATH
@@ -168,6 +169,10 @@ def _workspace(launch: Stdio, around: Around, code: tuple[str, ...]) -> tuple[Wo
             folder = _given(path, place, around)
             is_key = bool(variable) and is_secret_name(variable)
             found[folder] = found.get(folder, False) or not (place.is_code or is_key)
+    for path, is_writable in found.items():
+        if why := why_not(path, around.home, is_writable=is_writable):
+            fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
+            raise UnfitError(f"it would be given {path!a}, and {why}; {fix}")
     return tuple(
         Workspace(path, is_writable=found[path])
         for path in sorted(found)

@@ -6,7 +6,7 @@ from mcpwrap.config import remote as rules
 from mcpwrap.config.agent_files.launch import Remote as Launch
 from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import has_secret_query, is_secret_name
+from mcpwrap.config.proposals.signs import holds_secret_url, is_secret_name
 from mcpwrap.config.proposals.variables import Kept, filled_in, header, secret_variable
 from mcpwrap.config.values import BadValueError
 from mcpwrap.core.spec import OAuth
@@ -33,7 +33,7 @@ def draft(
     url = filled_in(launch.url, around.variables)
     if url is None:
         raise UnfitError("its URL has what only the agent knows; write what it stands for")
-    if has_secret_query(url):
+    if holds_secret_url(url):
         raise UnfitError("its URL holds a secret; give it as a header, if the server takes one")
     for key in launch.further:
         if key not in _LOGIN | _FROM_VARIABLES:

@@ -8,6 +8,8 @@ from mcpwrap.core.secret_signs import NAMES, VALUES
 
 _MORE_NAMES = (
     *("key", "*_key", "pass", "*_pass", "pat", "*_pat", "auth", "*_auth", "*dsn*", "*token*"),
+    *("*pass", "*_pwd", "*passcode*", "pin", "*_pin", "*jwt*", "*cookie*", "*mnemonic*"),
+    "*webhook*",  # whoever knows its URL may post
 )
 _PATTERNS = Patterns(VALUES)
 # Numbers and times, words, versions and regions; a path; a URL without user and query.
@@ -17,6 +19,12 @@ _PLAIN = re.compile(
     r"|https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?"
 )
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z0-9_-]+)(=(?P<value>.+))?", re.DOTALL)
+# `KEY=value`, `Header: value`, `"key": "value"`; where a value is, as in `KEY=/file`, is no secret.
+_ASSIGNED = re.compile(
+    r"""(?P<name>[A-Za-z][A-Za-z0-9_-]*)["']?\s*[=:]\s*["']?(?P<value>[^\s"',;&/$][^\s"',;&]*)"""
+)
+# A part of a URL's path that nobody made up. Those of a UUID are shorter: most are no secret.
+_RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
 _QUERY = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
 
 
@@ -30,7 +38,9 @@ def is_secret(name: str, value: str) -> bool:
     """Say whether the value of a variable or a header is to be kept secret."""
     if not value:
         return False
-    return is_marked(name, value) or not _PLAIN.fullmatch(value)
+    if is_marked(name, value) or not _PLAIN.fullmatch(value):
+        return True
+    return value.startswith("http") and _has_random_part(value)
 
 
 def is_marked(name: str, value: str) -> bool:
@@ -43,14 +53,21 @@ def secret_arguments(args: tuple[str, ...]) -> list[int]:
     return [
         number
         for number, arg in enumerate(args, start=1)
-        if _holds_secret(arg) or _is_named_secret(args[number - 2] if number > 1 else "", arg)
+        if _holds_secret(arg)
+        or any(is_secret_name(found["name"]) for found in _ASSIGNED.finditer(arg))
+        or _is_named_secret(args[number - 2] if number > 1 else "", arg)
     ]
 
 
-def has_secret_query(url: str) -> bool:
-    """Say whether a URL carries a secret in a query or as a user."""
+def holds_secret_url(url: str) -> bool:
+    """Say whether a URL carries a secret in a query, as a user or in its path."""
     named = any(is_secret(found["name"], found["value"]) for found in _QUERY.finditer(url))
-    return named or _holds_secret(url)
+    return named or _holds_secret(url) or _has_random_part(url)
+
+
+def _has_random_part(url: str) -> bool:
+    _, _, path = url.partition("://")[2].partition("/")
+    return _RANDOM.search(path) is not None
 
 
 def _holds_secret(text: str) -> bool:

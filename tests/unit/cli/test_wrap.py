@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli import wrap, wrap_machine
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
@@ -17,8 +18,8 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts, listeners, observe
-from tests.unit.cli.root import URL, Root
 from mcpwrap.plan.registry import Allocation, Registry
+from tests.unit.cli.root import URL, Root
 
 STUB = "/usr/bin/mcpwrap-connect"
 RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}

@@ -107,6 +107,34 @@ def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: 
     assert not found.notes
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (".ssh", "its person's keys or logins are there"),
+        (".ssh/id_ed25519", "keys or logins"),
+        (".local/share", "keys or logins"),  # somewhere in it
+        (".config", "keys or logins"),
+        (".bashrc", "what is written there is run as its person"),
+        (".claude", "is run as its person"),
+        (".config/systemd/user", "is run as its person"),
+    ],
+)
+def test_what_no_entry_gets_by_naming_it(path: str, why: str) -> None:
+    whole = f"{HOME}/{path}"
+    around = replace(AROUND, places={whole: Place(is_folder=True)})
+    for launch in (Stdio("npx", (whole,)), Stdio("npx", (), {"DIR": whole})):
+        with pytest.raises(UnfitError, match=why):
+            draft("s", launch, around)
+
+
+def test_code_is_read_where_nothing_may_be_written() -> None:
+    program = Program(f"{HOME}/.local/bin/uvx", (f"{HOME}/.local/bin",))
+    found = draft("s", Stdio("uvx"), replace(AROUND, program=program))
+    assert found.server.workspace == (given(f"{HOME}/.local/bin", is_writable=False),)
+    with pytest.raises(UnfitError, match="keys or logins"):
+        draft("s", Stdio("uvx"), replace(AROUND, program=Program("/x", (f"{HOME}/.gnupg",))))
+
+
 def test_secrets_leave_it() -> None:
     env = {"API_KEY": "abc", "ASKED": "${input:x}", "LEVEL": "info"}
     found = draft("s", Stdio("npx", (), env), AROUND)

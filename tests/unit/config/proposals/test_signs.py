@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.proposals.signs import has_secret_query, is_secret, secret_arguments
+from mcpwrap.config.proposals.signs import holds_secret_url, is_secret, secret_arguments
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0abc.c2lnbmF0dXJl"
 
@@ -46,6 +46,10 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0abc.c2lnbmF0dXJl"
         ("FOO", "/a/path\nand more", True),
         ("FOO", "half \ud800", True),
         ("FOO", "a" * 41, True),
+        ("MYSQL_PWD", "hunter", True),
+        ("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T/B/x", True),
+        ("RPC", "https://mainnet.infura.io/v3/9aa3d95b3bc440fa88ea12eaa4456161", True),
+        ("BASE", "https://x.example/123e4567-e89b-12d3-a456-426614174000/v1", False),
     ],
 )
 def test_what_is_not_evidently_plain_is_a_secret(name: str, value: str, *, expected: bool) -> None:
@@ -66,6 +70,11 @@ def test_what_is_not_evidently_plain_is_a_secret(name: str, value: str, *, expec
         (("ghp_abcdefghijklmnop",), [1]),
         (("postgresql://u:p@db/x",), [1]),
         (("--header", "Authorization: Bearer abcdefgh12"), [2]),
+        (("API_KEY=abc", "node", "server.js"), [1]),  # of env(1)
+        (("--header", "X-Api-Key: abc"), [2]),
+        (("--config", '{"apiKey": "abc", "level": 1}'), [2]),
+        (("https://x.example/?api_key=abc",), [1]),
+        (("KEY=/home/alice/key.pem", "--url=https://x.example/"), []),
         ((), []),
     ],
 )
@@ -81,7 +90,9 @@ def test_arguments_that_hold_a_secret(args: tuple[str, ...], expected: list[int]
         ("https://example.com/mcp?api_key=abc", True),
         ("https://example.com/mcp?v=2&x=s3cr3t", True),
         ("https://u:p@example.com/mcp", True),
+        ("https://mcp.example.com/api/mcp/s/NzNhMjY1ZTktYjQ2/mcp", True),
+        ("https://xn--bcher-kva8445foa.example/a2025/servereverything", False),
     ],
 )
 def test_urls_that_hold_a_secret(url: str, *, expected: bool) -> None:
-    assert has_secret_query(url) is expected
+    assert holds_secret_url(url) is expected
