@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli import wrap, wrap_machine
+from mcpwrap.cli.clients_found import Asker
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse

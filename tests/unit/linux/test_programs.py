@@ -111,8 +111,9 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
     key.parent.mkdir()
     key.touch(mode=0o600)
     os.mkfifo(home / "pipe")
+    command = home / "shop/bin/run"
     for first_line in (f"#!{key}", f"#!{home}/pipe", f"#!{home}/none"):
-        command = script(home / "shop/bin/run", first_line)
+        script(command, first_line)
         found = program(str(command), str(home), str(home), "/usr/bin")
         assert found == Program(str(command), (str(home / "shop"),))
     os.mkfifo(home / "shop/pyvenv.cfg")
