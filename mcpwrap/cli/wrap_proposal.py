@@ -12,7 +12,9 @@ import msgspec
 
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.wrap_look import Look
+from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.write import toml_of
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import wrap_records
 
 _SUDO = "/usr/bin/sudo"
@@ -22,6 +24,13 @@ _MCPWRAP = "/usr/bin/mcpwrap"
 def hand_over(who: Asker, look: Look) -> bool:
     """Propose the new servers, and say whether root has taken them."""
     content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
+    if len(content) > MAX_SHOWN_CHARS:
+        raise UsageError(
+            f"{len(look.drafts)} new servers are more than a person reads at once; "
+            "nothing was changed",
+            where="mcpwrap wrap",
+            fix="name one agent or one `--file` at a time",
+        )
     digest = hashlib.sha256(content).hexdigest()
     path = _written(wrap_records.folder({**who.environ, **who.variables}), digest, content)
     command = [_SUDO, _MCPWRAP, "accept", digest, str(path)]

@@ -332,6 +332,15 @@ def test_files_that_cannot_be_read_are_told(root: Root, home: Path) -> None:
     assert done.output.count("left as it is") == 2
 
 
+def test_root_is_shown_no_more_than_a_person_reads(root: Root, home: Path) -> None:
+    many = {f"s{n}": {"command": "sh", "args": ["-c", f"exit {n}"]} for n in range(700)}
+    put(home / ".cursor/mcp.json", **many)
+    refusal = run("cursor", "--yes").exception
+    assert isinstance(refusal, UsageError)
+    assert "more than a person reads at once" in str(refusal)
+    assert not (root.folder / "asked").exists()
+
+
 def test_root_is_not_asked_for_a_file_that_cannot_be_rewritten(root: Root, home: Path) -> None:
     file = put(home / ".cursor/mcp.json", local=RAW)
     (home / "other-name.json").hardlink_to(file)
