@@ -31,6 +31,7 @@ from mcpwrap.cli import (
     unwrap,
     wrap,
 )
+from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import McpwrapError
 
 _HELP = """Run each MCP server under an account of its own.
@@ -97,7 +98,7 @@ def main() -> int:
         outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=dict(os.environ))
         return outcome if isinstance(outcome, int) else 0
     except McpwrapError as error:
-        click.echo(f"mcpwrap: {error}", err=True)
+        click.echo(f"mcpwrap: {visible(str(error))}", err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()

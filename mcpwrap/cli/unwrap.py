@@ -12,6 +12,7 @@ from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
 from mcpwrap.cli.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import agent_files, wrap_records
 from mcpwrap.linux.wrap_records import Record
@@ -99,7 +100,7 @@ def _looked_at(folder: Path, wanted: list[list[Record]], by: Known) -> tuple[lis
         try:
             found.append(unwound(folder, kept, by))
         except McpwrapError as error:
-            click.echo(f"mcpwrap: {error}", err=True)
+            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
     return found, len(found) == len(wanted)
 
 
@@ -116,6 +117,6 @@ def _carried_out(folder: Path, found: Iterable[Unwound]) -> bool:
                 else:
                     wrap_records.forget(folder, step.record)
         except McpwrapError as error:
-            click.echo(f"mcpwrap: {error}", err=True)
+            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
             is_done = False
     return is_done

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from mcpwrap.cli.clients_found import Asker, Found, found, look
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
@@ -81,5 +82,5 @@ def readable(
 def _unapproved(one: Found) -> str:
     return (
         "came with a project, and nobody has said that they read it. If you have:\n"
-        f"    mcpwrap wrap {one.agents[0].id} --file {one.path} --sha256 {digest(one)}"
+        f"    mcpwrap wrap {one.agents[0].id} --file {quote(str(one.path))} --sha256 {digest(one)}"
     )

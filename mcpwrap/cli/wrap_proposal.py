@@ -1,21 +1,24 @@
 """Handing new servers over to root: a file that its hash names, and secrets by standard input."""
 
 import hashlib
-import os
 import shlex
+import signal
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import msgspec
 
+from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.wrap_look import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.write import toml_of
-from mcpwrap.errors import UsageError
-from mcpwrap.linux import wrap_records
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import files, wrap_records
 
 _SUDO = "/usr/bin/sudo"
 _MCPWRAP = "/usr/bin/mcpwrap"
@@ -36,15 +39,29 @@ def hand_over(who: Asker, look: Look) -> bool:
     command = [_SUDO, _MCPWRAP, "accept", digest, str(path)]
     if not Path(_SUDO).exists():
         click.echo("no `sudo` here. Root has to type this, then run the same again:", err=True)
-        click.echo(f"mcpwrap {shlex.join(command[2:])}", err=True)
+        click.echo(one_line(f"mcpwrap {shlex.join(command[2:])}"), err=True)
         return False
-    click.secho(f"sudo mcpwrap {shlex.join(command[2:])}", bold=True)
-    done = subprocess.run(command, input=_secrets(look), check=False)
-    if done.returncode != 0:
+    click.secho(one_line(f"sudo mcpwrap {shlex.join(command[2:])}"), bold=True)
+    with _left_to_it():
+        status = subprocess.run(command, input=_secrets(look), check=False).returncode
+    if status != 0:
         click.echo("root has not taken them; no agent's file was changed", err=True)
         return False
     path.unlink(missing_ok=True)
     return True
+
+
+@contextmanager
+def _left_to_it() -> Iterator[None]:
+    """Let an interrupt be the affair of the program that asks: it is of the same terminal.
+
+    A handler and not SIG_IGN, which that program would inherit. Source: system(3), execve(2).
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _secrets(look: Look) -> bytes:
@@ -55,10 +72,19 @@ def _secrets(look: Look) -> bytes:
 
 
 def _written(folder: Path, digest: str, content: bytes) -> Path:
-    """Write a proposal where its owner alone reads it; the same one is the same file."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Write a proposal where its owner alone reads it; the same one is the same file.
+
+    Raises:
+        McpwrapError: that is not possible.
+    """
     path = folder / f"proposal-{digest[:12]}.toml"
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(content)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.replace(str(path), content.decode(), mode=0o600)  # what was there is written to never
+    except OSError as error:
+        raise McpwrapError(
+            f"the proposal cannot be written: {error.strerror}; nothing was changed",
+            where=str(path),
+            fix="make room there, and let this account write to it",
+        ) from error
     return path

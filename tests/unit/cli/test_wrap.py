@@ -16,7 +16,7 @@ from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.stored import Setting, Settings
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, listeners, observe
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
@@ -128,6 +128,41 @@ def test_root_says_no(root: Root, home: Path) -> None:
     assert done.return_value == 1
     assert "root has not taken them; no agent's file was changed" in done.output
     assert file.read_bytes() == before
+
+
+def test_an_interrupt_is_the_affair_of_whoever_asks(root: Root, home: Path) -> None:
+    """Ctrl-C at root's question reaches both; sudo's answer to it is the one that counts."""
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    sudo = root.folder / "sudo"
+    sudo.write_text("#!/bin/sh\ncat >/dev/null\nkill -INT $PPID\nkill -INT $$\nsleep 9\n")
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert "root has not taken them; no agent's file was changed" in done.output
+    assert entries(file) == {"local": RAW}
+
+
+def test_where_no_proposal_can_be_written(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    (home / ".local").touch()
+    refusal = run("cursor", "--yes").exception
+    assert isinstance(refusal, McpwrapError)
+    assert "the proposal cannot be written" in str(refusal)
+    assert not (root.folder / "asked").exists()
+
+
+def test_a_proposal_is_written_into_nothing_that_is_there(root: Root, home: Path) -> None:
+    """An agent of the same account may have put another file's name in its place."""
+    (root.folder / "sudo").unlink()
+    put(home / ".cursor/mcp.json", local=RAW)
+    run("cursor", "--yes")
+    (proposal,) = (home / ".local/state/mcpwrap").glob("proposal*")
+    proposal.unlink()
+    other = home / "notes"
+    other.write_text("mine")
+    proposal.hardlink_to(other)
+    run("cursor", "--yes")
+    assert other.read_text() == "mine"
+    assert "[mcp_servers.local]" in proposal.read_text()
 
 
 def test_without_sudo_somebody_else_does_it_and_the_same_command_goes_on(
@@ -256,6 +291,15 @@ def test_what_came_with_a_project_is_named_by_its_hash(root: Root, home: Path) -
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert run("cursor", "--file", str(file), "--sha256", digest, "--yes").return_value == 0
     assert entries(file) == {"local": {"command": STUB, "args": ["local"]}}
+
+
+def test_the_command_that_is_to_be_copied_is_one_command(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "shop/$(touch x)"
+    file = put(folder / ".cursor/mcp.json", local=RAW)
+    monkeypatch.chdir(folder)
+    assert f"--file '{file}' --sha256" in run("cursor", "--yes").output
 
 
 def test_a_file_at_a_place_that_nobody_knows(root: Root, home: Path) -> None:
