@@ -16,7 +16,7 @@ from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.standing import Known, State, standing
 from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.names import server_name_for
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 
 _BAD = {"raw", "drifted"}
 _COLOURS = {"wrapped": "green", "raw": "yellow", "drifted": "red", "not understood": "red"}
@@ -63,12 +63,6 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     environ = context.obj or {}
     who = asker(os.geteuid(), Path.cwd(), environ)
     if notify:
-        if who.uid == 0:
-            raise UsageError(
-                "root has no desktop, and its notes would lie in somebody else's folder",
-                where="mcpwrap clients --notify",
-                fix="run it as the person whose agents they are",
-            )
         clients_notify.run(who, known(who), clients_notify.surroundings(environ))
         return EXIT_OK
     rows = file_rows(who, known(who))

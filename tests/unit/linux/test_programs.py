@@ -117,7 +117,7 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
         found = program(str(command), str(home), str(home), "/usr/bin")
         assert found == Program(str(command), (str(home / "shop"),))
     os.mkfifo(home / "shop/pyvenv.cfg")
-    assert program(str(command), str(home), str(home), "/usr/bin")
+    assert program(f"{home}/shop/bin/run", str(home), str(home), "/usr/bin")
 
 
 @pytest.mark.parametrize(
