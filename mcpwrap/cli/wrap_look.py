@@ -174,7 +174,8 @@ class Looking:
             base=base,
             variables={**self._who.environ, **given},
         )
-        return replace(around, env_file=_env_file(listed, around, self._who.uid))
+        within = Path(found.project or base or home)  # a project's file says `cwd` as it likes
+        return replace(around, env_file=_env_file(listed, around, within, self._who.uid))
 
     def _existing(self, draft: Draft, wanted: str) -> str:
         """Return the server of this machine that is the same; "" is none.
@@ -211,15 +212,15 @@ class Looking:
         return ""
 
 
-def _env_file(listed: Listed, around: Around, uid: int) -> dict[str, str] | None:
+def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[str, str] | None:
     """Return the variables of the file that an entry names, below the folder that it belongs to."""
     value = listed.entry.value
     said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
     path = filled_in(said, around.variables) if isinstance(said, str) else None
     if not path:
         return None
-    within = Path(around.base or around.home)
-    content = agent_files.read(within / path, uid, within=within, max_bytes=MAX_SECRET_BYTES)
+    whole = Path(around.base or around.home, path)
+    content = agent_files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
     if not isinstance(content, bytes):
         return None
     try:

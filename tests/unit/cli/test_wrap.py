@@ -425,6 +425,23 @@ def test_what_is_no_text_leaves_the_others_as_they_are(
     assert entries(file)["local"] == {"command": STUB, "args": ["local"]}
 
 
+def test_a_project_gets_no_variables_of_another(root: Root, home: Path) -> None:
+    """Also where it says that it is started in that."""
+    other = home / "other"
+    other.mkdir()
+    (other / ".env").write_text("API_KEY=an0ther-s3cr3t\n")
+    entry = {"type": "stdio", "command": "true", "envFile": ".env"}
+    file = home / "shop/.vscode/mcp.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"servers": {"a": {**entry, "cwd": str(other)}, "b": entry}}))
+    (home / "shop/.env").write_text("API_KEY=0wn-s3cr3t\n")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    done = run("vscode", "--yes", "--sha256", digest)
+    assert "left as it is: a" in done.output
+    assert "or is not in its project" in done.output
+    assert root.secrets() == {"b": {"API_KEY": "0wn-s3cr3t"}}
+
+
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     done = run("cursor", "--dry-run", "--egress", "api.example.com")
