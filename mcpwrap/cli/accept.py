@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from mcpwrap.cli.root import become_root_program
 
@@ -11,7 +12,8 @@ from mcpwrap.cli.root import become_root_program
 @click.argument("sha256")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--by", envvar="SUDO_USER", default="", hidden=True)
-def command(*, sha256: str, file: Path, by: str) -> int:
+@click.pass_context
+def command(context: click.Context, /, *, sha256: str, file: Path, by: str) -> int:
     """Put the servers that FILE proposes into the configuration, and apply it. Needs root.
 
     \b
@@ -21,4 +23,7 @@ def command(*, sha256: str, file: Path, by: str) -> int:
     {"server": {"KEY": "value"}}; empty, or a terminal, there are none.
     Exit status: 0 done; 1 no `yes`, or a step failed; 2 refused, and nothing was changed.
     """
+    if context.get_parameter_source("by") is ParameterSource.COMMANDLINE:
+        # Whoever made the command would choose for whom it looks harmless.
+        raise click.UsageError("No such option: --by", context)
     become_root_program("accept", sha256, str(file.absolute()), by)

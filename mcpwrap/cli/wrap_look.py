@@ -148,6 +148,7 @@ class Looking:
         if isinstance(launch, Stdio):
             around = _seen(launch, around, self._who)
         draft = entry.draft(listed, launch, around, self._egress)
+        _expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)
         if name and draft.value_by_key:
@@ -227,6 +228,20 @@ def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[st
         return parse_env_file(content.decode(), path)
     except (UnicodeDecodeError, UsageError):
         return None
+
+
+def _expect_no_links(draft: Draft) -> None:
+    """Refuse alone what root would refuse with all that is proposed beside it.
+
+    Raises:
+        UnfitError: a folder that it is given is behind a link.
+    """
+    for folder in draft.server.workspace:
+        if (real := programs.real(folder.path)) != folder.path:
+            raise UnfitError(
+                f"it would be given {folder.path!a}, which is behind a symbolic link, and none is "
+                f"followed; write what it leads to, {real!a}"
+            )
 
 
 def _seen(launch: Stdio, around: Around, who: Asker) -> Around:

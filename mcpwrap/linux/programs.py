@@ -118,6 +118,11 @@ def top_of(path: Path, home: str) -> str:
     return str(path.parent)
 
 
+def real(path: str) -> str:
+    """Return a path without links in it."""
+    return os.path.realpath(path)
+
+
 def places(paths: Iterable[str], home: str, uid: int) -> Mapping[str, Place]:
     """Return those of these paths that have to be given to a server: what is this account's."""
     return {path: place for path in paths if (place := _place(Path(path), home, uid))}

@@ -10,11 +10,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import wrap, wrap_machine
+from mcpwrap.cli import wrap, wrap_look, wrap_machine
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.proposals.draft import Program
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, listeners, observe
@@ -440,6 +441,20 @@ def test_a_project_gets_no_variables_of_another(root: Root, home: Path) -> None:
     assert "left as it is: a" in done.output
     assert "or is not in its project" in done.output
     assert root.secrets() == {"b": {"API_KEY": "0wn-s3cr3t"}}
+
+
+def test_a_folder_behind_a_link_is_left_to_its_person(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root would refuse it, and with it all that is proposed at the same time."""
+    monkeypatch.setattr(wrap_look.programs, "real", lambda path: path.replace("alice", "data"))
+    code = Program("/home/alice/x/bin/run", ("/home/alice/x",))
+    monkeypatch.setattr(wrap_look.programs, "program", lambda *_: code)
+    file = put(home / ".cursor/mcp.json", a=RAW, far=REMOTE)
+    done = run("cursor", "--yes")
+    assert "is behind a symbolic link" in done.output
+    assert "write what it leads to, '/home/data/x'" in done.output
+    assert entries(file) == {"a": RAW, "far": {"type": "http", "url": f"{URL}/"}}
 
 
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
