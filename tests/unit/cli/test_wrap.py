@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import wrap, wrap_look, wrap_machine
+from mcpwrap.cli import wrap, wrap_machine
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
@@ -18,7 +18,7 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals.draft import Program
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, listeners, observe
+from mcpwrap.linux import accounts, listeners, observe, programs
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
 
@@ -447,9 +447,9 @@ def test_a_folder_behind_a_link_is_left_to_its_person(
     root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root would refuse it, and with it all that is proposed at the same time."""
-    monkeypatch.setattr(wrap_look.programs, "real", lambda path: path.replace("alice", "data"))
+    monkeypatch.setattr(programs, "real", lambda path: path.replace("alice", "data"))
     code = Program("/home/alice/x/bin/run", ("/home/alice/x",))
-    monkeypatch.setattr(wrap_look.programs, "program", lambda *_: code)
+    monkeypatch.setattr(programs, "program", lambda *_: code)
     file = put(home / ".cursor/mcp.json", a=RAW, far=REMOTE)
     done = run("cursor", "--yes")
     assert "is behind a symbolic link" in done.output
