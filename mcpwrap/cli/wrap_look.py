@@ -165,10 +165,10 @@ class Looking:
 
     def _around(self, found: Found, listed: Listed) -> Around:
         home = self._who.variables["HOME"]
-        base = listed.at[1] if listed.at[0] == "projects" else found.project
+        project = base = listed.at[1] if listed.at[0] == "projects" else found.project
         if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
             base = listed.launch.cwd
-        given = {"userHome": home} | ({"workspaceFolder": base} if base else {})
+        given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
         around = Around(
             account=self._who.account,
             home=home,

@@ -34,6 +34,8 @@ def read(path: Path, uid: int, *, within: Path | None, max_bytes: int) -> bytes 
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except ValueError:  # a NUL, or half of a character
+        return Refused("is no path of a file")
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
             return Refused(f"is a link to {str(path.readlink())!a}, and is not followed")

@@ -412,6 +412,8 @@ def test_a_file_that_asks_for_a_secret_of_its_persons_is_shown_as_such(
     [
         {"command": "/a\0b"},
         {"command": "/\ud800"},
+        {"type": "stdio", "command": "true", "envFile": "/a\0b"},
+        {"type": "stdio", "command": "true", "envFile": "\ud800"},
         {"command": "true", "args": ["/" + "a" * 300]},
         {"command": "true", "env": {"API_KEY": "\ud800abcdefgh"}},
         {"command": "true", "env": {"X": "\udc80"}},
@@ -455,6 +457,14 @@ def test_a_folder_behind_a_link_is_left_to_its_person(
     assert "is behind a symbolic link" in done.output
     assert "write what it leads to, '/home/data/x'" in done.output
     assert entries(file) == {"a": RAW, "far": {"type": "http", "url": f"{URL}/"}}
+
+
+def test_the_folder_of_a_project_is_not_where_a_server_starts(root: Root, home: Path) -> None:
+    entry = {"command": "true", "cwd": "/no/such/one", "args": ["${workspaceFolder}/no/x"]}
+    file = put(home / "shop/.cursor/mcp.json", local=entry)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    done = run("cursor", "--dry-run", "--sha256", digest)
+    assert f'"{home}/shop/no/x"' in done.output
 
 
 def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
