@@ -118,6 +118,8 @@ class ApprovalsView(App[None]):
         self._look()
 
     def _let_time_pass(self) -> None:
+        if not self._is_shown:
+            return
         now = time.time()
         for one in self._pending.values():
             for name, text in zip(_COLUMNS, _texts(one, now), strict=True):
@@ -128,6 +130,8 @@ class ApprovalsView(App[None]):
         self._look()
 
     def _look(self) -> None:
+        if not self._is_shown:
+            return
         row, ids = self._table.cursor_row, list(self._pending)
         id_ = ids[row] if 0 <= row < len(ids) else ""
         if id_ == self._looked_at:
