@@ -4,6 +4,7 @@ Prints one line; exit status 0 if the server answered.
 """
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import msgspec
 from mcpwrap import __version__
 
 STUB = "/usr/bin/mcpwrap-connect"
+_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*: ")  # of Python, and of node
+_SAID_BYTES = 16 * 1024
 _ANSWER_S = 60  # the first start of a server may download it
 
 
@@ -35,11 +38,17 @@ def main() -> int:
         except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stub.stdin).close()
-            said = cast(IO[bytes], stub.stderr).read(4096).decode(errors="replace").strip()
-            print((said or str(error)).splitlines()[0])
+            said = cast(IO[bytes], stub.stderr).read(_SAID_BYTES).decode(errors="replace")
+            print(telling(said.strip() or str(error)))
             return 1
         stub.kill()
     return 0
+
+
+def telling(said: str) -> str:
+    """Return the one line that says most: of a program that failed, the error itself."""
+    lines = said.splitlines()
+    return next(filter(_ERROR.match, reversed(lines)), lines[0])
 
 
 def _listed(to_server: IO[bytes], from_server: IO[bytes]) -> str:

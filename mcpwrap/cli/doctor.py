@@ -113,7 +113,9 @@ def _session(server: Server, agent: str) -> Check:
     what = f"{server.name}: a session of {agent}"
     if tried.status == 0:
         return good(what, tried.line)
-    return failed(what, tried.line, f"`sudo mcpwrap logs {server.name}`")
+    logs = f"`sudo mcpwrap logs {server.name}`"
+    all_of_it = f"`mcpwrap-connect {server.name}`, as {agent}, shows what it says itself"
+    return failed(what, tried.line, f"{logs}; {all_of_it}")
 
 
 def _allowed(server: Server, *what: str) -> Check:

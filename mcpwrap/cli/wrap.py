@@ -20,12 +20,23 @@ from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 
 _WHERE = "mcpwrap wrap"
+_NEXT = """\
+Agents read their files when they start: restart those that run. Then, where one does not work:
+  sudo mcpwrap doctor                  # tries each server as its agent does
+  sudo mcpwrap egress NAME --suggest   # hosts that it asked for and was refused
+What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
 
 
 @click.command("wrap")
 @click.argument("clients", nargs=-1, type=click.Choice(sorted(BY_ID)), metavar="[CLIENT]...")
 @click.option("--all", "is_all", is_flag=True, help="Every agent that is found.")
-@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path), help="This file.")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="This file.",
+)
 @click.option("--sha256", "approved", multiple=True, help="A project's file that you have read.")
 @click.option("--egress", multiple=True, metavar="HOST", help="A host that new servers may reach.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
@@ -57,7 +68,7 @@ def command(  # noqa: PLR0913 - one for each option
     wrap_shown.everything(look, todo, wrapping.refused)
     is_done = not (look.left or wrapping.refused or any(one.problem for one in todo))
     if not look.become:
-        click.echo("nothing to do" if is_done else "nothing else to do")
+        click.echo(_nothing(wrapping, is_done=is_done))
         return EXIT_OK if is_done else EXIT_FAILED
     if dry_run:
         return EXIT_OK if is_done else EXIT_FAILED
@@ -74,11 +85,18 @@ def command(  # noqa: PLR0913 - one for each option
     return _written(who, todo, is_done=is_done)
 
 
+def _nothing(wrapping: "_Wrapping", *, is_done: bool) -> str:
+    if not wrapping.is_any:
+        return "no file of an agent that mcpwrap knows: `man mcpwrap` lists them"
+    return "nothing to do" if is_done else "nothing else to do"
+
+
 class _Wrapping:
     """The files, which are looked at once more when root has done its part."""
 
     def __init__(self, who: Asker, files: Sequence[Found], approved: Sequence[str]) -> None:
         self._who = who
+        self.is_any = bool(files)
         self._ready, self.refused = wrap_files.readable(files, approved)
 
     def look(self, egress: Egress, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
@@ -116,5 +134,5 @@ def _written(who: Asker, todo: Sequence[Changed], *, is_done: bool) -> int:
             is_done = False
             continue
         click.echo(one_line(f"{one.path}: {one.count()}; as it was: {backup}"))
-    click.echo("agents read their files when they start: restart those that run")
+    click.echo(_NEXT)
     return EXIT_OK if is_done else EXIT_FAILED

@@ -10,8 +10,8 @@ from mcpwrap.config.agent_files.opened import Listed, Opened
 from mcpwrap.config.agent_files.spans import Key
 from mcpwrap.config.agent_files.standing import Known, standing
 from mcpwrap.config.envfile import parse_env_file
-from mcpwrap.config.model import Destination, Group, Server
-from mcpwrap.config.proposals import entry, local
+from mcpwrap.config.model import GROUPS, Destination, Group, Server
+from mcpwrap.config.proposals import entry, local, sources
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.variables import filled_in
 from mcpwrap.core.names import server_name_for
@@ -19,6 +19,7 @@ from mcpwrap.core.stored import MAX_SECRET_BYTES
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import agent_files, programs
 
+_RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
 Egress = tuple[Destination | Group, ...]
 Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
@@ -30,6 +31,7 @@ class Machine:
     known: Known
     servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
     taken: frozenset[str] = frozenset()  # names
+    sources: frozenset[str] = frozenset(GROUPS)  # groups of which it says where they are
     unset: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # secrets without a value
 
 
@@ -148,6 +150,7 @@ class Looking:
         if isinstance(launch, Stdio):
             around = _seen(launch, around, self._who)
         draft = entry.draft(listed, launch, around, self._egress)
+        sources.expect_known(draft.server, self._machine.sources)
         _expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)
@@ -249,8 +252,11 @@ def _seen(launch: Stdio, around: Around, who: Asker) -> Around:
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = around.base or around.home
     paths = [*local.paths(launch, around), *([around.base] if around.base else [])]
+    program = programs.program(launch.command, base, around.home, search)
+    if program and Path(program.path).name in _RUN_PROJECTS:
+        program = programs.with_environments(program, paths, around.home, search)
     return replace(
         around,
-        program=programs.program(launch.command, base, around.home, search),
+        program=program,
         places=programs.places(paths, around.home, who.uid),
     )

@@ -6,7 +6,7 @@ from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.stored import Settings
-from mcpwrap.linux import accounts, observe
+from mcpwrap.linux import accounts, observe, package_sources
 
 
 def machine(who: Asker) -> Machine:
@@ -22,6 +22,7 @@ def machine(who: Asker) -> Machine:
         known=applied,
         servers=servers,
         taken=frozenset({*config.servers, *observe.registry().by_name}),
+        sources=frozenset(package_sources.found()),
         unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
     )
 

@@ -13,6 +13,11 @@ from mcpwrap.config.proposals.draft import Draft
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.config.write import toml_of
 
+_APART = """\
+Of your home a server sees its `workspace` alone, and of your variables its `env`.
+Its own home is empty.
+"""
+
 
 def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Found, str]]) -> None:
     """Print it: files, new servers, secrets, and what is left as it is."""
@@ -24,6 +29,8 @@ def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Foun
         click.secho("new servers, which root is asked for:", bold=True)
     for draft in look.drafts:
         _draft(draft)
+    if look.drafts:
+        click.echo(_APART)
     for note in look.notes:
         click.secho(f"note: {one_line(note)}", fg="yellow", err=True)
     left(look.left)
@@ -58,7 +65,7 @@ def _draft(draft: Draft) -> None:
     for key in draft.missing:
         click.echo(f"  not in the file: `sudo mcpwrap secret set {name} {key}` afterwards")
     for note in draft.notes:
-        click.echo(f"  {note}")
+        click.echo(f"  {one_line(note.replace('NAME', name))}")
     click.echo()
 
 

@@ -4,22 +4,32 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
-from mcpwrap.config.proposals.draft import Place, Program
+from mcpwrap.config.proposals.draft import Place, Program, UnfitError
+from mcpwrap.linux import shims
 
 _MAX_HOPS = 16
 _MAX_LINE_BYTES = 4096
 _MAX_SETTINGS_CHARS = 65_536
 # Where the code of a program lies, as one: a folder with one of these.
 _TOPS = ("package.json", "pyproject.toml", "pyvenv.cfg", "setup.py", "go.mod", "Cargo.toml", ".git")
+_PACKAGES = "node_modules"
+# What lies beside the `bin` of an interpreter or a tool that does not do without it.
+_BESIDE = ("lib", "lib64", "libexec", "share", "pyvenv.cfg")
 _CODE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb", ".php"}
 # Every account sees these, so nothing of them has to be given to one.
 _EVERYBODYS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/snap", "/nix")
 
 
 def program(command: str, base: str, home: str, search: str) -> Program | None:
-    """Return what a command is: `search` is a PATH, `base` where relative ones begin."""
+    """Return what a command is: `search` is a PATH, `base` where relative ones begin.
+
+    Raises:
+        UnfitError: no other account could start it.
+    """
     found = _found(command, base, search)
     if found is None:
         return None
@@ -32,7 +42,7 @@ def program(command: str, base: str, home: str, search: str) -> Program | None:
             continue
         seen.add(path)
         if not _is_everybodys(path):
-            folders[_prefix(Path(path), home)] = None
+            folders[_given(Path(path), home)] = None
         for further, is_searched in _further(Path(path), search):
             todo.append(further)
             if is_searched and not _is_everybodys(further):
@@ -40,11 +50,24 @@ def program(command: str, base: str, home: str, search: str) -> Program | None:
     return Program(found, tuple(folders), tuple(looked_in))
 
 
+def with_environments(of: Program, paths: Iterable[str], home: str, search: str) -> Program:
+    """Return a program that runs the code of these folders, with what their interpreters need.
+
+    Raises:
+        UnfitError: no other account could start one of them.
+    """
+    folders = dict.fromkeys(of.folders)
+    for path in paths:
+        if one := program(f"{path}/.venv/bin/python", home, home, search):
+            folders |= dict.fromkeys(one.folders)
+    return replace(of, folders=tuple(folders))
+
+
 def _found(command: str, base: str, search: str) -> str | None:
     if "/" not in command:
         return which(command, search)
     path = os.path.normpath(Path(base) / command)
-    return path if _is_program(path) else None
+    return _started(path) if _is_program(path) else None
 
 
 def _is_program(path: str) -> bool:
@@ -57,7 +80,45 @@ def _is_program(path: str) -> bool:
 
 def which(name: str, search: str) -> str | None:
     """Return what this person's own PATH has under a name; it is run as somebody else."""
-    return shutil.which(name, path=search)  # noqa: TID251 - their PATH is what is asked about
+    path = shutil.which(name, path=search)  # noqa: TID251 - their PATH is what is asked about
+    return _started(path) if path else None
+
+
+def _started(path: str) -> str:
+    """Return the program that is started by a path: where its folder is, and no shim.
+
+    Raises:
+        UnfitError: which one that is nobody knows.
+    """
+    whole = Path(os.path.realpath(Path(path).parent)) / Path(path).name
+    if (found := shims.behind(whole)) is None:
+        raise UnfitError(
+            f"{path} chooses a version each time, by what is in a home; write the whole path of "
+            f"one, as `which {whole.name}` of its tool (pyenv, asdf, mise, volta) prints it"
+        )
+    return found
+
+
+def _given(path: Path, home: str) -> str:
+    """Return the folder that a server is given for a program. No link is followed for it.
+
+    Raises:
+        UnfitError: it is behind a link that leads far away.
+    """
+    folder = _prefix(path, home)
+    real = os.path.realpath(folder)
+    if folder == real:
+        return folder
+    both = os.path.commonpath([folder, real])  # holds the link, and what it leads to
+    if both == str(Path(folder).parent) and _is_narrow(Path(both), home):
+        return both
+    raise UnfitError(f"{path} is behind a link: write what `realpath {path}` prints in its place")
+
+
+def _is_narrow(folder: Path, home: str) -> bool:
+    """Say whether a folder is of one tool, and not all that somebody has."""
+    wide = (f"{home}/.local", f"{home}/.local/share", f"{home}/.config", f"{home}/.cache")
+    return not Path(home).is_relative_to(folder) and str(folder) not in wide
 
 
 def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
@@ -99,23 +160,29 @@ def _home_of_venv(path: Path) -> list[str]:
 
 
 def _prefix(path: Path, home: str) -> str:
-    """Return the folder of a program: what it was installed under, if that holds no more."""
+    """Return the folder of a program: what it was installed under, if that holds no more.
+
+    Without libraries it needs no more than its folder: ~/.cargo has a token beside `bin`.
+    """
     folder = path.parent
     prefix = folder.parent
-    holds_more = Path(home).is_relative_to(prefix) or str(prefix) == f"{home}/.local"
-    if folder.name == "bin" and not holds_more:
+    is_needed = any(os.path.lexists(prefix / name) for name in _BESIDE)
+    if folder.name == "bin" and is_needed and _is_narrow(prefix, home):
         return str(prefix)
     return top_of(path, home)
 
 
 def top_of(path: Path, home: str) -> str:
-    """Return the folder of the code that a file belongs to, below a home; or its own folder."""
-    for folder in path.parents:
-        if Path(home).is_relative_to(folder):
-            break
-        if any(os.path.lexists(folder / name) for name in _TOPS):
-            return str(folder)
-    return str(path.parent)
+    """Return the folder of the code that a file belongs to, below a home; or its own folder.
+
+    Where packages of npm lie above, that of these: it is there that node looks for them.
+    """
+    above = list(takewhile(lambda folder: not Path(home).is_relative_to(folder), path.parents))
+    tops = [folder for folder in above if any(os.path.lexists(folder / top) for top in _TOPS)]
+    wider = [folder for folder in tops if os.path.lexists(folder / _PACKAGES)]
+    wider += [folder for folder in above if folder.name == _PACKAGES]
+    wider += [folder.parent for folder in above[:-1] if folder.name == _PACKAGES]
+    return str(min([*wider, *tops[:1]] or [path.parent], key=lambda folder: len(folder.parts)))
 
 
 def real(path: str) -> str:
@@ -136,14 +203,15 @@ def _place(path: Path, home: str, uid: int) -> Place | None:
         return None
     if info.st_uid != uid or _is_everybodys(str(path)):
         return None
+    real = os.path.realpath(path)
+    leads_to = real if real != str(path) else ""
     if there != path:
-        is_home = Path(home).is_relative_to(there)
-        return None if is_home else Place(is_folder=False, is_there=False, top=str(there))
+        return Place(is_folder=False, is_there=False, top=str(there), leads_to=leads_to)
     if stat.S_ISDIR(info.st_mode):
-        return Place(is_folder=True)
+        return Place(is_folder=True, leads_to=leads_to)
     is_code = path.suffix in _CODE or os.access(path, os.X_OK)
     top = top_of(path, home) if is_code else str(path.parent)
-    return Place(is_folder=False, is_code=is_code, top=top)
+    return Place(is_folder=False, is_code=is_code, top=top, leads_to=leads_to)
 
 
 def _is_everybodys(path: str) -> bool:

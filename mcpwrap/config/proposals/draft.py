@@ -20,7 +20,7 @@ class Draft:
     server: Server
     value_by_key: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # secrets of which the file has a name alone
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # in which NAME stands for the server's
     variables_by_key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -41,6 +41,7 @@ class Place:
     is_there: bool = True  # False: its folder is, and it may be made
     is_code: bool = False  # a file that a program reads its code from
     top: str = ""  # the folder of the code that it belongs to, or the one that it is in
+    leads_to: str = ""  # where it really is, if a link is on the way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.model import ConfigError, Destination, Group
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote
+from mcpwrap.config.proposals.bridge import bridged
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import holds_secret_url, is_marked, is_secret, secret_arguments
 from mcpwrap.config.proposals.variables import without_scheme, written
@@ -32,8 +33,8 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
         case Remote():
             return listed.launch
         case Stdio():
-            launch = _with_variables(listed.launch, listed.entry.value, around)
-            return local.bridged(launch) or local.expanded(launch, around)
+            known = _with_variables(listed.launch, listed.entry.value, around)
+            return bridged(known) or local.expanded(known, around)
         case _:
             assert_never(listed.launch)
 

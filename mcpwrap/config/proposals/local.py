@@ -4,9 +4,9 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mcpwrap.config.agent_files.launch import Remote as RemoteLaunch
 from mcpwrap.config.agent_files.launch import Stdio
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
+from mcpwrap.config.proposals import notes
 from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
 from mcpwrap.config.proposals.private import why_not
 from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
@@ -18,8 +18,8 @@ _FETCHERS = {
     **dict.fromkeys(("npx", "pnpx", "bunx", "bun", "pnpm", "yarn"), "npm"),
     **dict.fromkeys(("uvx", "uv", "pipx"), "pypi"),
 }
+_RAISED = {"sudo", "pkexec", "flatpak", "snap"}
 _DAEMONS = {"docker", "podman", "nerdctl"}
-_BRIDGE = "mcp-remote"
 _RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 
@@ -32,7 +32,21 @@ def expanded(launch: Stdio, around: Around) -> Stdio:
     """
     args = [_known(arg, f"argument {n}", around) for n, arg in enumerate(launch.args, start=1)]
     command, cwd = _known(launch.command, "command", around), _known(launch.cwd, "folder", around)
-    return replace(launch, command=command, args=tuple(args), cwd=_absolute(cwd, around))
+    return replace(
+        launch,
+        command=_at_home(command, around),
+        args=tuple(_at_home(arg, around) for arg in args),
+        env={name: _at_home(text, around) for name, text in launch.env.items()},
+        cwd=_absolute(cwd, around),
+    )
+
+
+def _at_home(text: str, around: Around) -> str:
+    """Return a text with the home that its `~` means: for the server it is another."""
+    option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
+    if value != "~" and not value.startswith("~/"):
+        return text
+    return f"{option}{equals}{around.home}{value[1:]}"
 
 
 def _known(text: str, what: str, around: Around) -> str:
@@ -48,30 +62,8 @@ def _known(text: str, what: str, around: Around) -> str:
 def _absolute(path: str, around: Around) -> str:
     if not path:
         return ""
-    home = path.replace("~", around.home, 1) if path == "~" or path.startswith("~/") else path
-    return posixpath.normpath(posixpath.join(around.base or around.home, home))
-
-
-def bridged(launch: Stdio) -> RemoteLaunch | None:
-    """Return the URL to which `npx mcp-remote URL` is a bridge: we reach it ourselves."""
-    names = [arg.partition("@")[0] for arg in launch.args]
-    if _BRIDGE not in names or posixpath.basename(launch.command) not in _FETCHERS:
-        return None
-    rest = list(launch.args[names.index(_BRIDGE) + 1 :])
-    headers = [rest[n + 1] for n, arg in enumerate(rest[:-1]) if arg == "--header"]
-    urls = [arg for arg in rest if "://" in arg and not arg.startswith("-") and arg not in headers]
-    known = {"--header", "--transport", *headers, *urls[:1]} | {
-        rest[n + 1] for n, arg in enumerate(rest[:-1]) if arg == "--transport"
-    }
-    if len(urls) != 1 or set(rest) - known:
-        return None
-    pairs = [header.partition(":") for header in headers]
-    return RemoteLaunch(urls[0], {k.strip(): _given_to(launch, v.strip()) for k, _, v in pairs})
-
-
-def _given_to(launch: Stdio, text: str) -> str:
-    """Return a header of a bridge, which fills in the variables that its entry gives it."""
-    return filled_in(text, launch.env) or text
+    whole = posixpath.join(around.base or around.home, _at_home(path, around))
+    return posixpath.normpath(whole)
 
 
 def paths(launch: Stdio, around: Around) -> Iterator[str]:
@@ -99,6 +91,8 @@ def _named(launch: Stdio, around: Around) -> Iterator[tuple[str, str]]:
 
 
 def _seems_relative(value: str) -> bool:
+    if value.startswith(("/", "-")):
+        return False
     is_marked = value in {".", ".."} or value.startswith(("./", "../"))
     return is_marked or posixpath.splitext(value)[1] in _RELATIVE
 
@@ -113,7 +107,11 @@ def draft(
     """
     program = around.program
     if posixpath.basename(launch.command) in _DAEMONS:
-        raise UnfitError("a daemon starts its container as root, outside of any account of ours")
+        raise UnfitError(
+            "a daemon starts its container as root, outside of any account of ours; "
+            "start by itself what is in the image, if it is to be had without"
+        )
+    _expect_known(launch)
     if program is None:
         raise UnfitError(f"{launch.command!a} is not found: is it in PATH?")
     if found := secret_arguments(launch.args):
@@ -139,8 +137,22 @@ def draft(
     )
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
-        variables_by_key=kept.variables_by_key,        notes=tuple(_notes(server)),
+        variables_by_key=kept.variables_by_key,
+        notes=(*notes.of(launch, server.egress, around.variables), *_lost(launch, around)),
     )  # fmt: skip
+
+
+def _expect_known(launch: Stdio) -> None:
+    """Refuse what starts something else, which nobody here has looked at.
+
+    Raises:
+        UnfitError: it is such a program.
+    """
+    name = posixpath.basename(launch.command)
+    if name == "env":
+        raise UnfitError(f"{name} starts another program; make that the `command`, with `args`")
+    if name in _RAISED or launch.command.startswith("/snap/"):
+        raise UnfitError(f"{name} needs rights that no server of ours gets; install it without")
 
 
 def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[str, Template]:
@@ -184,8 +196,10 @@ def _given(path: str, place: Place, around: Around) -> str:
     """Return what is given for a path.
 
     Raises:
-        UnfitError: that would be a whole home.
+        UnfitError: that would be a whole home, or is behind a link, and none is followed.
     """
+    if place.leads_to:
+        raise UnfitError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
     if place.is_folder:
         given = path
     elif place.is_code or not place.is_there or path.endswith(_DATABASES):
@@ -202,8 +216,9 @@ def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
-def _notes(server: Server) -> Iterator[str]:
-    if not server.egress:
-        yield "it has no network; `--egress HOST` gives it one host"
-    elif not any(isinstance(entry, Destination) for entry in server.egress):
-        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"
+def _lost(launch: Stdio, around: Around) -> Iterator[str]:
+    """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
+    is_fetcher = posixpath.basename(launch.command) in _FETCHERS
+    if not around.base and not launch.cwd and not is_fetcher:
+        for arg in filter(_seems_relative, launch.args):
+            yield f"it is started in an empty folder: write {arg!a} with its whole path"

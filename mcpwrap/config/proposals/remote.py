@@ -54,7 +54,7 @@ def draft(
     )  # fmt: skip
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
-        variables_by_key=kept.variables_by_key,        notes=_notes(remote, name),
+        variables_by_key=kept.variables_by_key, notes=_notes(remote),
     )  # fmt: skip
 
 
@@ -102,9 +102,12 @@ def _own(variable: str, around: Around, kept: Kept) -> SecretRef:
     return kept.put(variable, value, () if value is None else (variable,))
 
 
-def _notes(remote: Remote, name: str) -> tuple[str, ...]:
+def _notes(remote: Remote) -> tuple[str, ...]:
     if remote.oauth:
-        return (f"it wants a login: `mcpwrap login {name}` when it is applied",)
+        return ("it wants a login: `sudo mcpwrap login NAME` when it is applied",)
     if not remote.bearer_token_env_var and not remote.headers:
-        return ("it is given no token: if it wants a login, write `oauth = true` for it",)
+        return (
+            "it is given no token. If it wants a login: `oauth = true`, below `agents` in",
+            "/etc/mcpwrap/conf.d/NAME.toml, `sudo mcpwrap apply` and `sudo mcpwrap login NAME`",
+        )
     return ()

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -90,5 +91,6 @@ class Gate:
 
     def _list(self, connection: socket.socket) -> None:
         packets: list[Pending | End] = [*self._pending, End()]
-        for packet in packets:
-            connection.send(approve_words.encode(packet))
+        with suppress(BrokenPipeError):  # who asked is gone already
+            for packet in packets:
+                connection.send(approve_words.encode(packet))

@@ -361,7 +361,7 @@ def test_wrong_usage(root: Root, home: Path, arguments: tuple[str, ...], said: s
 
 def test_no_client_at_all(root: Root, home: Path) -> None:
     assert isinstance(run().exception, UsageError)
-    assert run("--all").output == "nothing to do\n"
+    assert "no file of an agent that mcpwrap knows" in run("--all").output
     assert isinstance(run("no-such-client").exception, click.BadParameter)
 
 
@@ -514,3 +514,8 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(found.servers) == ["mine", "ours"]
     assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}
+
+
+def test_it_ends_with_what_to_do_when_one_does_not_work(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local=RAW)
+    assert "sudo mcpwrap doctor" in run("cursor", "--yes").output

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.proposals.draft import Place, Program
-from mcpwrap.linux.programs import places, program, top_of
+from mcpwrap.config.proposals.draft import Place, Program, UnfitError
+from mcpwrap.linux.programs import places, program, top_of, with_environments
 
 MINE = os.geteuid()
 
@@ -54,6 +54,7 @@ def test_npx_of_nvm(home: Path) -> None:
 def test_a_tool_in_a_virtual_environment_of_uv(home: Path) -> None:
     python = home / ".local/share/uv/python/cpython-3.13"
     script(python / "bin/python3", "\x7fELF")
+    (python / "lib").mkdir()
     venv = home / ".local/share/uv/tools/git"
     link(venv / "bin/python", str(python / "bin/python3"))
     (venv / "pyvenv.cfg").write_text(f"home = {python}/bin\nversion = 3.13\n")
@@ -100,6 +101,7 @@ def test_places_that_are_given(home: Path) -> None:
         data: Place(is_folder=True),
         f"{data}/notes.json": Place(is_folder=False, top=data),
         f"{data}/new.db": Place(is_folder=False, is_there=False, top=data),
+        str(home / "new.db"): Place(is_folder=False, is_there=False, top=str(home)),
         str(code): Place(is_folder=False, is_code=True, top=str(home / "code")),
     }
     assert places(map(str, asked), str(home), MINE + 1) == {}
@@ -115,7 +117,7 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
     for first_line in (f"#!{key}", f"#!{home}/pipe", f"#!{home}/none"):
         script(command, first_line)
         found = program(str(command), str(home), str(home), "/usr/bin")
-        assert found == Program(str(command), (str(home / "shop"),))
+        assert found == Program(str(command), (str(command.parent),))
     os.mkfifo(home / "shop/pyvenv.cfg")
     assert program(f"{home}/shop/bin/run", str(home), str(home), "/usr/bin")
 
@@ -126,3 +128,84 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
 def test_what_no_path_can_be(home: Path, name: str) -> None:
     assert program(name, str(home), str(home), "/usr/bin") is None
     assert places([name], str(home), MINE + 1) == {}
+
+
+def test_a_place_behind_a_link_is_where_it_leads(home: Path) -> None:
+    (home / "data").mkdir()
+    link(home / "linked", "data")
+    asked = [home / "linked", home / "linked/new.db"]
+    assert places(map(str, asked), str(home), MINE) == {
+        str(asked[0]): Place(is_folder=True, leads_to=str(home / "data")),
+        str(asked[1]): Place(
+            is_folder=False,
+            is_there=False,
+            top=str(home / "linked"),
+            leads_to=str(home / "data/new.db"),
+        ),
+    }
+
+
+def test_code_whose_packages_lie_above_it(home: Path) -> None:
+    """Where node looks for them: npm puts them side by side, and a workspace has one folder."""
+    installed = home / "mcp/node_modules/@x/files/dist/index.js"
+    (home / "mcp/node_modules/@x/files").mkdir(parents=True)
+    (home / "mcp/node_modules/@x/files/package.json").touch()
+    assert top_of(installed, str(home)) == str(home / "mcp")
+    (home / "repo/src/memory").mkdir(parents=True)
+    (home / "repo/src/memory/package.json").touch()
+    (home / "repo/package.json").touch()
+    assert top_of(home / "repo/src/memory/a.js", str(home)) == str(home / "repo/src/memory")
+    (home / "repo/node_modules").mkdir()
+    assert top_of(home / "repo/src/memory/a.js", str(home)) == str(home / "repo")
+    (home / "node_modules/y").mkdir(parents=True)
+    assert top_of(home / "node_modules/y/a.js", str(home)) == str(home / "node_modules")
+
+
+def test_a_folder_of_programs_alone_is_all_that_is_given(home: Path) -> None:
+    """Beside ~/.cargo/bin lies a token."""
+    tool = script(home / ".cargo/bin/tool", "\x7fELF")
+    (home / ".cargo/credentials.toml").touch()
+    found = program(str(tool), str(home), str(home), "/usr/bin")
+    assert found == Program(str(tool), (str(tool.parent),))
+
+
+def test_an_interpreter_with_a_short_name(home: Path) -> None:
+    """As uv links it: the link and what it leads to are in one folder, which is given."""
+    pythons = home / ".local/share/uv/python"
+    script(pythons / "cpython-3.13.5/bin/python3.13", "\x7fELF")
+    (pythons / "cpython-3.13.5/lib").mkdir()
+    link(pythons / "cpython-3.13", "cpython-3.13.5")
+    venv = home / "weather/.venv"
+    python = link(venv / "bin/python", str(pythons / "cpython-3.13/bin/python3.13"))
+    (venv / "pyvenv.cfg").write_text(f"home = {pythons}/cpython-3.13/bin\n")
+    found = program(str(python), str(home), str(home), "/usr/bin")
+    assert found is not None
+    assert set(found.folders) == {str(venv), str(pythons)}
+    uv = Program("/usr/bin/uv", (str(home / "x"),))
+    with_it = with_environments(uv, [str(home), str(home / "weather")], str(home), "/usr/bin")
+    assert with_it == Program("/usr/bin/uv", (str(home / "x"), *found.folders))
+
+
+def test_a_program_behind_a_link_that_leads_far_away(home: Path) -> None:
+    script(home / "far/python/bin/python3")
+    link(home / "near", str(home / "far"))
+    mine = link(home / "venv/bin/python", str(home / "near/python/bin/python3"))
+    with pytest.raises(UnfitError, match="is behind a link"):
+        program(str(mine), str(home), str(home), "/usr/bin")
+
+
+def test_a_folder_of_programs_that_is_a_link(home: Path) -> None:
+    """As of fnm, which makes one for each terminal."""
+    real = script(home / "fnm/v22/bin/node", "\x7fELF")
+    link(home / "run/123", str(home / "fnm/v22"))
+    found = program("node", str(home), str(home), f"{home}/run/123/bin:/usr/bin")
+    assert found == Program(str(real), (str(real.parent),))
+
+
+def test_a_shim_of_nobody_knows_what(home: Path) -> None:
+    shim = script(home / ".pyenv/shims/python")
+    with pytest.raises(UnfitError, match="chooses a version each time"):
+        program("python", str(home), str(home), f"{shim.parent}:/usr/bin")
+    tool = script(home / "tools/x", "#!/usr/bin/env python")
+    with pytest.raises(UnfitError, match="`which python`"):
+        program(str(tool), str(home), str(home), f"{shim.parent}:/usr/bin")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.agent_files.launch import Stdio
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 from mcpwrap.config.proposals.draft import Around, Place, Program, UnfitError
-from mcpwrap.config.proposals.local import bridged, draft, expanded, paths
+from mcpwrap.config.proposals.local import draft, expanded, paths
 
 HOME = "/home/alice"
 SHOP = f"{HOME}/shop"
@@ -28,6 +28,8 @@ AROUND = Around(
         HOME: Place(is_folder=True),
         SHOP: Place(is_folder=True),
         f"{HOME}/x.db": Place(is_folder=False, top=HOME),
+        f"{HOME}/new.db": Place(is_folder=False, is_there=False, top=HOME),
+        f"{HOME}/link": Place(is_folder=True, leads_to="/data/alice"),
     },
 )
 IN_SHOP = replace(AROUND, base=SHOP)
@@ -80,6 +82,9 @@ def test_where_it_is_started() -> None:
     server = draft("s", Stdio("node", ("./src/server.js",)), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == (SHOP, (given(SHOP, is_writable=True),))
+    server = draft("s", Stdio("node", ("/srv/x.js",)), IN_SHOP).server
+    assert isinstance(server.runs, Local)
+    assert (server.runs.cwd, server.workspace) == ("", ())
     server = draft("s", Stdio("npx", ("-y", "x")), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == ("", ())
@@ -157,6 +162,11 @@ def test_secrets_leave_it() -> None:
         (Stdio("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
         (Stdio("npx", ("~",)), AROUND, "would give it the whole of"),
         (Stdio("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
+        (Stdio("npx", (f"{HOME}/new.db",)), AROUND, "would give it the whole of"),  # not there yet
+        (Stdio("npx", (f"{HOME}/link",)), AROUND, "behind a link: write '/data/alice' in its"),
+        (Stdio("env", ("npx", "x")), AROUND, "make that the `command`"),
+        (Stdio("flatpak", ("run", "x")), AROUND, "needs rights that no server of ours gets"),
+        (Stdio("/snap/bin/npx", ("x",)), AROUND, "needs rights"),
     ],
 )
 def test_what_is_refused(launch: Stdio, around: Around, why: str) -> None:
@@ -176,29 +186,41 @@ def test_what_the_agent_fills_in() -> None:
             expanded(unknown, AROUND)
 
 
-def test_the_paths_that_it_names() -> None:
-    launch = Stdio("node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP)
-    assert list(paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]
+def test_the_home_that_a_server_would_take_for_its_own() -> None:
+    launch = Stdio("~/bin/x", ("~/data", "--root=~/data", "~", "a=~/b", "~x"), {"D": "~/d"})
+    assert expanded(launch, AROUND) == Stdio(
+        f"{HOME}/bin/x",
+        (f"{HOME}/data", f"--root={HOME}/data", HOME, "a=~/b", "~x"),
+        {"D": f"{HOME}/d"},
+    )
 
 
 @pytest.mark.parametrize(
-    ("args", "expected"),
+    ("launch", "around", "notes"),
     [
-        (("-y", "mcp-remote", "https://x.example/mcp"), Remote("https://x.example/mcp")),
-        (("mcp-remote@latest", "https://x.example/sse"), Remote("https://x.example/sse")),
         (
-            ("mcp-remote", "https://x.example/", "--header", "Authorization: Bearer a:b"),
-            Remote("https://x.example/", {"Authorization": "Bearer a:b"}),
+            Stdio("node", ("https://a.example/x", "postgresql://db.example:5432/d")),
+            AROUND,
+            ["it names a.example, and does not", "it names db.example:5432, and does not"],
         ),
-        (
-            ("mcp-remote", "https://x.example/", "--transport", "sse-only"),
-            Remote("https://x.example/"),
-        ),
-        (("mcp-remote", "https://x.example/", "--allow-http"), None),  # says more than we know
-        (("mcp-remote",), None),
-        (("other", "https://x.example/"), None),
+        (Stdio("node", (), {"URL": "http://localhost:8080/"}), AROUND, ["names localhost:8080"]),
+        (Stdio("node", (), {"DB": "postgres://u:9/x@db.example/"}), AROUND, []),  # of a password
+        (Stdio("node", (), {"DB": "postgres://u:9@db.example/"}), AROUND, ["names db.example,"]),
+        (Stdio("sh", ("-c", "cd x && y")), AROUND, ["what a shell is told"]),
+        (Stdio("sh", ("x.sh",)), AROUND, ["write 'x.sh' with its whole path"]),
+        (Stdio("sh", ("x.sh",)), IN_SHOP, []),
+        (Stdio("sh", (f"{SHOP}/x.sh", "--config=x.py")), AROUND, []),
     ],
 )
-def test_a_bridge_to_a_url_is_that_url(args: tuple[str, ...], expected: Remote | None) -> None:
-    assert bridged(Stdio("npx", args)) == expected
-    assert bridged(Stdio("python3", args)) is None
+def test_what_may_not_work_is_told(launch: Stdio, around: Around, notes: list[str]) -> None:
+    first, *found = draft("s", launch, around).notes
+    assert "no network" in first
+    assert len(found) == len(notes)
+    assert all(said in one for said, one in zip(notes, found, strict=True))
+    listed = (Destination("a.example", 443, with_subdomains=False),)
+    assert not any("a.example" in note for note in draft("s", launch, around, listed).notes)
+
+
+def test_the_paths_that_it_names() -> None:
+    launch = Stdio("node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP)
+    assert list(paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]

@@ -1,0 +1,20 @@
+"""What is told of a server that did not answer an agent."""
+
+import pytest
+
+from mcpwrap.as_agent.try_session import telling
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("mcpwrap-connect: no\nmore", "mcpwrap-connect: no"),
+        ('Traceback (most recent call last):\n  File "x"\nKeyError: 1', "KeyError: 1"),
+        (
+            "node:internal/modules:873\n\nError [ERR_MODULE_NOT_FOUND]: Cannot find x\n    at y",
+            "Error [ERR_MODULE_NOT_FOUND]: Cannot find x",
+        ),
+    ],
+)
+def test_the_line_that_says_most(said: str, told: str) -> None:
+    assert telling(said) == told

@@ -1,0 +1,22 @@
+"""What downloads is left where nobody says from where: root would refuse all others with it."""
+
+import pytest
+
+from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.proposals.draft import Around, Program, UnfitError
+from mcpwrap.config.proposals.local import draft
+from mcpwrap.config.proposals.sources import expect_known
+
+AROUND = Around(account="alice", home="/home/alice", program=Program("/usr/bin/x"))
+
+
+@pytest.mark.parametrize(("command", "how"), [("npx", "npm config get"), ("uvx", "python3-pip")])
+def test_where_packages_come_from(command: str, how: str) -> None:
+    server = draft("s", Stdio(command), AROUND).server
+    expect_known(server, {"npm", "pypi"})
+    with pytest.raises(UnfitError, match=how):
+        expect_known(server, ())
+
+
+def test_what_downloads_nothing_needs_none() -> None:
+    expect_known(draft("s", Stdio("x"), AROUND).server, ())
