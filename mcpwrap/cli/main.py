@@ -40,7 +40,12 @@ _HELP = """Run each MCP server under an account of its own.
 To try one, as anybody, with nothing configured:
     mcpwrap run --network -- npx -y @modelcontextprotocol/server-everything
 
-Servers are listed in /etc/mcpwrap/config.toml. For a first one:
+To have those that your agents start now, and those that they ask:
+
+\b
+    mcpwrap wrap --all                    # shows each change, and asks first
+
+Servers are listed in /etc/mcpwrap. For one by hand:
 
 \b
     sudoedit /etc/mcpwrap/config.toml     # `man mcpwrap.toml` shows one

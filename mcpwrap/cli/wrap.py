@@ -12,10 +12,12 @@ from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import agreed
 from mcpwrap.cli.clients_found import Asker, Found, asker
 from mcpwrap.cli.wrap_change import Changed, changes, write
-from mcpwrap.cli.wrap_look import Egress, Look, Looking, Place
+from mcpwrap.cli.wrap_decided import Egress, Look, Place
+from mcpwrap.cli.wrap_look import Looking
 from mcpwrap.cli.wrap_machine import machine
 from mcpwrap.config import values
 from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.model import Destination, Group
 from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 
@@ -38,7 +40,9 @@ What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap a
     help="This file.",
 )
 @click.option("--sha256", "approved", multiple=True, help="A project's file that you have read.")
-@click.option("--egress", multiple=True, metavar="HOST", help="A host that new servers may reach.")
+@click.option(
+    "--egress", multiple=True, metavar="[NAME=]HOST", help="A host that new servers may reach."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask here. Root is asked all the same.")
 @click.pass_context
@@ -56,14 +60,15 @@ def command(  # noqa: PLR0913 - one for each option
     """Make every server in agents' files one of ours: an account of its own, behind the gate.
 
     \b
-    Example:  mcpwrap wrap claude-code --egress api.github.com
+    Example:  mcpwrap wrap claude-code --egress github=api.github.com
     Shows each change first. New servers are proposed to root, who sees them and is asked by
     `sudo mcpwrap accept`; secrets leave the file and are sealed. `mcpwrap unwrap` undoes it.
     Exit status: 0 all are wrapped, 1 some are not, and it says why, 2 wrong usage.
     """
     who = _person(context.obj or {})
-    wrapping = _Wrapping(who, wrap_files.chosen(who, clients, files, is_all=is_all), approved)
-    look = wrapping.look(_destinations(egress))
+    of_agents = wrap_files.chosen(who, clients, files, is_all=is_all)
+    wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents))
+    look = wrapping.look()
     todo = changes(look)
     wrap_shown.everything(look, todo, wrapping.refused)
     is_done = not (look.left or wrapping.refused or any(one.problem for one in todo))
@@ -78,7 +83,7 @@ def command(  # noqa: PLR0913 - one for each option
     if look.drafts:
         if not wrap_proposal.hand_over(who, look):
             return EXIT_FAILED
-        before, look = look, wrapping.look(_destinations(egress), look.server_by_place())
+        before, look = look, wrapping.look(look.server_by_place())
         wrap_shown.left([one for one in look.left if one not in before.left])
         is_done = is_done and not look.left
         todo = changes(look)
@@ -94,14 +99,16 @@ def _nothing(wrapping: "_Wrapping", *, is_done: bool) -> str:
 class _Wrapping:
     """The files, which are looked at once more when root has done its part."""
 
-    def __init__(self, who: Asker, files: Sequence[Found], approved: Sequence[str]) -> None:
-        self._who = who
+    def __init__(
+        self, who: Asker, files: Sequence[Found], approved: Sequence[str], egress: Egress
+    ) -> None:
+        self._who, self._egress = who, egress
         self.is_any = bool(files)
         self._ready, self.refused = wrap_files.readable(files, approved)
 
-    def look(self, egress: Egress, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
+    def look(self, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
         have = machine(self._who)
-        found = Looking(self._who, have, egress, decided).through(self._ready)
+        found = Looking(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
 
 
@@ -115,11 +122,19 @@ def _person(environ: dict[str, str]) -> Asker:
     return asker(os.geteuid(), Path.cwd(), environ)
 
 
-def _destinations(hosts: Sequence[str]) -> Egress:
-    try:
-        return tuple(values.egress(host) for host in hosts)
-    except values.BadValueError as error:
-        raise UsageError(error.problem, where="--egress", fix=error.fix) from error
+def _destinations(hosts: Sequence[str], files: Sequence[Found]) -> Egress:
+    """Return the hosts for each entry that is named."""
+    known = {"", *(listed.entry.name for one in files for listed in one.listed)}
+    found: dict[str, tuple[Destination | Group, ...]] = {}
+    for name, _, host in (one.rpartition("=") for one in hosts):
+        if name not in known:
+            fix = "write the name that it has there: `mcpwrap clients` shows them"
+            raise UsageError(f"no server {name!a} is in these files", where="--egress", fix=fix)
+        try:
+            found[name] = (*found.get(name, ()), values.egress(host))
+        except values.BadValueError as error:
+            raise UsageError(error.problem, where="--egress", fix=error.fix) from error
+    return found
 
 
 def _written(who: Asker, todo: Sequence[Changed], *, is_done: bool) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.cli.clients_found import Asker
-from mcpwrap.cli.wrap_look import Become, Look
+from mcpwrap.cli.wrap_decided import Become, Look
 from mcpwrap.config.agent_files.edit import Change
 from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
 from mcpwrap.config.agent_files.spans import FileError

@@ -1,88 +1,21 @@
-"""What `mcpwrap wrap` would do: which entry becomes which server, and which are left and why."""
+"""How `mcpwrap wrap` decides: which entry becomes which server, and which are left and why."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
+from mcpwrap.cli import wrap_around
 from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
 from mcpwrap.config.agent_files.launch import Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed, Opened
-from mcpwrap.config.agent_files.spans import Key
-from mcpwrap.config.agent_files.standing import Known, standing
-from mcpwrap.config.envfile import parse_env_file
-from mcpwrap.config.model import GROUPS, Destination, Group, Server
-from mcpwrap.config.proposals import entry, local, sources
-from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.variables import filled_in
+from mcpwrap.config.agent_files.standing import standing
+from mcpwrap.config.model import Destination, Group
+from mcpwrap.config.proposals import entry, sources
+from mcpwrap.config.proposals.draft import Draft, UnfitError
 from mcpwrap.core.names import server_name_for
-from mcpwrap.core.stored import MAX_SECRET_BYTES
-from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import agent_files, programs
-
-_RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
-Egress = tuple[Destination | Group, ...]
-Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What there is already: what root has configured, and what of it is applied."""
-
-    known: Known
-    servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
-    taken: frozenset[str] = frozenset()  # names
-    sources: frozenset[str] = frozenset(GROUPS)  # groups of which it says where they are
-    unset: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # secrets without a value
-
-
-@dataclass(frozen=True, slots=True)
-class Become:
-    """One entry, and the server of ours that it leads to when it is rewritten."""
-
-    found: Found
-    opened: Opened
-    listed: Listed
-    server: str
-    is_remote: bool
-
-    def place(self) -> Place:
-        """Return where it stands."""
-        return self.found.path, self.listed.entry.path
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """One entry that stays as it is."""
-
-    found: Found
-    listed: Listed
-    why: str
-
-
-@dataclass(slots=True)
-class Look:
-    """Everything that was decided."""
-
-    become: list[Become] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
-    drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
-    secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
-    notes: list[str] = field(default_factory=list)
-
-    def without_drafts(self) -> "Look":
-        """Return what is to be done now, when root was asked and has done all that it will."""
-        absent = {draft.server.name for draft in self.drafts}
-        left = [
-            Left(one.found, one.listed, f"root has no server {one.server} that is the same")
-            for one in self.become
-            if one.server in absent
-        ]
-        become = [one for one in self.become if one.server not in absent]
-        return replace(self, become=become, left=[*self.left, *left], drafts=[])
-
-    def server_by_place(self) -> dict[Place, str]:
-        """Return to which server each entry leads."""
-        return {one.place(): one.server for one in self.become}
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import agent_files
 
 
 class Looking:
@@ -145,13 +78,13 @@ class Looking:
 
     def _raw(self, found: Found, listed: Listed) -> tuple[str, bool]:
         """Return the server that a raw entry becomes, and whether it is a URL."""
-        around = self._around(found, listed)
+        around = wrap_around.around(self._who, found, listed)
         launch = entry.launch_of(listed, around)
         if isinstance(launch, Stdio):
-            around = _seen(launch, around, self._who)
-        draft = entry.draft(listed, launch, around, self._egress)
+            around = wrap_around.seen(launch, around, self._who)
+        draft = entry.draft(listed, launch, around, self._egress_of(listed))
         sources.expect_known(draft.server, self._machine.sources)
-        _expect_no_links(draft)
+        wrap_around.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)
         if name and draft.value_by_key:
@@ -166,20 +99,9 @@ class Looking:
             raise UnfitError(why)
         return name, isinstance(launch, Remote)
 
-    def _around(self, found: Found, listed: Listed) -> Around:
-        home = self._who.variables["HOME"]
-        project = base = listed.at[1] if listed.at[0] == "projects" else found.project
-        if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
-            base = listed.launch.cwd
-        given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
-        around = Around(
-            account=self._who.account,
-            home=home,
-            base=base,
-            variables={**self._who.environ, **given},
-        )
-        within = Path(found.project or base or home)  # a project's file says `cwd` as it likes
-        return replace(around, env_file=_env_file(listed, around, within, self._who.uid))
+    def _egress_of(self, listed: Listed) -> tuple[Destination | Group, ...]:
+        """Return the hosts that were given to all, and to entries of this name."""
+        return (*self._egress.get("", ()), *self._egress.get(listed.entry.name, ()))
 
     def _existing(self, draft: Draft, wanted: str) -> str:
         """Return the server of this machine that is the same; "" is none.
@@ -214,49 +136,3 @@ class Looking:
         if unset := self._machine.unset.get(name):
             return f"a secret has no value yet: `sudo mcpwrap secret set {name} {unset[0]}`"
         return ""
-
-
-def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[str, str] | None:
-    """Return the variables of the file that an entry names, below the folder that it belongs to."""
-    value = listed.entry.value
-    said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
-    path = filled_in(said, around.variables) if isinstance(said, str) else None
-    if not path:
-        return None
-    whole = Path(around.base or around.home, path)
-    content = agent_files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
-    if not isinstance(content, bytes):
-        return None
-    try:
-        return parse_env_file(content.decode(), path)
-    except (UnicodeDecodeError, UsageError):
-        return None
-
-
-def _expect_no_links(draft: Draft) -> None:
-    """Refuse alone what root would refuse with all that is proposed beside it.
-
-    Raises:
-        UnfitError: a folder that it is given is behind a link.
-    """
-    for folder in draft.server.workspace:
-        if (real := programs.real(folder.path)) != folder.path:
-            raise UnfitError(
-                f"it would be given {folder.path!a}, which is behind a symbolic link, and none is "
-                f"followed; write what it leads to, {real!a}"
-            )
-
-
-def _seen(launch: Stdio, around: Around, who: Asker) -> Around:
-    """Return what surrounds a program, with what the machine says of it."""
-    search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
-    base = around.base or around.home
-    paths = [*local.paths(launch, around), *([around.base] if around.base else [])]
-    program = programs.program(launch.command, base, around.home, search)
-    if program and Path(program.path).name in _RUN_PROJECTS:
-        program = programs.with_environments(program, paths, around.home, search)
-    return replace(
-        around,
-        program=program,
-        places=programs.places(paths, around.home, who.uid),
-    )

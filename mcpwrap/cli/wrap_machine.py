@@ -1,7 +1,7 @@
 """What root has already, as somebody sees who wraps: servers, names, secrets without a value."""
 
 from mcpwrap.cli.clients_found import Asker, known
-from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key

@@ -14,7 +14,7 @@ import msgspec
 
 from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker
-from mcpwrap.cli.wrap_look import Look
+from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.write import toml_of
 from mcpwrap.errors import McpwrapError, UsageError

@@ -8,7 +8,7 @@ from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.cli.wrap_change import NOT_YET, Changed
-from mcpwrap.cli.wrap_look import Left, Look
+from mcpwrap.cli.wrap_decided import Left, Look
 from mcpwrap.config.proposals.draft import Draft
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.config.write import toml_of

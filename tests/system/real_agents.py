@@ -44,14 +44,15 @@ CLAUDE_CODE = Agent(
     lists="claude mcp list",
     healthy=r"^everything: .* - ✔ Connected$",
 )
-# It starts servers only in folders that somebody trusts; and itself once more, for more memory.
+# It starts servers only in folders that somebody trusts; and itself once more, for more memory. Like
+# opencode, it waits 5 s for a server, which a busy host needs to start one.
 GEMINI = Agent(
     name="gemini",
     file="/home/alice/.gemini/settings.json",
     server="time",
     program=TIME,
     has_secret=False,
-    add=f"gemini mcp add -s user time {TIME} -- --local-timezone UTC",
+    add=f"gemini mcp add -s user --timeout {PATIENCE_S}000 time {TIME} -- --local-timezone UTC",
     meanwhile="gemini mcp add -s user other /usr/bin/true",
     lists="GEMINI_CLI_TRUST_WORKSPACE=true GEMINI_CLI_NO_RELAUNCH=true gemini mcp list",
     healthy=r"^✓ time: .* - Connected$",
@@ -69,6 +70,7 @@ OPENCODE = Agent(
       "type": "local",
       "command": ["/usr/bin/node", "{MEMORY}"],
       "environment": {{ "API_KEY": "{SECRET}" }}, // to be turned
+      "timeout": {PATIENCE_S}000,
     }},
   }},
 }}

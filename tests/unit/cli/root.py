@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap.cli import clients, unwrap, wrap, wrap_proposal
 from mcpwrap.cli.clients_found import Asker, asker
-from mcpwrap.cli.wrap_look import Machine
+from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse

@@ -377,6 +377,16 @@ def test_files_that_cannot_be_read_are_told(root: Root, home: Path) -> None:
     assert done.output.count("left as it is") == 2
 
 
+def test_hosts_for_one_server(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", a=RAW, b={"command": "true"})
+    done = run("cursor", "--dry-run", "--egress", "b=api.example.com", "--egress", "x.example")
+    assert 'egress = ["x.example"]' in done.output
+    assert 'egress = ["x.example", "api.example.com"]' in done.output
+    refusal = run("cursor", "--egress", "c=api.example.com").exception
+    assert isinstance(refusal, UsageError)
+    assert "no server 'c' is in these files" in str(refusal)
+
+
 def test_root_is_shown_no_more_than_a_person_reads(root: Root, home: Path) -> None:
     many = {f"s{n}": {"command": "sh", "args": ["-c", f"exit {n}"]} for n in range(700)}
     put(home / ".cursor/mcp.json", **many)

@@ -1,0 +1,80 @@
+"""What surrounds an entry that is wrapped: its person's variables, programs, files and folders."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.envfile import parse_env_file
+from mcpwrap.config.proposals import entry, local
+from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
+from mcpwrap.config.proposals.variables import filled_in
+from mcpwrap.core.stored import MAX_SECRET_BYTES
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import agent_files, programs
+
+_RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
+
+
+def around(who: Asker, found: Found, listed: Listed) -> Around:
+    """Return what surrounds an entry, as far as its file and its person say it."""
+    home = who.variables["HOME"]
+    project = base = listed.at[1] if listed.at[0] == "projects" else found.project
+    if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
+        base = listed.launch.cwd
+    given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
+    known = Around(
+        account=who.account,
+        home=home,
+        base=base,
+        variables={**who.environ, **given},
+    )
+    within = Path(found.project or base or home)  # a project's file says `cwd` as it likes
+    return replace(known, env_file=_env_file(listed, known, within, who.uid))
+
+
+def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[str, str] | None:
+    """Return the variables of the file that an entry names, below the folder that it belongs to."""
+    value = listed.entry.value
+    said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
+    path = filled_in(said, around.variables) if isinstance(said, str) else None
+    if not path:
+        return None
+    whole = Path(around.base or around.home, path)
+    content = agent_files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
+    if not isinstance(content, bytes):
+        return None
+    try:
+        return parse_env_file(content.decode(), path)
+    except (UnicodeDecodeError, UsageError):
+        return None
+
+
+def expect_no_links(draft: Draft) -> None:
+    """Refuse alone what root would refuse with all that is proposed beside it.
+
+    Raises:
+        UnfitError: a folder that it is given is behind a link.
+    """
+    for folder in draft.server.workspace:
+        if (real := programs.real(folder.path)) != folder.path:
+            raise UnfitError(
+                f"it would be given {folder.path!a}, which is behind a symbolic link, and none is "
+                f"followed; write what it leads to, {real!a}"
+            )
+
+
+def seen(launch: Stdio, around: Around, who: Asker) -> Around:
+    """Return what surrounds a program, with what the machine says of it."""
+    search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    base = around.base or around.home
+    paths = [*local.paths(launch, around), *([around.base] if around.base else [])]
+    program = programs.program(launch.command, base, around.home, search)
+    if program and Path(program.path).name in _RUN_PROJECTS:
+        program = programs.with_environments(program, paths, around.home, search)
+    return replace(
+        around,
+        program=program,
+        places=programs.places(paths, around.home, who.uid),
+    )

@@ -1,0 +1,76 @@
+"""What `mcpwrap wrap` has decided: which entry becomes which server, and which are left and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mcpwrap.cli.clients_found import Found
+from mcpwrap.config.agent_files.opened import Listed, Opened
+from mcpwrap.config.agent_files.spans import Key
+from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.model import GROUPS, Destination, Group, Server
+from mcpwrap.config.proposals.draft import Draft
+
+Egress = Mapping[str, tuple[Destination | Group, ...]]  # by the name of an entry; "" is each
+Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What there is already: what root has configured, and what of it is applied."""
+
+    known: Known
+    servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
+    taken: frozenset[str] = frozenset()  # names
+    sources: frozenset[str] = frozenset(GROUPS)  # groups of which it says where they are
+    unset: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # secrets without a value
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """One entry, and the server of ours that it leads to when it is rewritten."""
+
+    found: Found
+    opened: Opened
+    listed: Listed
+    server: str
+    is_remote: bool
+
+    def place(self) -> Place:
+        """Return where it stands."""
+        return self.found.path, self.listed.entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One entry that stays as it is."""
+
+    found: Found
+    listed: Listed
+    why: str
+
+
+@dataclass(slots=True)
+class Look:
+    """Everything that was decided."""
+
+    become: list[Become] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
+    secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
+    notes: list[str] = field(default_factory=list)
+
+    def without_drafts(self) -> "Look":
+        """Return what is to be done now, when root was asked and has done all that it will."""
+        absent = {draft.server.name for draft in self.drafts}
+        left = [
+            Left(one.found, one.listed, f"root has no server {one.server} that is the same")
+            for one in self.become
+            if one.server in absent
+        ]
+        become = [one for one in self.become if one.server not in absent]
+        return replace(self, become=become, left=[*self.left, *left], drafts=[])
+
+    def server_by_place(self) -> dict[Place, str]:
+        """Return to which server each entry leads."""
+        return {one.place(): one.server for one in self.become}
