@@ -44,8 +44,8 @@ CLAUDE_CODE = Agent(
     lists="claude mcp list",
     healthy=r"^everything: .* - ✔ Connected$",
 )
-# It starts servers only in folders that somebody trusts; and itself once more, for more memory. Like
-# opencode, it waits 5 s for a server, which a busy host needs to start one.
+# It starts servers only in folders that somebody trusts; and itself once more, for more memory. As
+# opencode does, it waits 5 s for a server, which a busy host needs to start one.
 GEMINI = Agent(
     name="gemini",
     file="/home/alice/.gemini/settings.json",
