@@ -14,7 +14,8 @@ SECRET = f"tok-{secrets.token_hex(16)}"
 EVERYTHING = f"{NODE_MODULES}/server-everything/dist/index.js"
 MEMORY = f"{NODE_MODULES}/server-memory/dist/index.js"
 TIME = "/opt/mcp/pypi/bin/mcp-server-time"
-PATIENCE_S = 60
+PATIENCE_S = 60  # of agents that can be told, with one server
+LISTED_S = 100  # less than the bed waits for a command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ CLAUDE_CODE = Agent(
     lists="claude mcp list",
     healthy=r"^everything: .* - ✔ Connected$",
 )
-# It starts servers only in folders that somebody trusts; and itself once more, for more memory. As
-# opencode does, it waits 5 s for a server, which a busy host needs to start one.
+# It starts servers only in folders that somebody trusts; and itself once more, for more memory. It
+# would wait 5 s for a server: too few on a busy host.
 GEMINI = Agent(
     name="gemini",
     file="/home/alice/.gemini/settings.json",
@@ -115,7 +116,7 @@ def health(machine: Machine, agent: Agent) -> Health:
     """Ask an agent of alice's for the health of its servers."""
     asked = {
         "user": "alice",
-        "command": f"timeout {PATIENCE_S} env {agent.lists}",
+        "command": f"timeout {LISTED_S} env {agent.lists}",
         "program": agent.program,
         "secret": SECRET,
     }

@@ -75,7 +75,7 @@ class Machine:
 
         Of each pair of `answers` the first is a pattern, after which the second is typed.
         """
-        asked = json.dumps({"argv": ["sh", "-c", command], "answers": answers})
+        asked = json.dumps({"argv": ["bash", "-c", command], "answers": answers})
         argv = ["/usr/bin/python3", "-c", Path(typist.__file__).read_text(), asked]
         done = self._run(argv, user="alice", stdin="", status=0)
         status, shown = json.loads(done.out)
