@@ -9,7 +9,7 @@ import pytest
 from mcpwrap.config.agent_files.table import BY_ID
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
-from tests.system.test_wrap import typed
+from tests.system.test_wrap import ANSWERS
 from tests.unit.config.agent_files.files import FIXTURES
 
 # Beside the tests of this file a layer is made, the first time.
@@ -56,7 +56,7 @@ def states(machine: Machine) -> dict[str, dict[str, str]]:
 
 def test_all_agents_there_and_back(machine: Machine) -> None:
     before, raw = contents(machine), states(machine)
-    status, shown = typed(machine, "mcpwrap wrap --all")
+    status, shown = machine.typed("mcpwrap wrap --all", ANSWERS)
     print(shown)
     assert status == 1  # some are left, and it says why
     assert "s3cr3t" not in shown.replace("/srv/s3cr3t.db", "")  # a name in an argument
@@ -68,7 +68,7 @@ def test_all_agents_there_and_back(machine: Machine) -> None:
         assert became
         assert sorted([*became, *stayed]) == sorted(servers)
         assert all(f"left as it is: {name} " in shown for name in stayed)
-    assert typed(machine, "mcpwrap wrap --all")[0] == 1
+    assert machine.typed("mcpwrap wrap --all", ANSWERS)[0] == 1
     assert contents(machine) == wrapped
-    assert typed(machine, "mcpwrap unwrap --all", [(r"\[y/N\]", "y")])[0] == 0
+    assert machine.typed("mcpwrap unwrap --all", [(r"\[y/N\]", "y")])[0] == 0
     assert contents(machine) == before
