@@ -1,6 +1,7 @@
 """The files of all agents that are known, on one machine: wrapped by root's consent, and back."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def machine() -> Iterator[Machine]:
         machine.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
         machine.write("/etc/npmrc", "registry=https://npm.good.test/\n")
         machine.write("/etc/pip.conf", "[global]\nindex-url = https://pypi.good.test/simple/\n")
+        machine.as_user("alice", "echo FROM_FILE=s3cr3t > ~/.env")  # which Cursor's names
         for fixture in FIXTURES:
             file = FILES[fixture.stem]
             machine.as_user("alice", f"mkdir -p '{Path(file).parent}'; touch '{file}'")
@@ -57,9 +59,11 @@ def states(machine: Machine) -> dict[str, dict[str, str]]:
 def test_all_agents_there_and_back(machine: Machine) -> None:
     before, raw = contents(machine), states(machine)
     status, shown = machine.typed("mcpwrap wrap --all", ANSWERS)
-    print(shown)
     assert status == 1  # some are left, and it says why
     assert "s3cr3t" not in shown.replace("/srv/s3cr3t.db", "")  # a name in an argument
+    for command in set(re.findall("no value yet: `sudo (mcpwrap secret set [^`]*)`", shown)):
+        machine.as_root(command, stdin="n0t-in-the-file")
+    status, shown = machine.typed("mcpwrap wrap --all", ANSWERS)
     wrapped, after = contents(machine), states(machine)
     for agent, servers in raw.items():
         became = [name for name in servers if after[agent][name] == "wrapped"]
