@@ -20,7 +20,7 @@ STORY = Path(__file__).with_name("limits_story.py").read_text()
 DRIFT_STORY = Path(__file__).with_name("drift_story.py").read_text()
 MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
 TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
-DRIFT_STORY_S = 170  # it looks four times; 60 on a quiet host
+DRIFT_STORY_S = 240  # it looks four times; a busy host needed over 100
 MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
@@ -52,7 +52,7 @@ def test_with_controllers_each_session_has_its_own_limits() -> None:
     assert [text for text in complaints if not any(word in text for word in announced)] == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     """A user's own service manager wants cgroup v2, or none of the host's."""
     files = {"/opt/probe.py": PROBE, "/etc/mcpwrap/config.toml": SERVER}
