@@ -25,7 +25,7 @@ MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
 
-@pytest.mark.timeout(300)  # the kernel is emulated, and its root may have to be built
+@pytest.mark.timeout(480)  # the kernel is emulated, and its root may have to be built
 def test_with_controllers_each_session_has_its_own_limits() -> None:
     result = run_in_vm(
         "trixie", STORY, {"/opt/probe.py": PROBE, "/etc/mcpwrap/config.toml": SERVER}
