@@ -16,6 +16,9 @@ from tests.system.bed.internet import Internet
 from tests.system.bed.internet_map import BAD_AUTHORITY
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 UNIT = "mcpwrap-webhook.service"
 KEY = "/etc/mcpwrap/webhook.key"

@@ -38,6 +38,9 @@ print(json.dumps([status.split()[1], answer.read(7)[2:].decode()]))
 """
 STRAYS = """
 import json, socket
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 for family, address in ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:db8:9::9")):
     with socket.socket(family, socket.SOCK_DGRAM) as s: s.sendto(b"x", (address, 5353))
     with socket.socket(family, socket.SOCK_STREAM) as s: refused = s.connect_ex((address, 4444))

@@ -9,7 +9,10 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.machine import CommandFailedError, Machine
 from tests.system.bed.session import PROBE, Session
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import SQLITE_SERVER
+
+pytestmark = ON_ONE_RELEASE
 
 SERVERS = f"""
 {SQLITE_SERVER}

@@ -12,7 +12,10 @@ from tests.system import remote, vault
 from tests.system.bed import search
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.remote import TOKEN
+
+pytestmark = ON_ONE_RELEASE
 
 NAMES = ("odd", "old", "far", "keyed", "noport", "nowhere", "expired", "wrongname", "stranger")
 CONFIG = (

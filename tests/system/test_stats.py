@@ -10,6 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 POLICY = """
 version: 1
