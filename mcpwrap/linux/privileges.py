@@ -40,6 +40,6 @@ def give_up_root(uid: str, gid: str) -> Person | None:
     os.setgroups(os.getgrouplist(who.account, gid_) if who.is_somebody else [gid_])
     os.setresgid(gid_, gid_, gid_)
     os.setresuid(uid_, uid_, uid_)
-    if os.getresuid() != (uid_,) * 3:  # pragma: no cover - the kernel keeps its word
+    if os.getresuid() != (uid_,) * 3:  # what follows must not be root, whatever was said
         raise PermissionError("root was not given up")
     return who

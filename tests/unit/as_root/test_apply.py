@@ -8,14 +8,14 @@ from mcpwrap.linux import this_machine
 from mcpwrap.plan import steps
 from mcpwrap.plan.diff import Retired
 
-TODO: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
+STEPS: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
 
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(this_machine, "wanted", lambda: None)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: ["a does not start"])
-    monkeypatch.setattr(this_machine, "steps", lambda _: TODO)
+    monkeypatch.setattr(this_machine, "steps", lambda _: STEPS)
     monkeypatch.setattr(this_machine, "notes", lambda: ["b neither"])
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
@@ -23,7 +23,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     apply.apply(Retired.KEEP)
     assert capsys.readouterr().out == (
-        f"  1/2  {TODO[0].describe()}\n  2/2  {TODO[1].describe()}\n"
+        f"  1/2  {STEPS[0].describe()}\n  2/2  {STEPS[1].describe()}\n"
         "done\nnote: a does not start\nnote: b neither\n"
     )
 
@@ -53,10 +53,10 @@ def test_the_step_that_fails_is_the_last(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail(step: steps.Step) -> None:
-        if step == TODO[1]:
+        if step == STEPS[1]:
             raise error
 
     monkeypatch.setattr(apply, "carry_out", fail)
     with pytest.raises(McpwrapError, match=said) as found:
         apply.apply(Retired.KEEP)
-    assert found.value.where == TODO[1].describe()
+    assert found.value.where == STEPS[1].describe()
