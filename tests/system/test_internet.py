@@ -13,7 +13,10 @@ from tests.system.bed import installed, internet_map
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.origins.record import Packet, Query
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import FROM_NPM, FROM_PYPI, GO_GET, NODE_MODULES
+
+pytestmark = ON_ONE_RELEASE
 
 SSE = """
 import json, time, urllib.request
@@ -38,9 +41,6 @@ print(json.dumps([status.split()[1], answer.read(7)[2:].decode()]))
 """
 STRAYS = """
 import json, socket
-from tests.system.releases import ON_ONE_RELEASE
-
-pytestmark = ON_ONE_RELEASE
 for family, address in ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:db8:9::9")):
     with socket.socket(family, socket.SOCK_DGRAM) as s: s.sendto(b"x", (address, 5353))
     with socket.socket(family, socket.SOCK_STREAM) as s: refused = s.connect_ex((address, 4444))
