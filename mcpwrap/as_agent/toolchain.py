@@ -12,6 +12,7 @@ from itertools import dropwhile
 from pathlib import Path
 
 from mcpwrap.as_agent import leading
+from mcpwrap.linux import scripts
 
 _PROGRAMS = frozenset({"bin", "sbin", "shims", ".bin"})  # beside them lies what they need
 _INTERPRETERS = re.compile(r"node|nodejs|deno|bun|tsx|python(3(\.\d+)?)?|ruby|perl|php|sh|bash")
@@ -19,7 +20,6 @@ _SPLITS = re.compile(r"--s|-[^-=]*S")  # also abbreviated, and after others: env
 _PROJECT_FILES = ("package.json", "pyproject.toml")
 _MODULES = "node_modules"
 _MAX_CHAIN = 8  # an interpreter may be a script too
-_MAX_LINE_BYTES = 256  # of `#!`: the kernel reads no more (execve(2))
 # Programs are put here side by side with what is nobody's business.
 _SHARED = (".local", ".local/share", ".local/state", ".config", ".cache")
 
@@ -102,22 +102,8 @@ def _chain(program: Path, place: Place) -> Iterator[Path]:
         if real is None:
             return
         yield real
-        current = None if real in place.to_write else _interpreter(real, place)
-
-
-def _interpreter(program: Path, place: Place) -> Path | None:
-    """Return what runs a script. Source: execve(2), env(1)."""
-    try:
-        with program.open("rb") as file:
-            line = file.readline(_MAX_LINE_BYTES)
-    except OSError:
-        return None
-    if not line.startswith(b"#!"):
-        return None
-    words = os.fsdecode(line[2:]).split()
-    if words and words[0].endswith("/env"):
-        words = _without_env(words[1:])
-    return found(words[0], place) if words else None
+        name = "" if real in place.to_write else scripts.interpreter(real)
+        current = found(name, place) if name else None
 
 
 def _without_env(arguments: Sequence[str]) -> list[str]:

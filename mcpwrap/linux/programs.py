@@ -9,10 +9,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from mcpwrap.config.proposals.draft import Place, Program, UnfitError
-from mcpwrap.linux import shims
+from mcpwrap.linux import scripts, shims
 
 _MAX_HOPS = 16
-_MAX_LINE_BYTES = 4096
 _MAX_SETTINGS_CHARS = 65_536
 # Where the code of a program lies, as one: a folder with one of these.
 _TOPS = ("package.json", "pyproject.toml", "pyvenv.cfg", "setup.py", "go.mod", "Cargo.toml", ".git")
@@ -128,20 +127,11 @@ def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
         yield from ((folder, False) for folder in _home_of_venv(path))
         return
     yield from ((folder, False) for folder in _home_of_venv(path))
-    try:
-        with path.open("rb") as file:
-            line = file.read(_MAX_LINE_BYTES).split(b"\n", 1)[0]
-    except OSError:
-        return
-    if not line.startswith(b"#!"):
-        return
-    words = os.fsdecode(line[2:]).split()
-    if words and Path(words[0]).name == "env":
-        name = next((word for word in words[1:] if word[0] != "-" and "=" not in word), "")
-        if found := which(name, search):
-            yield found, True
-    elif words and words[0].startswith("/"):
-        yield words[0], False
+    name = scripts.interpreter(path)
+    if name.startswith("/"):
+        yield name, False
+    elif found := which(name, search):
+        yield found, True
 
 
 def _home_of_venv(path: Path) -> list[str]:

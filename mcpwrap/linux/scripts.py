@@ -1,0 +1,28 @@
+"""What a script says it is run by. Reads only."""
+
+import os
+from itertools import dropwhile
+from pathlib import Path
+
+_MAX_LINE_BYTES = 256  # the kernel reads no more: execve(2)
+
+
+def interpreter(program: Path) -> str:
+    """Return the path of what runs a file, or the name that env(1) looks for; "" if neither.
+
+    Options of env(1) other than a first `-S` have words of their own, and not all of them name
+    what is run: then it is "".
+    """
+    try:
+        with program.open("rb") as file:
+            line = file.readline(_MAX_LINE_BYTES)
+    except OSError:
+        return ""
+    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+    if not words or not words[0].startswith("/"):
+        return ""
+    if Path(words[0]).name != "env":
+        return words[0]
+    rest = words[2:] if words[1:2] == ["-S"] else words[1:]
+    command = next(dropwhile(lambda word: "=" in word and word[0] != "-", rest), "-")
+    return "" if command.startswith("-") else command
