@@ -436,8 +436,9 @@ def test_a_file_that_is_none_is_refused_at_once(machine: Machine, make: str, why
 def test_a_device_or_a_file_that_grows_for_ever_is_refused(machine: Machine) -> None:
     digest = propose(machine, PROBED)
     expect_refused(machine, digest, "is not a plain file", file="/dev/zero")
-    grows = "exec setpriv --reuid=alice --regid=alice --clear-groups sh -c 'yes > /home/alice/odd'"
-    machine.as_root(f'rm -rf /home/alice/odd; systemd-run -q --unit=grows sh -c "{grows}"')
+    machine.as_root("rm -rf /home/alice/odd")
+    grows = "while head -c 65536 /dev/zero; do :; done >/home/alice/odd"
+    machine.as_root(f"systemd-run -q --uid=alice --unit=grows sh -c '{grows}'")
     machine.as_root("until test $(stat -c %s /home/alice/odd) -gt 2000000; do :; done 2>/dev/null")
     expect_refused(machine, digest, "is over 1 MiB", file="/home/alice/odd")
     machine.as_root("systemctl stop grows; rm /home/alice/odd")
