@@ -18,10 +18,7 @@ check: .venv/done  ## lint, format, types and layers
 	.venv/bin/lint-imports --no-cache
 
 unit: .venv/done  ## tests that need no privilege, with their coverage
-	.venv/bin/coverage erase
-	.venv/bin/coverage run -m pytest -q
-	.venv/bin/coverage combine -q
-	.venv/bin/coverage report
+	$(PYTHON) -m pytest -q -n 2 --cov --cov-report=term-missing:skip-covered
 
 system: .venv/done  ## tests in booted Debian machines, from the .deb (root)
 	$(PYTHON) -m pytest -q -n 2 --dist loadfile tests/system
