@@ -12,6 +12,8 @@ from tests.system.bed.session import Session
 from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import SQLITE_SERVER
 
+pytestmark = ON_ONE_RELEASE
+
 POLICY = """
 version: 1
 rules:
@@ -296,7 +298,6 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
     view.await_end()
 
 
-@ON_ONE_RELEASE
 def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None:
     hears = "                        self._take(door.next_listing())\n"
     with machine.patched("cli/approvals_view", hears, "                        return\n"):

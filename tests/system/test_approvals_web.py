@@ -15,6 +15,8 @@ from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.releases import ON_ONE_RELEASE
 
+pytestmark = ON_ONE_RELEASE
+
 COUNT = "SELECT count(*) FROM t"
 INSERT = "INSERT INTO t VALUES ({}, 'n')"
 HOSTILE = "INSERT INTO t VALUES (1, '</pre><script>document.title=\"mine\"</script>\u202e')"
@@ -204,7 +206,6 @@ def test_what_is_not_this_pages_own_form_changes_nothing(
     assert f"a form for {path} was refused: the form was not sent by this page" in said
 
 
-@ON_ONE_RELEASE
 @pytest.mark.parametrize(
     ("module", "check", "instead", "lines", "fields"),
     [

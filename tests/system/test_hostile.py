@@ -9,6 +9,9 @@ from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import PROBE, Session
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 # Like the probe, but it does not end when its agent leaves.
 STUBBORN = PROBE + "\nimport time\ntime.sleep(1000)\n"

@@ -12,6 +12,8 @@ from tests.system.bed.machine import Machine
 from tests.system.releases import ON_ONE_RELEASE
 from tests.system.vault import KEY, OTHERS, TOKEN
 
+pytestmark = ON_ONE_RELEASE
+
 MINE = vault.sealed("vault", "TOKEN")
 OTHER_KEYS = vault.sealed("vault", "KEY")
 OTHER_SERVERS = vault.sealed("other", "TOKEN")
@@ -91,7 +93,6 @@ AT_REST = [
 
 
 @pytest.mark.parametrize(("change", "why"), [r[1:] for r in AT_REST], ids=[r[0] for r in AT_REST])
-@ON_ONE_RELEASE
 def test_a_file_that_was_changed_is_refused(
     machine: Machine, change: Callable[[str], str], why: str
 ) -> None:
@@ -332,7 +333,6 @@ def test_what_was_given_to_another_start_is_refused(machine: Machine, code: str,
 
 
 @pytest.mark.parametrize(("code", "why"), [r[1:] for r in GIVEN], ids=[r[0] for r in GIVEN])
-@ON_ONE_RELEASE
 def test_what_root_gave_is_taken_whole_or_not_at_all(machine: Machine, code: str, why: str) -> None:
     with forging(machine) as give:
         give(f"{HONEST}\n{code}\n")

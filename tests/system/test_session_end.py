@@ -5,6 +5,9 @@ import signal
 import pytest
 
 from tests.system.bed.machine import Machine
+from tests.system.releases import ON_ONE_RELEASE
+
+pytestmark = ON_ONE_RELEASE
 
 # A daemon as the books have it: forked twice, a session of its own, everything closed.
 DAEMON = """
