@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.cli import named_file
+from mcpwrap.config.parse import parse
+from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import observe, this_machine
 
 
@@ -20,15 +21,6 @@ def command(files: tuple[Path, ...]) -> int:
     """
     if not files:
         this_machine.steps()  # all that `plan` would refuse, agents without an account included
-    servers = parse([_read(path) for path in files] or observe.config_files()).servers
+    servers = parse([named_file.read(path) for path in files] or observe.config_files()).servers
     click.echo(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK
-
-
-def _read(path: Path) -> SourceFile:
-    try:
-        return SourceFile(str(path), path.read_bytes())
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
-        ) from error

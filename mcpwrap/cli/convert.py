@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 import msgspec
 
+from mcpwrap.cli import named_file
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
 from mcpwrap.config.agent_files.table import BY_ID, Agent
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
-from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.config.parse import parse
 from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.judgement import Json
-from mcpwrap.errors import EXIT_OK, UsageError
+from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import listeners
 
 
@@ -30,7 +31,7 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
     Exit status: 0 done, 2 something is wrong with FILE; every problem is shown at once.
     """
     agent = BY_ID[client]
-    targets = _targets(list(parse([_read(file)]).servers), agent, urls(http=http))
+    targets = _targets(list(parse([named_file.read(file)]).servers), agent, urls(http=http))
     found = entries(agent, targets)
     if as_json:
         click.echo(ascii_json(_report(agent, found), indent=1))
@@ -62,12 +63,3 @@ def _report(agent: Agent, found: Entries) -> dict[str, Json]:
         "servers": msgspec.to_builtins(found),
         "text": fragment(agent, found),
     }
-
-
-def _read(path: Path) -> SourceFile:
-    try:
-        return SourceFile(str(path), path.read_bytes())
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
-        ) from error

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli import audit_filters
+from mcpwrap.cli import audit_filters, named_file
 from mcpwrap.cli.output import print_json
 from mcpwrap.config.flaws import PolicyError
-from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
 from mcpwrap.core.hello import ProtocolError
 from mcpwrap.core.rules import Policy, digest
-from mcpwrap.errors import EXIT_OK, EXIT_USAGE, UsageError
+from mcpwrap.errors import EXIT_OK, EXIT_USAGE
 from mcpwrap.linux import gate_socket
 from mcpwrap.linux.policy_files import policy_files
 
@@ -40,7 +39,7 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
     Exit status: 0 nothing is wrong, 2 something is; each with its line and column.
     """
     try:
-        policy = parse_policy([read(path) for path in files] or policy_files())
+        policy = parse_policy([named_file.read(path) for path in files] or policy_files())
     except PolicyError as error:
         if not as_json:
             raise
@@ -82,7 +81,7 @@ def test(file: Path, cases: Path, *, as_json: bool) -> int:
     """
     from mcpwrap.cli.policy_judging import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
 
-    return run_cases(parse_policy([read(file)]), read(cases), as_json=as_json)
+    return run_cases(parse_policy([named_file.read(file)]), named_file.read(cases), as_json=as_json)
 
 
 @command.command("explain")
@@ -103,7 +102,7 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     from mcpwrap.cli.policy_judging import run_explain  # noqa: PLC0415 - as above
 
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
-    policy = parse_policy([read(file)] if file else policy_files())
+    policy = parse_policy([named_file.read(file)] if file else policy_files())
     return run_explain(policy, (name, tool), text, as_json=as_json)
 
 
@@ -121,14 +120,4 @@ def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
     from mcpwrap.cli.policy_replay import run_replay  # noqa: PLC0415 - as above
 
     at = audit_filters.time_of(since) if since else 0.0
-    return run_replay(parse_policy([read(file)]), server, at, as_json=as_json)
-
-
-def read(path: Path) -> SourceFile:
-    """Return a file that was named on the command line."""
-    try:
-        return SourceFile(str(path), path.read_bytes())
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
-        ) from error
+    return run_replay(parse_policy([named_file.read(file)]), server, at, as_json=as_json)
