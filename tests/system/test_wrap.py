@@ -14,12 +14,12 @@ from tests.system import vault
 from tests.system.bed import installed, package, search
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import PROBE
+from tests.system.wrapping import ANSWERS, HOME, UNWRAPS, add_alice
 
 # Beside the tests of this file a layer is made, the first time.
 pytestmark = pytest.mark.timeout(600)
 
 README = Path(__file__).parents[2] / "README.md"
-HOME = "/home/alice"
 FILE = f"{HOME}/.cursor/mcp.json"
 TOKEN = f"tok-{secrets.token_hex(16)}"
 # Her own interpreter, and in it a server of PyPI's.
@@ -36,7 +36,6 @@ ENTRIES: dict[str, object] = {
     "probe": {**PROBE_ENTRY, "env": {"TOKEN": TOKEN, "LEVEL": "info"}},
 }
 CONFIG = {"mcpServers": ENTRIES}
-ANSWERS = [(r"Do this\?", "y"), ("yes or no: ", "yes")]
 ENVIRONMENT = "import os; result = [os.environ['LEVEL'], os.getuid()]"
 
 
@@ -45,8 +44,7 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """Boot a machine without mcpwrap, on which alice has sudo, and an agent with two servers."""
     machine = installed.bare_agents_machine("trixie")
     try:
-        machine.add_person("alice")
-        machine.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
+        add_alice(machine)
         machine.write("/opt/probe.py", PROBE)
         machine.write("/opt/search.py", Path(search.__file__).read_text())
         machine.as_user("alice", TOOLS)
@@ -126,7 +124,7 @@ def test_twice_changes_nothing(fresh: Machine) -> None:
 def test_back_to_what_was(fresh: Machine) -> None:
     (backup,) = fresh.as_user("alice", "ls ~/.local/state/mcpwrap/backup-*").out.split()
     before = fresh.path(backup).read_bytes()
-    status, shown = typed(fresh, "mcpwrap unwrap cursor", [(r"\[y/N\]", "y")])
+    status, shown = typed(fresh, "mcpwrap unwrap cursor", UNWRAPS)
     assert status == 0, shown
     assert fresh.path(FILE).read_bytes() == before
     assert fresh.as_user("alice", f"stat -c '%a %U' {FILE}").out.strip() == "600 alice"
@@ -162,4 +160,4 @@ def test_with_secrets_taken_for_plain_values_they_would_be_everywhere(fresh: Mac
     assert status == 0
     (places,) = vault.places_of(fresh, value, user="alice")
     assert "/etc/mcpwrap/conf.d/leaky.toml" in places
-    assert typed(fresh, "mcpwrap unwrap cursor", [(r"\[y/N\]", "y")])[0] == 0
+    assert typed(fresh, "mcpwrap unwrap cursor", UNWRAPS)[0] == 0

@@ -10,13 +10,12 @@ import pytest
 from mcpwrap.config.agent_files.table import BY_ID
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
-from tests.system.test_wrap import ANSWERS
+from tests.system.wrapping import ANSWERS, HOME, UNWRAPS, add_alice
 from tests.unit.config.agent_files.files import FIXTURES
 
 # Beside the tests of this file a layer is made, the first time.
 pytestmark = pytest.mark.timeout(600)
 
-HOME = "/home/alice"
 FILES = {
     path.stem: BY_ID[path.stem].files[0].place({"HOME": HOME}) for path in FIXTURES
 }  # by agent
@@ -27,8 +26,7 @@ def machine() -> Iterator[Machine]:
     """Boot a machine on which alice has every agent, and sudo."""
     machine = installed.agents_machine("trixie")
     try:
-        machine.add_person("alice")
-        machine.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
+        add_alice(machine)
         machine.write("/etc/npmrc", "registry=https://npm.good.test/\n")
         machine.write("/etc/pip.conf", "[global]\nindex-url = https://pypi.good.test/simple/\n")
         machine.as_user("alice", "echo FROM_FILE=s3cr3t > ~/.env")  # which Cursor's names
@@ -74,5 +72,5 @@ def test_all_agents_there_and_back(machine: Machine) -> None:
         assert all(f"left as it is: {name} " in shown for name in stayed)
     assert machine.typed("mcpwrap wrap --all", ANSWERS)[0] == 1
     assert contents(machine) == wrapped
-    assert machine.typed("mcpwrap unwrap --all", [(r"\[y/N\]", "y")])[0] == 0
+    assert machine.typed("mcpwrap unwrap --all", UNWRAPS)[0] == 0
     assert contents(machine) == before

@@ -1,0 +1,30 @@
+"""Entries of agents' files, raw and wrapped, and files of such, as somebody writes them by hand."""
+
+import json
+
+STUB = "/usr/bin/mcpwrap-connect"
+
+
+def quoted(name: str) -> str:
+    """Return a name with as few escapes as there may be."""
+    return json.dumps(name, ensure_ascii=False)
+
+
+def raw(name: str, *more: str) -> str:
+    """Return an entry that starts the probe, and what it has besides."""
+    args = json.dumps(["/opt/probe.py", *more])
+    return f'{quoted(name)}: {{"command": "python3", "args": {args}, "timeout": 60}}'
+
+
+def ours(name: str, server: str) -> str:
+    """Return what that becomes."""
+    return f'{quoted(name)}: {{"command": "{STUB}", "args": ["{server}"], "timeout": 60}}'
+
+
+def text(*entries: str, besides: str = '"theme": "dark"') -> str:
+    """Return a file with these entries."""
+    listed = ", // one\n    ".join(entries)
+    return f'{{\n  /* mine */\n  "mcpServers": {{\n    {listed},\n  }},\n  {besides}\n}}\n'
+
+
+RAW, OURS = text(raw("probe")), text(ours("probe", "probe"))

@@ -1,0 +1,13 @@
+"""What alice and root answer when agents' files are wrapped and unwrapped, and who alice is."""
+
+from tests.system.bed.machine import Machine
+
+HOME = "/home/alice"
+ANSWERS = [(r"Do this\?", "y"), ("yes or no: ", "yes")]
+UNWRAPS = [(r"\[y/N\]", "y")]
+
+
+def add_alice(machine: Machine) -> None:
+    """Make the account of somebody who may do everything by sudo."""
+    machine.add_person("alice")
+    machine.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
