@@ -3,15 +3,14 @@
 import os
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import click
 import msgspec
 
 from mcpwrap.cli import clients_notify
 from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
-from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.standing import Known, State, standing
 from mcpwrap.core.audit_view import ascii_json
@@ -100,43 +99,13 @@ def _server_row(listed: Listed, by: Known, taken: set[str]) -> ServerRow:
         taken.add(name)
     return ServerRow(
         name=listed.entry.name,
-        project=listed.at[1] if listed.at[0] == "projects" else "",
+        project=project_of(listed),
         state=stands.state,
         server=name,
         why=stands.why,
-        kind=_kind(listed.launch),
-        runs=_runs(listed.launch),
+        kind=kind_of(listed.launch),
+        runs=runs_of(listed.launch),
     )
-
-
-def _kind(launch: Launch) -> Literal["stdio", "remote", ""]:
-    match launch:
-        case Stdio():
-            return "stdio"
-        case Remote():
-            return "remote"
-        case _:
-            return ""
-
-
-def _runs(launch: Launch) -> str:
-    """Return what is started or asked, and nothing that could be a secret."""
-    match launch:
-        case Stdio(command=name):
-            return name
-        case Remote(url=url):
-            return _origin(url)
-        case _:
-            return ""
-
-
-def _origin(url: str) -> str:
-    """Return scheme, host and port; a user, a path or a query can hold a token."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def show(rows: list[FileRow]) -> None:

@@ -7,26 +7,21 @@ from types import MappingProxyType
 
 import click
 
-from mcpwrap.cli import wrap_files, wrap_proposal, wrap_shown
-from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.changes_shown import agreed
 from mcpwrap.cli.clients_found import Asker, Found, asker
 from mcpwrap.cli.wrap_change import Changed, changes, write
 from mcpwrap.cli.wrap_decided import Egress, Look, Place
 from mcpwrap.cli.wrap_look import Looking
 from mcpwrap.cli.wrap_machine import machine
+from mcpwrap.cli.wrap_report import Report
+from mcpwrap.cli.wrap_telling import Telling, ToPeople
 from mcpwrap.config import values
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.config.model import Destination, Group
-from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 
 _WHERE = "mcpwrap wrap"
-_NEXT = """\
-Agents read their files when they start: restart those that run. Then, where one does not work:
-  sudo mcpwrap doctor                  # tries each server as its agent does
-  sudo mcpwrap egress NAME --suggest   # hosts that it asked for and was refused
-What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
 
 
 @click.command("wrap")
@@ -45,6 +40,7 @@ What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap a
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask here. Root is asked all the same.")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines; with one of these two.")
 @click.pass_context
 def command(  # noqa: PLR0913 - one for each option
     context: click.Context,
@@ -56,6 +52,7 @@ def command(  # noqa: PLR0913 - one for each option
     egress: tuple[str, ...],
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> int:
     """Make every server in agents' files one of ours: an account of its own, behind the gate.
 
@@ -65,51 +62,97 @@ def command(  # noqa: PLR0913 - one for each option
     `sudo mcpwrap accept`; secrets leave the file and are sealed. `mcpwrap unwrap` undoes it.
     Exit status: 0 all are wrapped, 1 some are not, and it says why, 2 wrong usage.
     """
+    if as_json and not (dry_run or yes):
+        raise UsageError(
+            "whoever reads JSON cannot be asked; nothing was changed",
+            where="--json",
+            fix="look with `--dry-run`, or say `--yes`",
+        )
     who = _person(context.obj or {})
     of_agents = wrap_files.chosen(who, clients, files, is_all=is_all)
-    wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents))
-    look = wrapping.look()
-    todo = changes(look)
-    wrap_shown.everything(look, todo, wrapping.refused)
-    is_done = not (look.left or wrapping.refused or any(one.problem for one in todo))
-    if not look.become:
-        click.echo(_nothing(wrapping, is_done=is_done))
-        return EXIT_OK if is_done else EXIT_FAILED
-    if dry_run:
-        return EXIT_OK if is_done else EXIT_FAILED
-    if not agreed("Do this?", is_agreed=yes):
-        click.echo("nothing was changed")
-        return EXIT_FAILED
-    if look.drafts:
-        if not wrap_proposal.hand_over(who, look):
-            return EXIT_FAILED
-        before, look = look, wrapping.look(look.server_by_place())
-        wrap_shown.left([one for one in look.left if one not in before.left])
-        is_done = is_done and not look.left
-        todo = changes(look)
-    return _written(who, todo, is_done=is_done)
-
-
-def _nothing(wrapping: "_Wrapping", *, is_done: bool) -> str:
-    if not wrapping.is_any:
-        return "no file of an agent that mcpwrap knows: `man mcpwrap` lists them"
-    return "nothing to do" if is_done else "nothing else to do"
+    telling: Telling = Report(who, of_agents) if as_json else ToPeople()
+    wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents), telling)
+    is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
+    telling.end()
+    return EXIT_OK if is_done else EXIT_FAILED
 
 
 class _Wrapping:
     """The files, which are looked at once more when root has done its part."""
 
     def __init__(
-        self, who: Asker, files: Sequence[Found], approved: Sequence[str], egress: Egress
+        self,
+        who: Asker,
+        files: Sequence[Found],
+        approved: Sequence[str],
+        egress: Egress,
+        telling: Telling,
     ) -> None:
-        self._who, self._egress = who, egress
-        self.is_any = bool(files)
-        self._ready, self.refused = wrap_files.readable(files, approved)
+        self._who, self._egress, self._telling = who, egress, telling
+        self._is_any = bool(files)
+        self._ready, self._refused = wrap_files.readable(files, approved)
 
-    def look(self, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
+    def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
+        """Do all of it, and say whether nothing is left; if it `is_dry`, whether nothing would."""
+        look = self._look()
+        todo = changes(look)
+        self._telling.planned(look, todo, self._refused)
+        is_done = self._is_all(look, todo)
+        if not look.become:
+            self._telling.remark(self._nothing(is_done=is_done))
+            return is_done
+        if is_dry:
+            return is_done
+        if not agreed("Do this?", is_agreed=is_agreed):
+            self._telling.remark("nothing was changed")
+            return False
+        if look.drafts:
+            if not self._handed_over(look):
+                return False
+            before, look = look, self._look(look.server_by_place())
+            todo = changes(look)
+            self._telling.looked_again(before, look, todo)
+            is_done = self._is_all(look, todo)
+        return self._written(todo) and is_done
+
+    def _look(self, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
         have = machine(self._who)
         found = Looking(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
+
+    def _is_all(self, look: Look, todo: Sequence[Changed]) -> bool:
+        return not (look.left or self._refused or any(one.problem for one in todo))
+
+    def _nothing(self, *, is_done: bool) -> str:
+        if not self._is_any:
+            return "no file of an agent that mcpwrap knows: `man mcpwrap` lists them"
+        return "nothing to do" if is_done else "nothing else to do"
+
+    def _handed_over(self, look: Look) -> bool:
+        """Propose the new servers, and say whether root has taken them."""
+        proposal = wrap_proposal.of(self._who, look)
+        wrap_proposal.write(proposal)
+        if not wrap_proposal.has_sudo():
+            self._telling.cannot_ask(proposal)
+            return False
+        self._telling.asks(proposal)
+        is_yes = wrap_proposal.ask_root(proposal, look, self._telling.roots_output)
+        self._telling.answered(is_yes=is_yes)
+        return is_yes
+
+    def _written(self, todo: Sequence[Changed]) -> bool:
+        """Rewrite each file, and say whether that went well."""
+        is_done = True
+        for one in todo:
+            if one.problem or not one.entries:
+                is_done = False
+                continue
+            try:
+                self._telling.written(one, write(self._who, one))
+            except McpwrapError as error:  # the others are none the worse for it
+                self._telling.failed(one, error)
+                is_done = False
+        return is_done
 
 
 def _person(environ: dict[str, str]) -> Asker:
@@ -135,19 +178,3 @@ def _destinations(hosts: Sequence[str], files: Sequence[Found]) -> Egress:
         except values.BadValueError as error:
             raise UsageError(error.problem, where="--egress", fix=error.fix) from error
     return found
-
-
-def _written(who: Asker, todo: Sequence[Changed], *, is_done: bool) -> int:
-    for one in todo:
-        if one.problem or not one.entries:
-            is_done = False
-            continue
-        try:
-            backup = write(who, one)
-        except McpwrapError as error:  # the others are none the worse for it
-            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
-            is_done = False
-            continue
-        click.echo(one_line(f"{one.path}: {one.count()}; as it was: {backup}"))
-    click.echo(_NEXT)
-    return EXIT_OK if is_done else EXIT_FAILED

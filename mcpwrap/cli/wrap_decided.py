@@ -7,7 +7,7 @@ from pathlib import Path
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.config.agent_files.opened import Listed, Opened
 from mcpwrap.config.agent_files.spans import Key
-from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.standing import Known, Standing
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
 from mcpwrap.config.proposals.draft import Draft
 
@@ -49,6 +49,10 @@ class Left:
     listed: Listed
     why: str
 
+    def place(self) -> Place:
+        """Return where it stands."""
+        return self.found.path, self.listed.entry.path
+
 
 @dataclass(slots=True)
 class Look:
@@ -59,6 +63,7 @@ class Look:
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
     notes: list[str] = field(default_factory=list)
+    standing_by_place: dict[Place, Standing] = field(default_factory=dict)  # of all, as they were
 
     def without_drafts(self) -> "Look":
         """Return what is to be done now, when root was asked and has done all that it will."""

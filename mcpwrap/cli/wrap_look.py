@@ -45,6 +45,7 @@ class Looking:
 
     def _entry(self, found: Found, opened: Opened, listed: Listed) -> None:
         stands = standing(listed.launch, self._machine.known)
+        self._look.standing_by_place[found.path, listed.entry.path] = stands
         if stands.state == "wrapped":
             return
         if stands.state == "drifted":

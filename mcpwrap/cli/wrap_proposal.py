@@ -7,12 +7,11 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import msgspec
 
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
@@ -24,30 +23,49 @@ _SUDO = "/usr/bin/sudo"
 _MCPWRAP = "/usr/bin/mcpwrap"
 
 
-def hand_over(who: Asker, look: Look) -> bool:
-    """Propose the new servers, and say whether root has taken them."""
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The new servers, in a file."""
+
+    content: bytes
+    path: Path
+    count: int  # of servers
+
+    @property
+    def sha256(self) -> str:
+        """Return its hash, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def command(self) -> str:
+        """Return what root types."""
+        return shlex.join(["mcpwrap", "accept", self.sha256, str(self.path)])
+
+
+def of(who: Asker, look: Look) -> Proposal:
+    """Return what is proposed to root, which is not written yet."""
     content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
-    if len(content) > MAX_SHOWN_CHARS:
-        raise UsageError(
-            f"{len(look.drafts)} new servers are more than a person reads at once; "
-            "nothing was changed",
-            where="mcpwrap wrap",
-            fix="name one agent or one `--file` at a time",
-        )
+    folder = wrap_records.folder({**who.environ, **who.variables})
     digest = hashlib.sha256(content).hexdigest()
-    path = _written(wrap_records.folder({**who.environ, **who.variables}), digest, content)
-    command = [_SUDO, _MCPWRAP, "accept", digest, str(path)]
-    if not Path(_SUDO).exists():
-        click.echo("no `sudo` here. Root has to type this, then run the same again:", err=True)
-        click.echo(one_line(f"mcpwrap {shlex.join(command[2:])}"), err=True)
-        return False
-    click.secho(one_line(f"sudo mcpwrap {shlex.join(command[2:])}"), bold=True)
+    return Proposal(content, folder / f"proposal-{digest[:12]}.toml", len(look.drafts))
+
+
+def has_sudo() -> bool:
+    """Say whether root can be asked from here."""
+    return Path(_SUDO).exists()
+
+
+def ask_root(proposal: Proposal, look: Look, output: int | None) -> bool:
+    """Hand a proposal and the secrets over, and say whether root has taken them.
+
+    Root's part prints to the descriptor `output`, or to that of this program.
+    """
+    command = [_SUDO, _MCPWRAP, "accept", proposal.sha256, str(proposal.path)]
     with _left_to_it():
-        status = subprocess.run(command, input=_secrets(look), check=False).returncode
-    if status != 0:
-        click.echo("root has not taken them; no agent's file was changed", err=True)
+        done = subprocess.run(command, input=_secrets(look), stdout=output, check=False)
+    if done.returncode != 0:
         return False
-    path.unlink(missing_ok=True)
+    proposal.path.unlink(missing_ok=True)
     return True
 
 
@@ -71,20 +89,28 @@ def _secrets(look: Look) -> bytes:
     return msgspec.json.encode({name: found for name, found in by_server.items() if found})
 
 
-def _written(folder: Path, digest: str, content: bytes) -> Path:
+def write(proposal: Proposal) -> None:
     """Write a proposal where its owner alone reads it; the same one is the same file.
 
     Raises:
-        McpwrapError: that is not possible.
+        UsageError: nobody would read all of it.
+        McpwrapError: it cannot be written.
     """
-    path = folder / f"proposal-{digest[:12]}.toml"
+    if len(proposal.content) > MAX_SHOWN_CHARS:
+        raise UsageError(
+            f"{proposal.count} new servers are more than a person reads at once; "
+            "nothing was changed",
+            where="mcpwrap wrap",
+            fix="name one agent or one `--file` at a time",
+        )
+    path = proposal.path
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files.replace(str(path), content.decode(), mode=0o600)  # what was there is written to never
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = proposal.content.decode()
+        files.replace(str(path), text, mode=0o600)  # what was there is written to never
     except OSError as error:
         raise McpwrapError(
             f"the proposal cannot be written: {error.strerror}; nothing was changed",
             where=str(path),
             fix="make room there, and let this account write to it",
         ) from error
-    return path

@@ -148,6 +148,29 @@ def test_somebody_says_no_and_nothing_has_changed(fresh: Machine) -> None:
     fresh.as_user("alice", f"cat > {FILE}", stdin=before)
 
 
+def test_a_machine_is_told_by_one_object_alone(fresh: Machine) -> None:
+    """What root is asked and told goes to the terminal."""
+    before = fresh.path(FILE).read_bytes()
+    more = {"mcpServers": {**ENTRIES, "more": {"command": "true"}}}
+    fresh.as_user("alice", f"cat > {FILE}", stdin=json.dumps(more))
+    command = "mcpwrap wrap cursor --json --yes > ~/told.json"
+    status, shown = typed(fresh, command, ANSWERS[1:])
+    told = json.loads(fresh.read(f"{HOME}/told.json"))
+    assert (status, told["done"], told["proposal"]) == (0, True, None), shown
+    assert TOKEN not in json.dumps(told)
+    assert "[mcp_servers.more]" in shown
+    assert '"done"' not in shown
+    [row] = told["files"]
+    assert {s["name"]: (s["state"], s["server"], s["is_new"]) for s in row["servers"]} == {
+        "Time": ("wrapped", "time", False),
+        "probe": ("wrapped", "probe", False),
+        "more": ("wrapped", "more", True),
+    }
+    assert json.loads(fresh.read(row["backup"])) == more
+    assert typed(fresh, "mcpwrap unwrap cursor", UNWRAPS)[0] == 0
+    fresh.as_user("alice", f"rm ~/told.json; cat > {FILE}", stdin=before.decode())
+
+
 def test_with_secrets_taken_for_plain_values_they_would_be_everywhere(fresh: Machine) -> None:
     """What is looked for above is found, where the look at values is taken away."""
     value = f"tok-{secrets.token_hex(16)}"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from mcpwrap.cli import wrap, wrap_machine
 from mcpwrap.cli.clients_found import Asker
@@ -21,45 +20,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, listeners, observe, programs
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
-
-STUB = "/usr/bin/mcpwrap-connect"
-RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
-REMOTE = {
-    "type": "http",
-    "url": "https://x.example/mcp",
-    "headers": {"Authorization": "Bearer t0p"},
-}
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    return Root.that_agrees(tmp_path / "root", monkeypatch)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    (home / "shop").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.chdir(home / "shop")
-    return home
-
-
-def run(*arguments: str, **variables: str) -> Result:
-    environ = {"PATH": "/usr/bin:/bin", **variables}
-    return CliRunner().invoke(wrap.command, arguments, standalone_mode=False, obj=environ)
-
-
-def put(path: Path, **entries: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"mcpServers": entries}, indent=2))
-    path.chmod(0o640)
-    return path
-
-
-def entries(path: Path) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = json.loads(path.read_text())["mcpServers"]
-    return found
+from tests.unit.cli.wrapping import RAW, REMOTE, STUB, entries, put, run
 
 
 def states(home: Path) -> list[Path]:
@@ -345,6 +306,33 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
     assert len(kept) == 1  # that of the other
 
 
+def test_a_file_that_changes_at_the_last_moment_keeps_its_change(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(home / ".kiro/settings/mcp.json", local=RAW)
+    assert run("kiro", "--yes").return_value == 0
+    file = put(home / ".cursor/mcp.json", local=RAW)
+
+    def agree_late(_question: str, *, is_agreed: bool) -> bool:
+        file.write_text(file.read_text() + " ")
+        return is_agreed
+
+    monkeypatch.setattr(wrap, "agreed", agree_late)
+    done = run("cursor", "--yes")
+    assert done.return_value == 1
+    assert f"{file}: was changed by somebody in the meantime; nothing was changed" in done.stderr
+    assert entries(file) == {"local": RAW}
+
+
+def test_a_no_changes_nothing(root: Root, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = put(home / ".cursor/mcp.json", local=RAW)
+    monkeypatch.setattr(wrap, "agreed", lambda _question, is_agreed: is_agreed)
+    done = run("cursor")
+    assert (done.return_value, done.stdout.splitlines()[-1]) == (1, "nothing was changed")
+    assert entries(file) == {"local": RAW}
+    assert not (root.folder / "asked").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -529,3 +517,16 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_ends_with_what_to_do_when_one_does_not_work(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     assert "sudo mcpwrap doctor" in run("cursor", "--yes").output
+
+
+def test_what_leads_to_a_server_that_is_made_now_is_well(root: Root, home: Path) -> None:
+    """It was not at the first look."""
+    put(home / ".cursor/mcp.json", local=RAW)
+    put(home / ".kiro/settings/mcp.json", same={"command": STUB, "args": ["local"]})
+    assert run("--all", "--yes").return_value == 0
+
+
+def test_where_no_file_was_rewritten_there_is_nothing_to_do_next(root: Root, home: Path) -> None:
+    put(home / ".cursor/mcp.json", local={"command": "true", "env": {"API_KEY": "${NOT_THERE}"}})
+    root.unset = {"local": ("NOT_THERE",)}
+    assert "restart" not in run("cursor", "--yes").output

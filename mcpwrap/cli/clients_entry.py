@@ -1,0 +1,43 @@
+"""What may be shown of an entry of an agent's file: nothing that could be a secret."""
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed
+
+
+def project_of(listed: Listed) -> str:
+    """Return the folder for which alone an entry holds, where the file says one."""
+    return listed.at[1] if listed.at[0] == "projects" else ""
+
+
+def kind_of(launch: Launch) -> Literal["stdio", "remote", ""]:
+    """Return whether it is a program or a URL; "" is neither that we know."""
+    match launch:
+        case Stdio():
+            return "stdio"
+        case Remote():
+            return "remote"
+        case _:
+            return ""
+
+
+def runs_of(launch: Launch) -> str:
+    """Return what is started or asked, and nothing that could be a secret."""
+    match launch:
+        case Stdio(command=name):
+            return name
+        case Remote(url=url):
+            return _origin(url)
+        case _:
+            return ""
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port; a user, a path or a query can hold a token."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -1,0 +1,146 @@
+"""Whom `mcpwrap wrap --json` tells what it does: machines, by one object at the end."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from mcpwrap.cli import wrap_files, wrap_proposal
+from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
+from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.wrap_change import Changed
+from mcpwrap.cli.wrap_decided import Look, Place
+from mcpwrap.cli.wrap_proposal import Proposal
+from mcpwrap.cli.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
+from mcpwrap.cli.wrap_telling import Refused
+from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.errors import McpwrapError
+
+
+class Report:
+    """Takes down what is done, and prints it when all is over."""
+
+    roots_output = 2  # standard output has the one object
+
+    def __init__(self, who: Asker, files: Sequence[Found]) -> None:
+        self._who, self._files = who, files
+        self._first = self._look = Look()
+        self._refused: dict[Path, str] = {}
+        self._failed: dict[Path, str] = {}
+        self._todo: dict[Path, Changed] = {}
+        self._why_by_place: dict[Place, str] = {}
+        self._server_by_place: dict[Place, str] = {}
+        self._backup_by_path: dict[Path, Path] = {}
+        self._proposal: Proposal | None = None
+        self._is_proposed = False
+
+    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+        """Take down what would be done."""
+        self._first = look
+        self._refused = {found.path: why for found, why in refused}
+        self._take(look, todo)
+        if look.drafts:
+            self._proposal = wrap_proposal.of(self._who, look)
+
+    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+        """Take down what is done instead."""
+        self._take(look, todo)
+
+    def _take(self, look: Look, todo: Sequence[Changed]) -> None:
+        self._look = look
+        self._todo = {one.path: one for one in todo}
+        self._why_by_place = {one.place(): one.why for one in look.left}
+        self._server_by_place = look.server_by_place()
+
+    def remark(self, text: str) -> None:
+        """Say nothing: it is in the object."""
+
+    def asks(self, proposal: Proposal) -> None:
+        """Take down that the proposal is there."""
+        self._proposal, self._is_proposed = proposal, True
+
+    def cannot_ask(self, proposal: Proposal) -> None:
+        """Take down the same."""
+        self.asks(proposal)
+
+    def answered(self, *, is_yes: bool) -> None:
+        """Take down that nothing is proposed any more, if root has taken it."""
+        if is_yes:
+            self._proposal = None
+
+    def written(self, one: Changed, backup: Path) -> None:
+        """Take down a file that was rewritten."""
+        self._backup_by_path[one.path] = backup
+
+    def failed(self, one: Changed, error: McpwrapError) -> None:
+        """Take down one that was not."""
+        self._failed[one.path] = error.problem
+
+    def end(self) -> None:
+        """Print it all."""
+        click.echo(ascii_json(msgspec.to_builtins(self.outcome()), indent=1))
+
+    def outcome(self) -> Outcome:
+        """Return what there is to say."""
+        files = [self._file_row(found) for found in self._files]
+        servers = [server for row in files for server in row.servers]
+        return Outcome(
+            done=not any(f.problem for f in files) and all(s.state == "wrapped" for s in servers),
+            files=files,
+            new=[new_server(draft) for draft in self._first.drafts],
+            notes=self._first.notes,
+            proposal=self._proposal_row(),
+        )
+
+    def _file_row(self, found: Found) -> FileRow:
+        todo = self._todo.get(found.path)
+        return FileRow(
+            agents=[agent.id for agent in found.agents],
+            scope=found.file.scope,
+            path=str(found.path),
+            sha256=wrap_files.digest(found) if found.opened and found.project else "",
+            problem=self._problem(found.path),
+            is_written=found.path in self._backup_by_path,
+            backup=str(self._backup_by_path.get(found.path, "")),
+            left_over=list(todo.left_over) if todo else [],
+            servers=list(self._server_rows(found)),
+        )
+
+    def _problem(self, path: Path) -> str:
+        why = self._refused.get(path) or self._failed.get(path)
+        return why or (self._todo[path].problem if path in self._todo else "")
+
+    def _server_rows(self, found: Found) -> Iterable[ServerRow]:
+        """Yield the servers of a file that was gone through."""
+        for listed in found.listed:
+            place = (found.path, listed.entry.path)
+            if place in self._look.standing_by_place:
+                yield self._server_row(listed, place)
+
+    def _server_row(self, listed: Listed, place: Place) -> ServerRow:
+        stands = self._look.standing_by_place[place]
+        why = self._why_by_place.get(place, "")
+        server = "" if why else self._server_by_place.get(place, stands.server)
+        is_written = server and place[0] in self._backup_by_path
+        return ServerRow(
+            name=listed.entry.name,
+            project=project_of(listed),
+            state="wrapped" if is_written else stands.state,
+            server=server,
+            is_new=any(draft.server.name == server for draft in self._first.drafts),
+            why=why,
+            kind=kind_of(listed.launch),
+            runs=runs_of(listed.launch),
+        )
+
+    def _proposal_row(self) -> ProposalRow | None:
+        if (found := self._proposal) is None:
+            return None
+        return ProposalRow(
+            sha256=found.sha256,
+            path=str(found.path),
+            command=found.command,
+            is_written=self._is_proposed,
+        )

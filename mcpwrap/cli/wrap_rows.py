@@ -1,0 +1,79 @@
+"""What `mcpwrap wrap --json` prints. No value of a secret is in it."""
+
+from typing import Literal
+
+import msgspec
+
+from mcpwrap.config.agent_files.standing import State
+from mcpwrap.config.proposals.draft import Draft
+from mcpwrap.config.write import toml_of
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of a file. The same words as in `mcpwrap clients --json` mean the same."""
+
+    name: str
+    project: str
+    state: State  # now
+    server: str  # the one of ours that it leads to, or will; "": it is left as it is
+    is_new: bool  # root does not have that server, or did not
+    why: str  # it is left
+    kind: Literal["stdio", "remote", ""]
+    runs: str
+
+
+class FileRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One file."""
+
+    agents: list[str]
+    scope: str
+    path: str
+    sha256: str  # of a project's file that was read: for `--sha256`
+    problem: str  # why it stays as it is
+    is_written: bool
+    backup: str  # of what it was; "": it was not rewritten
+    left_over: list[str]  # secrets that still stand elsewhere in it: `KEY of SERVER`
+    servers: list[ServerRow]  # none, if it was not gone through
+
+
+class NewServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One server that root is asked for; of its secrets the keys."""
+
+    name: str
+    definition: str  # TOML, as in the proposal
+    secrets: list[str]  # whose values stand in the file, and are sealed
+    from_variables: dict[str, list[str]]  # those that get the values of the caller's own variables
+    missing: list[str]  # those that somebody has to set
+    notes: list[str]
+
+
+class ProposalRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What root has not taken yet."""
+
+    sha256: str
+    path: str
+    command: str  # for root
+    is_written: bool
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it."""
+
+    done: bool  # every server of these files is wrapped
+    files: list[FileRow]
+    new: list[NewServer]
+    notes: list[str]
+    proposal: ProposalRow | None
+
+
+def new_server(draft: Draft) -> NewServer:
+    """Return what there is to say of a server that root does not have yet."""
+    own = draft.variables_by_key
+    return NewServer(
+        name=draft.server.name,
+        definition=toml_of(draft.server),
+        secrets=[key for key in draft.value_by_key if key not in own],
+        from_variables={key: list(names) for key, names in own.items()},
+        missing=list(draft.missing),
+        notes=[note.replace("NAME", draft.server.name) for note in draft.notes],
+    )

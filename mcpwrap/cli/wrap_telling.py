@@ -1,0 +1,108 @@
+"""Whom `mcpwrap wrap` tells what it does: people, as it happens."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from mcpwrap.cli import wrap_shown
+from mcpwrap.cli.approvals_text import one_line
+from mcpwrap.cli.clients_found import Found
+from mcpwrap.cli.wrap_change import Changed
+from mcpwrap.cli.wrap_decided import Look
+from mcpwrap.cli.wrap_proposal import Proposal
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import McpwrapError
+
+_NEXT = """\
+Agents read their files when they start: restart those that run. Then, where one does not work:
+  sudo mcpwrap doctor                  # tries each server as its agent does
+  sudo mcpwrap egress NAME --suggest   # hosts that it asked for and was refused
+What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
+
+Refused = Sequence[tuple[Found, str]]  # files that are not gone through, and why
+
+
+class Telling(Protocol):
+    """Who is told, step by step."""
+
+    @property
+    def roots_output(self) -> int | None:
+        """The descriptor to which root's part prints; None is that of this program."""
+
+    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+        """Tell what would be done."""
+
+    def remark(self, text: str) -> None:
+        """Tell why nothing more is done."""
+
+    def asks(self, proposal: Proposal) -> None:
+        """Tell that root is asked now, by sudo."""
+
+    def cannot_ask(self, proposal: Proposal) -> None:
+        """Tell that there is no sudo, and what root has to type."""
+
+    def answered(self, *, is_yes: bool) -> None:
+        """Tell what came of it."""
+
+    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+        """Tell what is to be done now that root has done its part."""
+
+    def written(self, one: Changed, backup: Path) -> None:
+        """Tell that a file was rewritten."""
+
+    def failed(self, one: Changed, error: McpwrapError) -> None:
+        """Tell that one was not."""
+
+    def end(self) -> None:
+        """Tell that this is all."""
+
+
+class ToPeople:
+    """Prints each thing as it happens."""
+
+    roots_output = None
+
+    def __init__(self) -> None:
+        self._is_written = False
+
+    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+        """Show all of it."""
+        wrap_shown.everything(look, todo, refused)
+
+    def remark(self, text: str) -> None:
+        """Print it."""
+        click.echo(text)
+
+    def asks(self, proposal: Proposal) -> None:
+        """Print the command that is run."""
+        click.secho(one_line(f"sudo {proposal.command}"), bold=True)
+
+    def cannot_ask(self, proposal: Proposal) -> None:
+        """Print the command for somebody else."""
+        click.echo("no `sudo` here. Root has to type this, then run the same again:", err=True)
+        click.echo(one_line(proposal.command), err=True)
+
+    def answered(self, *, is_yes: bool) -> None:
+        """Print that it was no."""
+        if not is_yes:
+            click.echo("root has not taken them; no agent's file was changed", err=True)
+
+    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+        """Print what is left besides."""
+        wrap_shown.left([one for one in look.left if one not in before.left])
+
+    def written(self, one: Changed, backup: Path) -> None:
+        """Print where it is as it was."""
+        self._is_written = True
+        click.echo(one_line(f"{one.path}: {one.count()}; as it was: {backup}"))
+
+    def failed(self, one: Changed, error: McpwrapError) -> None:
+        """Print why; it says of which file."""
+        click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+
+    def end(self) -> None:
+        """Print what to do next, if a file was rewritten."""
+        if self._is_written:
+            click.echo(_NEXT)

@@ -1,0 +1,33 @@
+"""Entries of agents' files, and `mcpwrap wrap` of them."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from mcpwrap.cli import wrap
+
+STUB = "/usr/bin/mcpwrap-connect"
+RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
+REMOTE = {
+    "type": "http",
+    "url": "https://x.example/mcp",
+    "headers": {"Authorization": "Bearer t0p"},
+}
+
+
+def run(*arguments: str, **variables: str) -> Result:
+    environ = {"PATH": "/usr/bin:/bin", **variables}
+    return CliRunner().invoke(wrap.command, arguments, standalone_mode=False, obj=environ)
+
+
+def put(path: Path, **entries: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": entries}, indent=2))
+    path.chmod(0o640)
+    return path
+
+
+def entries(path: Path) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = json.loads(path.read_text())["mcpServers"]
+    return found
