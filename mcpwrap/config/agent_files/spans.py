@@ -16,6 +16,7 @@ class Opaque:
     """A value that is not ours to understand: a date, an alias, a tag, a number out of range."""
 
     what: str
+    digest: str = ""  # of what an alias leads to, which may change where the alias does not
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """YAML, and where its servers stand. Anchors, aliases and tags may be elsewhere in the file."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,13 +95,18 @@ class YamlDocument:
             )
 
 
+def _digest(value: object) -> str:
+    """Return the SHA-256 of a value, in which aliases are digests: whole it may be endless."""
+    return hashlib.sha256(repr(value).encode(errors="surrogatepass")).hexdigest()
+
+
 class _Reader:
     """Makes values from events: PyYAML's own constructors follow aliases."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file = file
         self._text = text
-        self._anchors: set[str] = set()
+        self._digest_by_anchor: dict[str, str] = {}
 
     def top(self) -> _Place:
         try:
@@ -126,11 +132,18 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise self._wrong("nested too deep", start)
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
+            if event.anchor not in self._digest_by_anchor:
                 raise self._wrong(f"not YAML: nothing is called &{event.anchor}", start)
-            return _Place(Opaque("an alias"), start, end)
-        if event.anchor is not None:
-            self._anchors.add(event.anchor)
+            return _Place(Opaque("an alias", self._digest_by_anchor[event.anchor]), start, end)
+        if event.anchor is None:
+            return self._node(event, events, depth)
+        self._digest_by_anchor[event.anchor] = ""  # it may hold an alias of itself
+        found = self._node(event, events, depth)
+        self._digest_by_anchor[event.anchor] = _digest(found.value)
+        return found
+
+    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _Place:
+        start, end = event.start_mark.index, event.end_mark.index
         match event:
             case yaml.ScalarEvent():
                 found = self._scalar(event, start, end)

@@ -159,6 +159,8 @@ def test_yaml(before: str, after: str | None) -> None:
             "yaml",
             "s:\n  a: &a\n    command: x\n    env: &e {A: b}\nt: *e\n",
         ),  # the alias would dangle
+        ("yaml", "s:\n  a: &a {command: x, env: {A: b}}\nt: *a\n"),  # and `t` would be ours
+        ("yaml", "s:\n  a: &a {command: x, env: {A: b}}\nt: &t [*a]\nu: *t\n"),
         ("yaml", "s:\n  a:\n    ? env\n    : {A: b}\n    ? command\n    : x\n"),
     ],
 )
