@@ -4,6 +4,7 @@ import asyncio
 import base64
 import http.client
 import os
+import queue
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -128,30 +129,30 @@ def world(folder: Path, ways: Ways | None = None) -> Iterator[World]:
 @contextmanager
 def serving(app: web.Application, certificate: ssl.SSLContext) -> Iterator[int]:
     """Serve an application; yield its port."""
-    loop, started, port = asyncio.new_event_loop(), threading.Event(), 0
-    runner = web.AppRunner(app, access_log=None)
+    begun: queue.SimpleQueue[tuple[int, Callable[[], object]]] = queue.SimpleQueue()
 
-    async def start() -> None:
-        nonlocal port
+    async def serve() -> None:
+        runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "localhost", 0, ssl_context=certificate).start()
-        port = runner.addresses[0][1]
-        started.set()
+        # An event, since a loop that is told to stop while it begins runs on.
+        loop, is_over = asyncio.get_running_loop(), asyncio.Event()
+        begun.put((runner.addresses[0][1], lambda: loop.call_soon_threadsafe(is_over.set)))
+        await is_over.wait()
+        await runner.cleanup()
+        # By TLS that only asks the client to close as well: a loop that is closed before it has
+        # leaves sockets, of which a later test is warned, whenever they are collected.
+        for transport in list(loop._transports.values()):  # type: ignore[attr-defined]
+            transport.abort()
+        await asyncio.sleep(0)
 
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(start())
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-        loop.close()
-
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(10)
+    port, end = begun.get(timeout=10)
     try:
         yield port
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        end()
         thread.join()
 
 
