@@ -141,7 +141,7 @@ def until(is_so: Callable[[], bool], within_s: float = 15.0) -> None:
 CLOCKS = {
     "as_http/state": "still_here_every_s: float = 15.0",
     "as_http/gates": "IDLE_S = 60.0",
-    "as_wrapper/remote/failing": "HEAD_S = 300.0",
+    "as_wrapper/remote/patience": "HEAD_S = 300.0",
 }
 SQUID = "/var/lib/mcpwrap/squid/proxy-1.conf"
 PERIOD = re.compile(r"^(\w+) (\d+) (second|minute|hour|day)s?$", re.MULTILINE)

@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -325,6 +326,62 @@ def test_what_is_no_answer_is_an_error(machine: Machine, internet: Internet, too
     assert re.search(WRONG_ANSWERS[tool], remote.text_of(answer)), answer
     assert "log in" not in str(answer)
     assert remote.text_of(remote.step(machine, "odd", "call", "echo", {"text": "still"})) == "still"
+
+
+LIMIT_S = 3.0
+SLOW: dict[str, tuple[str, dict[str, float], str]] = {
+    "it never answers": ("silent", {}, "says nothing for 3 s"),
+    "it answers a head and no body": ("drip", {"n": 1, "interval_s": 600}, "not ended it within"),
+    "it answers a byte a second": ("drip", {"n": 600, "interval_s": 1}, "not ended it within 3 s"),
+}
+
+
+def limited(machine: Machine, seconds: float) -> AbstractContextManager[None]:
+    """Have it wait so long for the head of an answer, and for a body that is no stream."""
+    return machine.patched("as_wrapper/remote/patience", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_one_that_is_slow_is_waited_for_so_long_and_is_named(
+    machine: Machine, internet: Internet, slow: str
+) -> None:
+    """Others of the session are answered meanwhile, and the upstream is hung up on."""
+    tool, arguments, words = SLOW[slow]
+    with limited(machine, LIMIT_S):
+        with machine.session("odd") as session:
+            session.initialize()
+            asked = session.request("tools/call", {"name": tool, "arguments": arguments})
+            echo = {"name": "echo", "arguments": {"text": "meanwhile"}}
+            assert session.request("tools/call", echo) == session.receive()["id"]
+            told = session.receive()
+            assert (told["id"], told["error"]["code"]) == (asked, -32603)
+            assert words in told["error"]["message"]
+            remote.until(lambda: internet.left() == ["/odd"])
+            again = session.answer_to(session.request("tools/call", echo))
+            assert again["result"]["content"][0]["text"] == "meanwhile"
+        answer = remote.step(machine, "odd", "call", tool, arguments)
+        assert words in remote.text_of(answer)
+        remote.until(lambda: internet.left() == ["/odd"] * 2)
+
+
+IN_TIME: dict[str, tuple[str, dict[str, float], float]] = {
+    "late, within the limit": ("late", {"seconds": 1}, 30.0),
+    "by the byte, within the limit": ("drip", {"n": 20, "interval_s": 0.1}, 30.0),
+    "later than the limit, without one": ("late", {"seconds": 2 * LIMIT_S}, 3600.0),
+    "a stream that is silent for longer": ("idle", {"seconds": 3 * LIMIT_S}, LIMIT_S),
+}
+
+
+@pytest.mark.parametrize("slow", IN_TIME)
+def test_one_that_answers_in_time_is_heard(machine: Machine, internet: Internet, slow: str) -> None:
+    tool, arguments, limit_s = IN_TIME[slow]
+    with limited(machine, limit_s), machine.session("odd") as session:
+        session.initialize()
+        asked = session.request("tools/call", {"name": tool, "arguments": arguments})
+        while (told := session.receive()).get("id") != asked:
+            assert told["method"] == "notifications/message"
+        assert told["result"]["content"][0]["text"] in {"late", "drop by drop", "at last"}
+    assert internet.left() == []
 
 
 def test_a_session_that_the_upstream_has_ended_is_begun_anew(

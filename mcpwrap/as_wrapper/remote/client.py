@@ -1,6 +1,5 @@
 """RUNS AS mcpw-NAME: one HTTP request, with the credential, and the head of its answer."""
 
-import asyncio
 import io
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +14,8 @@ from yarl import URL
 
 from mcpwrap import __version__
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.failing import CONNECT_S, HEAD_S, explained
+from mcpwrap.as_wrapper.remote.failing import CONNECT_S, explained
+from mcpwrap.as_wrapper.remote.patience import HEAD_S, SILENT, within
 from mcpwrap.core.remote_failure import RemoteError
 
 EVENT_STREAM = "text/event-stream"
@@ -181,7 +181,7 @@ class Client:
     ) -> ClientResponse:
         data = None if body is None else io.BytesIO(body)
         with explained():
-            async with asyncio.timeout(HEAD_S):
+            async with within(HEAD_S, SILENT):
                 return await self._http.request(
                     method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
                 )

@@ -14,7 +14,6 @@ from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.core.sse import EventTooLongError
 
 CONNECT_S = 10.0
-HEAD_S = 300.0  # a tool that answers in JSON may take its time before it says anything
 
 
 @contextmanager
@@ -52,7 +51,6 @@ _WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
         (aiohttp.ConnectionTimeoutError,),
         f"The remote server cannot be reached: no connection within {CONNECT_S:.0f} s",
     ),
-    ((TimeoutError,), f"The remote server says nothing for {HEAD_S:.0f} s"),
     (
         (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, OSError),
         remote_failure.NO_ANSWER,

@@ -1,13 +1,13 @@
 """RUNS AS mcpw-NAME: the messages in an answer's body, as they come."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import ClientError, ClientResponse
 
 from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, JSON, kind_of
-from mcpwrap.as_wrapper.remote.failing import HEAD_S, explained
+from mcpwrap.as_wrapper.remote.failing import explained
+from mcpwrap.as_wrapper.remote.patience import HEAD_S, UNENDED, within
 from mcpwrap.core import header_values
 from mcpwrap.core.lines import MAX_LINE_BYTES, LineTooLongError
 from mcpwrap.core.remote_failure import RemoteError
@@ -39,7 +39,7 @@ async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
     """Hand over the text of each message in a 2xx answer, until it ends or breaks off.
 
     Raises:
-        RemoteError: it is of a kind that holds no messages, or longer than we take.
+        RemoteError: it is of a kind that holds no messages, or longer or slower than we take.
     """
     kind = kind_of(answer)
     if kind == JSON:
@@ -80,7 +80,7 @@ async def refusal(answer: ClientResponse) -> bytes:
         return b""
     try:
         return await _whole(answer, _MAX_REFUSAL_BYTES)
-    except (ClientError, OSError, LineTooLongError):
+    except (ClientError, OSError, LineTooLongError, RemoteError):
         return b""
 
 
@@ -94,7 +94,7 @@ async def _next(answer: ClientResponse) -> bytes:
 
 async def _whole(answer: ClientResponse, at_most_bytes: int) -> bytes:
     text = bytearray()
-    async with asyncio.timeout(HEAD_S):
+    async with within(HEAD_S, UNENDED):
         while chunk := await answer.content.readany():
             text += chunk
             if len(text) > at_most_bytes:

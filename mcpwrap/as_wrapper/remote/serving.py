@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack, aclosing, suppress
 
 from aiohttp import ClientSession
 
-from mcpwrap.as_wrapper.remote import client, wire
+from mcpwrap.as_wrapper.remote import client, patience, wire
 from mcpwrap.as_wrapper.remote.client import Bearer, Client, Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.listening import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core import remote_line
+from mcpwrap.core.jsonrpc import Id
 from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.remote_conversation import Conversation, Exchange
 from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
@@ -128,14 +129,23 @@ class Desk:
 
     def _has_cancelled(self, line: Line) -> bool:
         """End a request of 2026-07-28, whose stream is closed for it; say whether all is done."""
-        found = None if line.cancels is None else self._upstream.conversation.find(line.cancels)
-        if found is None:
+        cancelled = line.cancels
+        found = None if cancelled is None else self._upstream.conversation.find(cancelled)
+        if cancelled is None or found is None:
             return bool(line.version) or not self._upstream.conversation.has_handshake
         if not found.is_modern:
+            loop = asyncio.get_running_loop()
+            loop.call_later(patience.CANCELLED_S, self._let_go, found, cancelled)
             return False
         self._upstream.conversation.drop(found)
         self._task_by_exchange[found].cancel()
         return True
+
+    def _let_go(self, exchange: Exchange, cancelled: Id) -> None:
+        """End a request that was cancelled, unless others of its batch are to be answered."""
+        if exchange.waiting == {cancelled} and (task := self._task_by_exchange.get(exchange)):
+            task.cancel()
+            self._tasks.create_task(self._upstream.fail(exchange, RemoteError(patience.CANCELLED)))
 
     def _has_ended(self, exchange: Exchange, step: asyncio.Event, *, is_note: bool) -> None:
         del self._task_by_exchange[exchange]
@@ -151,7 +161,8 @@ class Desk:
             async with AsyncExitStack() as slot:
                 if not is_note:
                     await slot.enter_async_context(self._requests)
-                await self._deliver(exchange)
+                async with patience.within(patience.patience_s(exchange), patience.SILENT):
+                    await self._deliver(exchange)
         except SessionGoneError:
             raise
         except RemoteError as why:

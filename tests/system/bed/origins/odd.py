@@ -134,6 +134,7 @@ DOES: dict[str, Do] = {
     "events": odd_streams.events,
     "clock": odd_streams.clock,
     "dies": odd_streams.dies,
+    "drip": odd_streams.drip,
     "idle": odd_streams.idle,
     "pieces": odd_streams.pieces,
 }

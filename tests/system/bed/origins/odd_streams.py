@@ -87,6 +87,16 @@ async def idle(asked: "Asked") -> web.StreamResponse:
     return response
 
 
+async def drip(asked: "Asked") -> web.StreamResponse:
+    """Begin an answer in JSON with `n` blanks, each `interval_s` after what was before it."""
+    response = await _begin(asked, **{"Content-Type": "application/json"})
+    for _ in range(int(asked.arguments["n"])):
+        await until_left(asked, float(asked.arguments["interval_s"]))
+        await response.write(b" ")
+    await response.write(json.dumps(asked.result("drop by drop")).encode())
+    return response
+
+
 async def pieces(asked: "Asked") -> web.StreamResponse:
     """Send events in the ways that the format allows, a byte at a time."""
     response = await _begin(asked)

@@ -1,0 +1,254 @@
+"""A server that is slow: the agent is told when it was waited for long enough, and why."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from mcpwrap.as_wrapper.remote import patience, serving
+from tests.unit.as_wrapper.remote.world import (
+    HELLO,
+    INITIALIZED,
+    PATIENCE_S,
+    Asked,
+    accepted,
+    agent,
+    answer,
+    as_usual,
+    greeted,
+    modern,
+    note,
+    played,
+    request,
+    result,
+    send,
+    server,
+    stream,
+)
+
+SHORT_S = 0.2
+LATE = "the one that is slow"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each limit be short."""
+    for module in ("client", "reading"):
+        monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", SHORT_S)
+    for name in ("GREETING_S", "NOTE_S", "CANCELLED_S"):
+        monkeypatch.setattr(patience, name, SHORT_S)
+
+
+class Hung:
+    """Requests of which nothing, or nothing more, is said; they are noted when hung up on."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+
+    @asynccontextmanager
+    async def until_left(self) -> AsyncIterator[None]:
+        try:
+            yield
+            await asyncio.sleep(PATIENCE_S)
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.set()
+            raise
+
+    async def silent(self, _asked: Asked) -> web.StreamResponse:
+        async with self.until_left():
+            pass
+        return accepted()
+
+    async def head_alone(self, asked: Asked) -> web.StreamResponse:
+        async with self.until_left():
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            await response.prepare(asked.http)
+        return response
+
+    async def drop_by_drop(self, asked: Asked) -> web.StreamResponse:
+        async with self.until_left():
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            await response.prepare(asked.http)
+            for _ in range(10_000):
+                await response.write(b" ")
+                await asyncio.sleep(SHORT_S / 10)
+        return response
+
+    async def refused_without_end(self, asked: Asked) -> web.StreamResponse:
+        async with self.until_left():
+            response = web.StreamResponse(status=500, headers={"Content-Type": "application/json"})
+            await response.prepare(asked.http)
+        return response
+
+    async def stream_alone(self, asked: Asked) -> web.StreamResponse:
+        async with self.until_left():
+            return await stream(asked)
+
+
+SLOW = {
+    "silent": f"says nothing for {SHORT_S} s",
+    "head_alone": f"begun its answer, and not ended it within {SHORT_S} s",
+    "drop_by_drop": f"begun its answer, and not ended it within {SHORT_S} s",
+    "refused_without_end": "has failed (HTTP 500 Internal Server Error)",
+}
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("way", SLOW)
+@pytest.mark.parametrize("call", [modern, request])
+@played
+async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: object) -> None:
+    hung = Hung()
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == "tools/call" and asked.body["params"].get("name") == LATE:
+            slow: web.StreamResponse = await getattr(hung, way)(asked)
+            return slow
+        return await as_usual(asked)
+
+    async with server(handle) as there, agent(there.url) as alice:
+        if call is request:
+            await alice.shake_hands()
+        asks = modern if call is modern else request
+        await alice.say(asks(1, name=LATE), asks(2))
+        assert (await alice.hear())["id"] == 2  # others go on meanwhile
+        heard = await alice.hear()
+        assert (heard["id"], heard["error"]["code"]) == (1, -32603)
+        assert SLOW[way] in heard["error"]["message"]
+        async with asyncio.timeout(PATIENCE_S):
+            await hung.left.wait()
+        assert (await alice.ask(asks(3)))["id"] == 3
+
+
+@pytest.mark.parametrize("way", ["head", "body", "drops"])
+@played
+async def test_what_is_slow_within_the_limit_arrives(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    for module in ("client", "reading"):
+        monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", PATIENCE_S)
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if way == "head":
+            await asyncio.sleep(SHORT_S)
+            return answer(asked)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(asked.http)
+        for _ in range(10 if way == "drops" else 1):
+            await asyncio.sleep(SHORT_S / 10)
+            await response.write(b" ")
+        await response.write(json.dumps(result(asked.id)).encode())
+        return response
+
+    async with server(handle) as there, agent(there.url) as alice:
+        assert await alice.ask(modern(1)) == result(1)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("call", [modern, request])
+@played
+async def test_a_stream_may_be_silent_for_longer_than_any_limit(call: object) -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method != "tools/call":
+            return await as_usual(asked)
+        events = await stream(asked)
+        await asyncio.sleep(4 * SHORT_S)
+        await send(events, result(asked.id))
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        if call is request:
+            await alice.shake_hands()
+        assert await alice.ask((modern if call is modern else request)(1)) == result(1)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("way", ["silent", "stream_alone"])
+@pytest.mark.parametrize("greeting", [HELLO, modern(0, "server/discover")])
+@played
+async def test_a_greeting_has_less_time_whatever_it_is_answered_with(
+    monkeypatch: pytest.MonkeyPatch, way: str, greeting: dict[str, object]
+) -> None:
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.HEAD_S", PATIENCE_S)
+    hung = Hung()
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.verb != "POST":
+            return await as_usual(asked)
+        slow: web.StreamResponse = await getattr(hung, way)(asked)
+        return slow
+
+    async with server(handle) as there, agent(there.url) as alice:
+        heard = await alice.ask(greeting)
+        assert heard["error"]["message"] == f"The remote server says nothing for {SHORT_S} s"
+
+
+@pytest.mark.usefixtures("hasty")
+@played
+async def test_a_notification_that_is_never_taken_holds_up_nobody_for_long(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """After the one that ends the handshake the others have to wait for it."""
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.HEAD_S", PATIENCE_S)
+    hung = Hung()
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == INITIALIZED["method"]:
+            return await hung.silent(asked)
+        return await as_usual(asked)
+
+    async with server(handle) as there, agent(there.url) as alice:
+        await alice.shake_hands()
+        assert (await alice.ask(request(1)))["result"] == {"content": []}
+        async with asyncio.timeout(PATIENCE_S):
+            await hung.left.wait()
+    said = "what the agent sent did not arrive: The remote server says nothing for"
+    assert said in capfd.readouterr().err
+
+
+# ------------------------------------------------------------------ what the agent has given up
+@pytest.mark.usefixtures("hasty")
+@played
+async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Servers that obey say nothing more, and many leave its stream open."""
+    monkeypatch.setattr(serving, "_AT_ONCE", 1)
+    hung = Hung()
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == "tools/call" and asked.id == 1:
+            return await hung.stream_alone(asked)
+        return await as_usual(asked)
+
+    async with server(handle) as there, agent(there.url) as alice:
+        await alice.shake_hands()
+        await alice.say(request(1), note("notifications/cancelled", requestId=1), request(2))
+        heard = await alice.hear()
+        assert (heard["id"], heard["error"]["message"]) == (1, patience.CANCELLED)
+        assert (await alice.hear())["id"] == 2  # for which there was no room before
+        async with asyncio.timeout(PATIENCE_S):
+            await hung.left.wait()
+
+
+@pytest.mark.usefixtures("hasty")
+@played
+async def test_the_rest_of_its_batch_is_waited_for() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if not isinstance(asked.body, list):
+            usual = asked.method == "initialize"
+            return greeted(asked, "2025-03-26") if usual else await as_usual(asked)
+        events = await stream(asked)
+        await asyncio.sleep(3 * SHORT_S)
+        await send(events, result(2))
+        await asyncio.sleep(PATIENCE_S)
+        return events
+
+    async with server(handle) as there, agent(there.url) as alice:
+        await alice.shake_hands()
+        await alice.say([request(1), request(2)])
+        await alice.say(note("notifications/cancelled", requestId=1))
+        assert await alice.hear() == result(2)
