@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from mcpwrap.as_wrapper.remote import patience, serving
+from tests.unit.as_wrapper.remote.proxy import proxy
 from tests.unit.as_wrapper.remote.world import (
     HELLO,
     INITIALIZED,
@@ -29,7 +32,7 @@ from tests.unit.as_wrapper.remote.world import (
     stream,
 )
 
-SHORT_S = 0.2
+SHORT_S = 0.5
 LATE = "the one that is slow"
 
 
@@ -121,6 +124,27 @@ async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: ob
         async with asyncio.timeout(PATIENCE_S):
             await hung.left.wait()
         assert (await alice.ask(asks(3)))["id"] == 3
+
+
+@pytest.mark.parametrize("silent", ["server", "server behind a proxy", "proxy"])
+@played
+async def test_who_takes_a_connection_and_says_nothing_of_tls_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.CONNECT_S", SHORT_S)
+    verify = ssl.create_default_context()
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+        async with proxy(port) as between:
+            here = f"127.0.0.1:{port}"
+            url, by = {
+                "server": (f"https://{here}/", ""),
+                "server behind a proxy": ("https://far.test/", between.url),
+                "proxy": ("https://far.test/", f"http://{here}"),
+            }[silent]
+            async with agent(url, proxy=by, verify=verify) as alice:
+                heard = await alice.ask(modern(1))
+    assert "cannot be reached: no connection within 10 s" in heard["error"]["message"]
 
 
 @pytest.mark.parametrize("way", ["head", "body", "drops"])
