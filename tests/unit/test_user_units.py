@@ -1,34 +1,20 @@
 """The units that a person enables: what they watch is what the code looks at."""
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
 from mcpwrap.config.agent_files.table import AGENTS
+from tests.unit import unit_files
+from tests.unit.unit_files import UNITS, unescaped
 
-UNITS = Path(__file__).parents[2] / "units/user"
 HOME = PurePosixPath("/home/alice")
 WATCHED_BY_TEMPLATE = re.compile(r"mcpwrap-drift@(.+)\.path")
 
 
 def settings(unit: str) -> dict[str, list[str]]:
-    """Return the values of each directive of a unit, as `[Section] Name`."""
-    found: dict[str, list[str]] = {}
-    section = ""
-    for line in (UNITS / unit).read_text().splitlines():
-        if line.startswith("["):
-            section = line
-        elif line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            found.setdefault(f"{section} {name}", []).append(value)
-    return found
-
-
-def unescaped(instance: str) -> str:
-    """Return what `%I` is of an instance. Source: systemd.unit(5), "String escaping"."""
-    slashes = instance.replace("-", "/")
-    return re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), slashes)
+    return unit_files.settings(f"user/{unit}")
 
 
 def watched() -> list[str]:
@@ -76,7 +62,7 @@ def test_what_is_there_when_it_is_enabled_is_looked_at() -> None:
     assert "mcpwrap-drift.service" in settings("mcpwrap-drift.path")["[Unit] Wants"]
 
 
-@pytest.mark.parametrize("unit", sorted(path.name for path in UNITS.iterdir()))
+@pytest.mark.parametrize("unit", sorted(path.name for path in (UNITS / "user").iterdir()))
 def test_each_unit_of_a_person_says_what_it_is(unit: str) -> None:
     said = settings(unit)
     assert said["[Unit] Description"]
