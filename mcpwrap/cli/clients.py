@@ -12,13 +12,19 @@ from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
 from mcpwrap.config.agent_files.opened import Listed
-from mcpwrap.config.agent_files.standing import Known, State, standing
+from mcpwrap.config.agent_files.standing import Known, State, standing_of
 from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 
 _BAD = {"raw", "drifted"}
-_COLOURS = {"wrapped": "green", "raw": "yellow", "drifted": "red", "not understood": "red"}
+_COLOURS = {
+    "wrapped": "green",
+    "raw": "yellow",
+    "drifted": "red",
+    "not understood": "red",
+    "off": "bright_black",
+}
 _MAX_WIDTH = 40  # of the names of servers
 
 
@@ -40,6 +46,7 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
     agents: list[str]
     scope: str
     path: str
+    plugin: str  # the one that brought it, as the agent names it
     problem: str  # why it was not read
     servers: list[ServerRow]
 
@@ -86,15 +93,17 @@ def _file_row(one: Found, by: Known) -> FileRow:
         agents=[agent.id for agent in one.agents],
         scope=one.file.scope,
         path=str(one.path),
+        plugin=one.plugin.id if one.plugin else "",
         problem=one.problem,
-        servers=[_server_row(listed, by, taken) for listed in one.listed],
+        servers=[_server_row(one, listed, by, taken) for listed in one.listed],
     )
 
 
-def _server_row(listed: Listed, by: Known, taken: set[str]) -> ServerRow:
-    stands = standing(listed.launch, by)
-    name = stands.server
+def _server_row(one: Found, listed: Listed, by: Known, taken: set[str]) -> ServerRow:
+    stands = standing_of(listed, by)
+    name, why = stands.server, stands.why
     if stands.state == "raw":
+        why = one.advice.get(listed.entry.name, "")
         name = server_name_for(listed.entry.name, taken)
         taken.add(name)
     return ServerRow(
@@ -102,7 +111,7 @@ def _server_row(listed: Listed, by: Known, taken: set[str]) -> ServerRow:
         project=project_of(listed),
         state=stands.state,
         server=name,
-        why=stands.why,
+        why=why,
         kind=kind_of(listed.launch),
         runs=runs_of(listed.launch),
     )
@@ -111,7 +120,8 @@ def _server_row(listed: Listed, by: Known, taken: set[str]) -> ServerRow:
 def show(rows: list[FileRow]) -> None:
     """Print it for people: each file, and below it a line for each server in it."""
     for row in rows:
-        title = one_line(f"{', '.join(row.agents)}, {row.scope}: {row.path}")
+        scope = f"plugin {row.plugin}" if row.plugin else row.scope
+        title = one_line(f"{', '.join(row.agents)}, {scope}: {row.path}")
         if row.problem:
             click.echo(f"{title}: {one_line(row.problem)}", err=True)
             continue
@@ -121,7 +131,9 @@ def show(rows: list[FileRow]) -> None:
         for name, server in zip(names, row.servers, strict=True):
             state = click.style(server.state, fg=_COLOURS[server.state])
             detail = {"wrapped": server.server, "raw": server.runs}.get(server.state, server.why)
-            click.echo(f"  {name:{width}}  {state}: {one_line(detail)}")
+            click.echo(f"  {name:{width}}  {state}{detail and ': '}{one_line(detail)}")
+            if server.state == "raw" and server.why:
+                click.echo(f"    {one_line(server.why)}")
         if not row.servers:
             click.echo("  no servers")
 

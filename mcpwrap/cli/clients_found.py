@@ -1,19 +1,21 @@
 """Which agents' files there are for whoever asks, and the servers in them. Reads only."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from mcpwrap.config.agent_files.launch import NotUnderstood
-from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file, servers
+from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, servers
+from mcpwrap.config.agent_files.plugins import PLUGINS, Plugin
 from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.standing import Known
-from mcpwrap.config.agent_files.table import AGENTS, VARIABLES, Agent, AgentFile
+from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
 from mcpwrap.config.agent_files.words import STUB
-from mcpwrap.linux import accounts, listeners, observe, programs
-from mcpwrap.linux.agent_files import Refused, project_folders, read
+from mcpwrap.linux import accounts, agent_plugins, listeners, observe, programs
+from mcpwrap.linux.agent_files import Refused, project_folders
+from mcpwrap.linux.agent_whole import open_whole, why_not
 from mcpwrap.plan import paths
 
 MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
@@ -42,6 +44,8 @@ class Found:
     problem: str = ""
     content: bytes = b""  # where it was opened
     project: str = ""  # the folder with which it came; "" is a file of the person's own
+    plugin: Plugin | None = None  # the one that brought it
+    advice: Mapping[str, str] = field(default_factory=dict)  # by server of such a file
 
 
 class _Inherits(msgspec.Struct, frozen=True):
@@ -81,7 +85,7 @@ def _inherits(name: str) -> frozenset[str]:
 
 
 def found(who: Asker) -> list[Found]:
-    """Return all files that are there, in the order of the table; no path twice."""
+    """Return all files that are there, in the order of the table; of agents' own no path twice."""
     by_path: dict[Path, Found] = {}
     for agent, file, path, project in _places(who):
         if earlier := by_path.get(path):
@@ -89,7 +93,26 @@ def found(who: Asker) -> list[Found]:
                 by_path[path] = _also_of(earlier, agent)
         elif one := look(who.uid, agent, file, path, project):
             by_path[path] = one
-    return list(by_path.values())
+    brought = [one for one in _of_plugins(who) if one.listed or one.path not in by_path]
+    return [*by_path.values(), *brought]
+
+
+def _of_plugins(who: Asker) -> Iterator[Found]:
+    for row in PLUGINS:
+        agent = BY_ID[row.agent]
+        for one in agent_plugins.files(row, agent.words, who.uid, who.variables):
+            names = [listed.entry.name for listed in one.listed]
+            yield Found(
+                (agent,),
+                AgentFile("plugin", str(one.path)),
+                one.path,
+                one.whole.opened if one.whole else None,
+                one.listed,
+                one.problem,
+                one.whole.content if one.whole else b"",
+                plugin=one.plugin,
+                advice={name: row.advice(one.plugin, name, who.variables) for name in names},
+            )
 
 
 def _also_of(one: Found, agent: Agent) -> Found:
@@ -121,19 +144,14 @@ def look(uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | No
     """Return one file with the servers in it; None, if it is not there."""
     folder = str(project or "")
     max_bytes = MAX_PROJECT_BYTES if project else MAX_BYTES
-    content = read(path, uid, within=project, max_bytes=max_bytes)
-    if content is None:
+    whole = open_whole(path, uid, file.language, within=project, max_bytes=max_bytes)
+    if whole is None:
         return None
     unread = Found((agent,), file, path, None, project=folder)
-    if isinstance(content, Refused):
-        return replace(unread, problem=content.why)
-    if len(content) > max_bytes:
-        return replace(unread, problem=f"over {max_bytes // 2**20} MiB")
+    if isinstance(whole, Refused):
+        return replace(unread, problem=whole.why)
     try:
-        opened = open_file(str(path), file.language, content)
-        listed = tuple(servers(opened, file.at, agent.words))
+        listed = tuple(servers(whole.opened, file.at, agent.words))
     except FileError as error:
-        place = error.where.removeprefix(str(path)).removeprefix(":")
-        problem = error.problem.removesuffix("; nothing was changed")
-        return replace(unread, problem=f"{place}: {problem}" if place else problem)
-    return Found((agent,), file, path, opened, listed, content=content, project=folder)
+        return replace(unread, problem=why_not(path, error).why)
+    return replace(unread, opened=whole.opened, listed=listed, content=whole.content)

@@ -11,7 +11,7 @@ import msgspec
 
 from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker, Found, found
-from mcpwrap.config.agent_files.standing import Known, standing
+from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.core import notification
 from mcpwrap.core.drift import Sight, Told, news
 from mcpwrap.errors import McpwrapError
@@ -80,8 +80,9 @@ def _of_file(one: Found, by: Known) -> Iterator[Sight]:
     if one.problem:
         yield Sight(agents, path, "not read")
     for listed in one.listed:
-        state = standing(listed.launch, by).state
-        yield Sight(agents, path, state, (*listed.at, listed.entry.name))
+        state = standing_of(listed, by).state
+        brought = (*agents, one.plugin.id) if one.plugin else ()
+        yield Sight(agents, path, state, (*listed.at, *brought, listed.entry.name))
 
 
 def _tell(seen: list[Sight], around: Surroundings) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from mcpwrap.cli.clients_found import Asker, Found, found, look
+from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
 from mcpwrap.errors import UsageError
 
@@ -72,11 +73,21 @@ def readable(
             refused.append((one, one.problem))
         elif one.file.scope == "managed":
             refused.append((one, "is root's: who manages this machine changes it"))
+        elif one.plugin:
+            refused += [(one, why) for why in _of_plugin(one, one.plugin.id)]
         elif one.project and one.listed and digest(one) not in approved:
             refused.append((one, _unapproved(one)))
         else:
             ready.append(one)
     return ready, refused
+
+
+def _of_plugin(one: Found, plugin: str) -> list[str]:
+    """Say what to do about servers that a plugin brings; nothing, if none is raw."""
+    states = ((each.entry.name, standing_of(each, Known({})).state) for each in one.listed)
+    lines = [f"    {name}: {one.advice[name]}" for name, state in states if state == "raw"]
+    said = f"is of the plugin {plugin}, and an update would undo what is done to it. Instead, for"
+    return ["\n".join([said, *lines])] if lines else []
 
 
 def _unapproved(one: Found) -> str:

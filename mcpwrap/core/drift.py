@@ -17,7 +17,7 @@ class Sight:
 
     agents: tuple[str, ...]
     path: str
-    state: Literal["raw", "drifted", "wrapped", "not understood", "not read"]
+    state: Literal["raw", "drifted", "wrapped", "not understood", "off", "not read"]
     at: tuple[str, ...] = ()  # the keys that lead to a server, its name last; none of a file
 
     @property

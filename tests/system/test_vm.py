@@ -66,7 +66,7 @@ def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     assert seen["raw again, and added"] == _told("2 servers are", *both)
     assert seen["in a new folder"] == _told("a server is", "other (cursor): raw")
     assert seen["shown"] == 3  # each once
-    assert seen["paths"] == ["active"] * 22  # none has failed of being busy
+    assert seen["paths"] == ["active"] * 29  # none has failed of being busy
     assert seen["paths when it is disabled"] == []
     assert [text for entry in result.journal if (text := complaint(entry))] == []
 

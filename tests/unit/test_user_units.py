@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from mcpwrap.config.agent_files.plugins import PLUGINS
 from mcpwrap.config.agent_files.table import AGENTS
 from tests.unit import unit_files
 from tests.unit.unit_files import UNITS, unescaped
@@ -28,14 +29,15 @@ def watched() -> list[str]:
     return [path.replace("%h", str(HOME)) for path in paths]
 
 
-def test_each_file_of_a_user_is_watched_where_it_usually_is() -> None:
+def test_each_file_of_a_user_and_each_place_of_plugins_is_watched_where_it_usually_is() -> None:
     usual = [
         file.place({"HOME": str(HOME)})
         for agent in AGENTS
         for file in agent.files
         if file.scope == "user"
     ]
-    assert len(usual) > 20
+    usual += [row.place(path, {"HOME": str(HOME)}) for row in PLUGINS for path in row.watched]
+    assert len(usual) > 27
     assert sorted(watched()) == sorted(set(usual))
 
 

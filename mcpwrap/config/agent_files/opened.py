@@ -43,6 +43,7 @@ class Listed:
     at: tuple[str, ...]
     entry: Entry
     launch: Launch
+    is_off: bool = False  # the agent does not start it, by settings of the person's
 
 
 def open_file(file: str, language: Language, content: bytes) -> Opened:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.words import STUB
 
 LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}
 _OUR_URL = re.compile(r"http://127\.78\.[0-9]{1,3}\.[0-9]{1,3}:52100(?:/.*)?")
 
-State = Literal["wrapped", "raw", "drifted", "not understood"]
+State = Literal["wrapped", "raw", "drifted", "not understood", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Standing:
     state: State
     server: str = ""
     why: str = ""
+
+
+def standing_of(listed: Listed, known: Known) -> Standing:
+    """Return the state of a server, which may be off."""
+    return Standing("off") if listed.is_off else standing(listed.launch, known)
 
 
 def standing(launch: Launch, known: Known) -> Standing:

@@ -12,7 +12,7 @@ from mcpwrap.config.agent_files.opened import At
 from mcpwrap.config.agent_files.spans import Language
 from mcpwrap.config.agent_files.words import Words
 
-Scope = Literal["user", "project", "managed"]
+Scope = Literal["user", "project", "managed", "plugin"]
 _PLAIN = Words()
 _SERVERS: tuple[At, ...] = (("mcpServers",),)
 # What variables are where the environment has none. The first has no default.

@@ -107,6 +107,7 @@ def test_all_is_well_where_all_are_wrapped(home: Path) -> None:
         "agents": ["cursor"],
         "scope": "user",
         "path": str(home / ".cursor/mcp.json"),
+        "plugin": "",
         "problem": "",
         "servers": [
             _row(name="a", state="wrapped", server="git", kind="stdio", runs=STUB),

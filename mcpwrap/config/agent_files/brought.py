@@ -1,0 +1,102 @@
+"""The servers that a plugin brings: in lists, in its manifest, in its marketplace."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcpwrap.config.agent_files.launch import Launch, Stdio
+from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.spans import JSON, Entry, at_keys
+from mcpwrap.config.agent_files.words import Words
+
+_KEY = "mcpServers"
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What one file says: servers, and further files that list some."""
+
+    listed: tuple[Listed, ...] = ()
+    more: tuple[str, ...] = ()  # from the plugin's folder
+
+
+@dataclass(frozen=True, slots=True)
+class Marketplace:
+    """A folder with plugins, or with what is said of them."""
+
+    folder: str
+    is_live: bool  # what it has is read there, and no copy of it
+
+
+def of_list(data: object, words: Words) -> Brought:
+    """Return the servers of a list. Around them may be no table, and then other things between."""
+    if not isinstance(data, dict) or _KEY in data:
+        return of_manifest(data, words)
+    bare = {name: value for name, value in data.items() if words.fit(value)}
+    return Brought(tuple(_servers(bare, words)))
+
+
+def of_manifest(data: object, words: Words) -> Brought:
+    """Return what a manifest says: a table of servers, the name of a file, or several of these."""
+    said = data.get(_KEY) if isinstance(data, dict) else None
+    listed: list[Listed] = []
+    more: list[str] = []
+    for part in said if isinstance(said, list) else [said]:
+        if isinstance(part, dict):
+            listed += _servers(part, words)
+        elif isinstance(part, str) and part.endswith(".json") and "://" not in part:
+            more.append(part)
+        elif isinstance(part, str):  # a bundle, which the agent unpacks and starts
+            listed.append(_listed(part, part, Stdio(part)))
+    return Brought(tuple(listed), tuple(more))
+
+
+def _servers(table: dict[str, object], words: Words) -> Iterator[Listed]:
+    for name, value in table.items():
+        yield _listed(name, value, words.read(value))
+
+
+def _listed(name: str, value: object, launch: Launch) -> Listed:
+    """Return a server. None is rewritten, so where it stands in the text is not asked."""
+    entry = Entry(name=name, path=(_KEY, name), value=value, members=(), region=None, form=JSON)
+    return Listed((_KEY,), entry, launch)
+
+
+def link(data: object) -> str:
+    """Return where an extension is instead, by the file beside it; "" is nowhere."""
+    target = at_keys(data, ("source",)) if at_keys(data, ("type",)) == "link" else None
+    return target if isinstance(target, str) else ""
+
+
+def records(registry: object) -> Iterator[tuple[str, str, bool]]:
+    """Yield what Claude Code has installed: name in settings, folder, and whether for all folders.
+
+    Source: installed_plugins.json, version 2.
+    """
+    by_id = at_keys(registry, ("plugins",))
+    for name, installs in by_id.items() if isinstance(by_id, dict) else ():
+        for one in installs if isinstance(installs, list) else ():
+            folder = at_keys(one, ("installPath",))
+            if isinstance(folder, str):
+                yield name, folder, at_keys(one, ("scope",)) == "user"
+
+
+def marketplaces(table: object) -> Iterator[tuple[str, Marketplace]]:
+    """Yield those of known_marketplaces.json, or of extraKnownMarketplaces, by name."""
+    for name, one in table.items() if isinstance(table, dict) else ():
+        is_live = at_keys(one, ("source", "source")) == "directory"
+        folder = at_keys(one, ("source", "path") if is_live else ("installLocation",))
+        if isinstance(folder, str):
+            yield name, Marketplace(folder, is_live)
+
+
+def offered(catalogue: object, name: str) -> tuple[str, object]:
+    """Return where a plugin is, from its marketplace's folder, and what that says of it.
+
+    "" is somewhere else, or nowhere.
+    """
+    found = at_keys(catalogue, ("plugins",))
+    for one in found if isinstance(found, list) else ():
+        if at_keys(one, ("name",)) == name:
+            source = at_keys(one, ("source",))
+            return (source if isinstance(source, str) else ""), one
+    return "", None

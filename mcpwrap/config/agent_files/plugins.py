@@ -1,0 +1,157 @@
+"""Plugins and extensions, which bring servers to an agent in folders of their own.
+
+An agent of which we know that is one row. Sources: what the tools do (Claude Code 2.1, Codex 0.169,
+Copilot CLI 1.0, Gemini CLI 0.61, Qwen Code 0.15), and, for the folder into which Copilot copies
+what it does not read where it lies, its manual.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcpwrap.config.agent_files.spans import at_keys
+
+ID = "{id}"  # among keys: the plugin's name in settings
+SERVER = "{server}"  # among keys: the server's
+_OWN = "/etc/mcpwrap/config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One that is installed."""
+
+    id: str  # NAME@MARKETPLACE, or the name of its folder
+    folder: str
+    is_personal: bool = True  # otherwise a project's settings turn it on and off, and we ask none
+
+    @property
+    def name(self) -> str:
+        """Return it without its marketplace."""
+        return self.id.rpartition("@")[0] or self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugins:
+    """Where the plugins of one agent are, what in each lists servers, and what turns them off."""
+
+    agent: str
+    settings: str
+    off: tuple[tuple[str, ...], ...]  # keys in `settings`: false, or a list of servers, is off
+    how: str  # what a person writes there, or types, to turn one server off
+    manifests: tuple[str, ...]  # files in a plugin, with servers or the names of files with them
+    lists: tuple[str, ...] = ()  # files in a plugin that are such lists
+    folders: tuple[str, ...] = ()  # with plugins; `*` is any one name
+    id: tuple[int, ...] = (-1,)  # which parts of the path of such a folder are its `id`
+    of: str = ""  # the marketplace of these, where the path has none
+    link: str = ""  # the file of a folder that says where the plugin is instead
+    enablement: str = ""  # the file that says which are on in which folders
+    registry: str = ""  # the file that says where each is
+    marketplaces: tuple[str, ...] = ()  # a file, and the keys of a table in it
+    usual: Mapping[str, str] = field(default_factory=dict)  # variables that have another default
+    watched: tuple[str, ...] = ()  # what changes when one comes
+
+    def place(self, path: str, variables: Mapping[str, str]) -> str:
+        """Return a path of this row with these variables."""
+        head, slash, rest = path.partition("/")
+        usual = self.usual.get(head, "$HOME")
+        value = variables.get(head[1:]) or usual.replace("$HOME", variables["HOME"])
+        return f"{value}{slash}{rest}"
+
+    def id_of(self, folder: str) -> str:
+        """Return the name in settings of the plugin in a folder of `folders`."""
+        parts = folder.split("/")
+        return "@".join([parts[at] for at in self.id]) + (self.of and f"@{self.of}")
+
+    def is_off(self, settings: object, plugin: Plugin, server: str) -> bool:
+        """Say whether settings turn a plugin off, or a server of it."""
+        named = {ID: plugin.id, SERVER: server}
+        denied = (server, {"serverName": f"plugin:{plugin.name}:{server}"})
+        for keys in self.off:
+            if ID in keys and not plugin.is_personal:
+                continue
+            found = at_keys(settings, [named.get(key, key) for key in keys])
+            if found is False or (isinstance(found, list) and any(one in found for one in denied)):
+                return True
+        return False
+
+    def advice(self, plugin: Plugin, server: str, variables: Mapping[str, str]) -> str:
+        """Say what somebody does about a server of a plugin."""
+        how = self.how.replace(ID, plugin.id).replace(SERVER, server)
+        how = how.replace("{name}", plugin.name)
+        settings = self.place(self.settings, variables)
+        return (
+            f"turn it off in the agent ({settings}: {how}), and list the server"
+            f" under another name in a file of your own, or in {_OWN}"
+        )
+
+
+def is_off_at_home(enablement: object, plugin: Plugin, home: str) -> bool:
+    """Say whether an extension is off in all of the home folder: the last rule decides."""
+    rules = at_keys(enablement, (plugin.id, "overrides"))
+    return isinstance(rules, list) and rules[-1:] == [f"!{home}/*"]
+
+
+_CLAUDE = "$CLAUDE_CONFIG_DIR"
+_EXCLUDED = '"mcp": {"excluded": ["{server}"]}'
+
+
+def _extensions(agent: str, folder: str, name: str) -> Plugins:
+    """Return the row of an agent that has them as Gemini CLI does."""
+    return Plugins(
+        agent=agent,
+        settings=f"{folder}/settings.json",
+        off=(("mcp", "excluded"),),
+        how=_EXCLUDED,
+        manifests=(f"{name}-extension.json",),
+        folders=(f"{folder}/extensions/*",),
+        link=f".{name}-extension-install.json",
+        enablement=f"{folder}/extensions/extension-enablement.json",
+        watched=(f"{folder}/extensions",),
+    )
+
+
+PLUGINS = (
+    Plugins(
+        agent="claude-code",
+        settings=f"{_CLAUDE}/settings.json",
+        off=(("enabledPlugins", ID), ("deniedMcpServers",)),
+        how='"deniedMcpServers": [{"serverName": "plugin:{name}:{server}"}]',
+        manifests=(".claude-plugin/plugin.json",),
+        lists=(".mcp.json",),
+        folders=(f"{_CLAUDE}/skills/*",),
+        of="skills-dir",
+        registry=f"{_CLAUDE}/plugins/installed_plugins.json",
+        marketplaces=(f"{_CLAUDE}/plugins/known_marketplaces.json",),
+        usual={_CLAUDE: "$HOME/.claude"},
+        watched=(
+            f"{_CLAUDE}/settings.json",
+            f"{_CLAUDE}/plugins/installed_plugins.json",
+            f"{_CLAUDE}/skills",
+        ),
+    ),
+    Plugins(
+        agent="codex",
+        settings="$CODEX_HOME/config.toml",
+        off=(("plugins", ID, "enabled"), ("plugins", ID, "mcp_servers", SERVER, "enabled")),
+        how='[plugins."{id}".mcp_servers.{server}] enabled = false',
+        manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json"),
+        lists=(".mcp.json",),
+        folders=("$CODEX_HOME/plugins/cache/*/*/*",),
+        id=(-2, -3),
+        usual={"$CODEX_HOME": "$HOME/.codex"},
+    ),
+    Plugins(
+        agent="copilot",
+        settings="$COPILOT_HOME/settings.json",
+        off=(("enabledPlugins", ID), ("disabledMcpServers",)),
+        how="`copilot mcp disable {server}`",
+        manifests=("plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"),
+        lists=(".mcp.json", ".github/mcp.json"),
+        folders=("$COPILOT_HOME/installed-plugins/*/*",),
+        id=(-1, -2),
+        marketplaces=("$COPILOT_HOME/settings.json", "extraKnownMarketplaces"),
+        usual={"$COPILOT_HOME": "$HOME/.copilot"},
+        watched=("$COPILOT_HOME/settings.json", "$COPILOT_HOME/installed-plugins"),
+    ),
+    _extensions("gemini", "$HOME/.gemini", "gemini"),
+    _extensions("qwen", "$HOME/.qwen", "qwen"),
+)

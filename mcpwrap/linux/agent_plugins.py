@@ -1,0 +1,193 @@
+"""Finding the files with which plugins bring servers. Reads only, and a bounded number of them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from mcpwrap.config.agent_files import brought
+from mcpwrap.config.agent_files.brought import Brought, Marketplace
+from mcpwrap.config.agent_files.opened import MAX_BYTES, MAX_SERVERS, Listed
+from mcpwrap.config.agent_files.plugins import Plugin, Plugins, is_off_at_home
+from mcpwrap.config.agent_files.spans import Language, at_keys
+from mcpwrap.config.agent_files.words import Words
+from mcpwrap.linux.agent_files import Refused
+from mcpwrap.linux.agent_whole import Whole, open_whole
+
+MAX_PLUGINS = 256  # of one agent
+MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
+_MAX_NAMES = 1024  # in a folder
+_MAX_MARKETPLACES = 64
+_MAX_MORE = 16  # further files of one plugin
+_CATALOGUES = (".claude-plugin/marketplace.json", ".github/plugin/marketplace.json")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFile:
+    """One file with servers, or why it was not read."""
+
+    plugin: Plugin
+    path: Path
+    whole: Whole | None = None
+    listed: tuple[Listed, ...] = ()
+    problem: str = ""
+
+
+def files(
+    row: Plugins, words: Words, uid: int, variables: Mapping[str, str]
+) -> Iterator[PluginFile]:
+    """Yield each file of an agent's plugins that lists servers, or may, and was not read."""
+    yield from _Looking(row, words, uid, variables).files()
+
+
+class _Looking:
+    """Goes through the plugins of one agent."""
+
+    def __init__(self, row: Plugins, words: Words, uid: int, variables: Mapping[str, str]) -> None:
+        self._row, self._words, self._uid = row, words, uid
+        self._variables = variables
+        self._problems: dict[Path, str] = {}
+        self._settings = self._data(self._place(row.settings), max_bytes=MAX_BYTES)
+        self._enablement = self._data(self._place(row.enablement)) if row.enablement else None
+        self._marketplaces = dict(islice(self._read_marketplaces(), _MAX_MARKETPLACES))
+
+    def files(self) -> Iterator[PluginFile]:
+        """Yield them, and last what hid others, or that they are off."""
+        is_any = False
+        for number, plugin in enumerate(self._plugins()):
+            if number == MAX_PLUGINS:
+                problem = f"is the plugin after {MAX_PLUGINS}; it and others are not looked at"
+                yield PluginFile(plugin, Path(plugin.folder), problem=problem)
+                break
+            for one in self._of_plugin(plugin):
+                if one.problem or one.listed:
+                    is_any = True
+                    yield replace(one, listed=self._switched(plugin, one.listed))
+        for path, problem in self._problems.items():
+            if not is_any and path == self._place(self._row.settings):
+                continue  # it would have turned nothing off
+            yield PluginFile(Plugin("", ""), path, problem=problem)
+
+    def _switched(self, plugin: Plugin, listed: tuple[Listed, ...]) -> tuple[Listed, ...]:
+        """Return servers, and say of each whether it is off."""
+        is_all = is_off_at_home(self._enablement, plugin, self._variables["HOME"])
+        return tuple(
+            replace(one, is_off=is_all or self._row.is_off(self._settings, plugin, one.entry.name))
+            for one in listed
+        )
+
+    def _plugins(self) -> Iterator[Plugin]:
+        """Yield what is installed, none twice."""
+        seen: set[Plugin] = set()
+        for plugin in self._installed():
+            if plugin.folder.startswith("/") and plugin not in seen:
+                seen.add(plugin)
+                yield plugin
+
+    def _installed(self) -> Iterator[Plugin]:
+        row = self._row
+        if row.registry:
+            registry = self._data(self._place(row.registry))
+            for name, where, is_personal in brought.records(registry):
+                yield Plugin(name, self._live(name) or where, is_personal)
+        for pattern in row.folders:
+            for folder in _matching(self._place(pattern)):
+                target = brought.link(self._data(folder / row.link)) if row.link else ""
+                yield Plugin(row.id_of(str(folder)), target or str(folder))
+        enabled = at_keys(self._settings, ("enabledPlugins",)) if self._marketplaces else None
+        for name in enabled if isinstance(enabled, dict) else ():
+            if live := self._live(name):
+                yield Plugin(name, live)
+
+    def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, object]]]:
+        """Yield by name each marketplace, its catalogue, and what that says."""
+        if not self._row.marketplaces:
+            return
+        file, *keys = self._row.marketplaces
+        for name, one in brought.marketplaces(at_keys(self._data(self._place(file)), keys)):
+            for catalogue in _CATALOGUES:
+                path = Path(one.folder, catalogue)
+                if said := self._data(path):
+                    yield name, (one, path, said)
+                    break
+
+    def _live(self, plugin: str) -> str:
+        """Return the folder from which an agent reads a plugin, where it reads no copy."""
+        name, _, marketplace = plugin.rpartition("@")
+        if marketplace not in self._marketplaces:
+            return ""
+        one, _, catalogue = self._marketplaces[marketplace]
+        source, _ = brought.offered(catalogue, name)
+        folder = Path(one.folder, source)
+        return str(folder) if one.is_live and source and folder.is_dir() else ""
+
+    def _of_plugin(self, plugin: Plugin) -> Iterator[PluginFile]:
+        """Yield the files of a plugin, and the catalogue that lists servers for it."""
+        folder = Path(plugin.folder)
+        more: list[str] = []
+        for name in self._row.manifests:
+            manifest, says = self._file(plugin, folder / name)
+            more += says.more
+            yield manifest
+        if found := self._marketplaces.get(plugin.id.rpartition("@")[2]):
+            _, path, catalogue = found
+            said = brought.of_manifest(brought.offered(catalogue, plugin.name)[1], self._words)
+            more += said.more
+            whole = self._open(path, within=None)
+            if isinstance(whole, Whole):
+                yield PluginFile(plugin, path, whole, said.listed)
+        further = (os.path.normpath(name) for name in more[:_MAX_MORE])
+        for name in dict.fromkeys([*self._row.lists, *further]):
+            yield self._file(plugin, folder / name, is_list=True)[0]
+
+    def _file(
+        self, plugin: Plugin, path: Path, *, is_list: bool = False
+    ) -> tuple[PluginFile, Brought]:
+        whole = self._open(path, within=Path(plugin.folder))
+        if not isinstance(whole, Whole):
+            return PluginFile(plugin, path, problem=whole.why if whole else ""), Brought()
+        parse = brought.of_list if is_list else brought.of_manifest
+        said = parse(whole.opened.document.data, self._words)
+        if len(said.listed) > MAX_SERVERS:
+            return PluginFile(plugin, path, problem=f"{len(said.listed)} servers"), Brought()
+        return PluginFile(plugin, path, whole, said.listed), said
+
+    def _open(
+        self, path: Path, *, within: Path | None, max_bytes: int = MAX_FILE_BYTES
+    ) -> Whole | Refused | None:
+        language: Language = "toml" if path.suffix == ".toml" else "json"
+        return open_whole(path, self._uid, language, within=within, max_bytes=max_bytes)
+
+    def _data(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> object:
+        """Return what a file of the agent's says; nothing, where it is not read."""
+        match self._open(path, within=None, max_bytes=max_bytes):
+            case Whole(opened):
+                return opened.document.data
+            case Refused(why):
+                self._problems[path] = why
+            case None:
+                pass
+        return None
+
+    def _place(self, path: str) -> Path:
+        return Path(self._row.place(path, self._variables))
+
+
+def _matching(pattern: Path) -> list[Path]:
+    """Return the folders of a pattern, by name; of each folder a bounded number."""
+    fixed = list(pattern.parts)
+    stars = fixed.count("*")
+    found = [Path(*fixed[: len(fixed) - stars])]
+    for _ in range(stars):
+        found = [below for folder in found for below in _folders(folder)][:_MAX_NAMES]
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, _MAX_NAMES) if entry.is_dir())
+    except OSError:
+        return []
+    return [folder / name for name in names]
