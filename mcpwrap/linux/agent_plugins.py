@@ -20,7 +20,9 @@ MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
 _MAX_NAMES = 1024  # in a folder
 _MAX_MARKETPLACES = 64
 _MAX_MORE = 16  # further files of one plugin
-_CATALOGUES = (".claude-plugin/marketplace.json", ".github/plugin/marketplace.json")
+_CATALOGUES = tuple(
+    f"{folder}marketplace.json" for folder in (".claude-plugin/", ".plugin/", "", ".github/plugin/")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class _Looking:
             manifest, says = self._file(plugin, folder / name)
             more += says.more
             yield manifest
+            if manifest.whole or manifest.problem:
+                break  # agents read the first that there is
         if found := self._marketplaces.get(plugin.id.rpartition("@")[2]):
             _, path, catalogue = found
             said = brought.of_manifest(brought.offered(catalogue, plugin.name)[1], self._words)

@@ -22,6 +22,7 @@ STUB = {"command": "/usr/bin/mcpwrap-connect", "args": ["probe"]}
 RAW = {"command": "npx", "args": ["--token", "s3cr3t"], "env": {"TOKEN": "s3cr3t"}}
 WITHIN_S = 60
 UNIT = "mcpwrap-drift.path"
+EXTENSIONS = ".gemini/extensions"
 
 
 def sh(command: str) -> str:
@@ -64,7 +65,7 @@ def replace(path: str, **servers: object) -> None:
     """Do as agents do: a new file beside the old one, and a rename."""
     new = HOME / f"{path}.tmp"
     if not new.parent.exists():
-        of_alice(f"mkdir {new.parent}")
+        of_alice(f"mkdir -p {new.parent}")
     new.write_text(json.dumps({"mcpServers": servers}))
     shutil.chown(new, "alice", "alice")
     new.rename(HOME / path)
@@ -102,6 +103,7 @@ def main() -> None:
     enabled = sh(f"systemctl --global is-enabled {UNIT} mcpwrap-notify.service || true").split()
     seen: dict[str, Any] = {"enabled": enabled}
     replace(".claude.json", old=RAW)
+    of_alice(f"mkdir -p {HOME / EXTENSIONS}")
     of_alice(f"systemctl --user enable --now {UNIT}")
     wait_for(lambda: len(shown()) == 1)
     seen["when it is enabled"] = shown()[0]
@@ -113,6 +115,8 @@ def main() -> None:
     for _ in range(300):
         replace(".claude.json", old=RAW, added=RAW)
     seen["in a new folder"] = is_next(".cursor/mcp.json", other=RAW)
+    extension = f"{EXTENSIONS}/docs/gemini-extension.json"
+    seen["in an extension"] = is_next(extension, brought=RAW)
     seen["paths"] = paths()
     of_alice(f"systemctl --user disable --now {UNIT}")
     seen["paths when it is disabled"] = paths()

@@ -20,7 +20,7 @@ STORY = Path(__file__).with_name("limits_story.py").read_text()
 DRIFT_STORY = Path(__file__).with_name("drift_story.py").read_text()
 MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
 TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
-DRIFT_STORY_S = 240  # it looks four times; a busy host needed over 100
+DRIFT_STORY_S = 240  # it looks five times; a busy host needed over 100
 MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
@@ -65,7 +65,8 @@ def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     both = ("old (claude-code): raw", "added (claude-code): raw")
     assert seen["raw again, and added"] == _told("2 servers are", *both)
     assert seen["in a new folder"] == _told("a server is", "other (cursor): raw")
-    assert seen["shown"] == 3  # each once
+    assert seen["in an extension"] == _told("a server is", "brought (gemini): raw")
+    assert seen["shown"] == 4  # each once
     assert seen["paths"] == ["active"] * 29  # none has failed of being busy
     assert seen["paths when it is disabled"] == []
     assert [text for entry in result.journal if (text := complaint(entry))] == []

@@ -37,7 +37,7 @@ class Plugins:
     settings: str
     off: tuple[tuple[str, ...], ...]  # keys in `settings`: false, or a list of servers, is off
     how: str  # what a person writes there, or types, to turn one server off
-    manifests: tuple[str, ...]  # files in a plugin, with servers or the names of files with them
+    manifests: tuple[str, ...]  # one file in a plugin, the first that there is
     lists: tuple[str, ...] = ()  # files in a plugin that are such lists
     folders: tuple[str, ...] = ()  # with plugins; `*` is any one name
     id: tuple[int, ...] = (-1,)  # which parts of the path of such a folder are its `id`
@@ -91,6 +91,7 @@ def is_off_at_home(enablement: object, plugin: Plugin, home: str) -> bool:
 
 
 _CLAUDE = "$CLAUDE_CONFIG_DIR"
+_FORM = ".claude-plugin/"  # of Claude Code, which others read as well
 _EXCLUDED = '"mcp": {"excluded": ["{server}"]}'
 
 
@@ -115,7 +116,7 @@ PLUGINS = (
         settings=f"{_CLAUDE}/settings.json",
         off=(("enabledPlugins", ID), ("deniedMcpServers",)),
         how='"deniedMcpServers": [{"serverName": "plugin:{name}:{server}"}]',
-        manifests=(".claude-plugin/plugin.json",),
+        manifests=(f"{_FORM}plugin.json",),
         lists=(".mcp.json",),
         folders=(f"{_CLAUDE}/skills/*",),
         of="skills-dir",
@@ -133,7 +134,7 @@ PLUGINS = (
         settings="$CODEX_HOME/config.toml",
         off=(("plugins", ID, "enabled"), ("plugins", ID, "mcp_servers", SERVER, "enabled")),
         how='[plugins."{id}".mcp_servers.{server}] enabled = false',
-        manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json"),
+        manifests=(".codex-plugin/plugin.json", f"{_FORM}plugin.json"),
         lists=(".mcp.json",),
         folders=("$CODEX_HOME/plugins/cache/*/*/*",),
         id=(-2, -3),
@@ -144,7 +145,9 @@ PLUGINS = (
         settings="$COPILOT_HOME/settings.json",
         off=(("enabledPlugins", ID), ("disabledMcpServers",)),
         how="`copilot mcp disable {server}`",
-        manifests=("plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"),
+        manifests=tuple(
+            f"{folder}plugin.json" for folder in (".plugin/", "", ".github/plugin/", _FORM)
+        ),
         lists=(".mcp.json", ".github/mcp.json"),
         folders=("$COPILOT_HOME/installed-plugins/*/*",),
         id=(-1, -2),

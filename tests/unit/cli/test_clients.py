@@ -330,3 +330,46 @@ def test_what_cannot_be_converted_is_said(home: Path) -> None:
     assert isinstance(error, McpwrapError)
     assert "needs `command` or `url`" in str(error)
     assert "is not one of" in str(converted(str(broken), "--client", "x").exception)
+
+
+def test_a_server_that_a_plugin_brings_is_shown_with_what_to_do(home: Path) -> None:
+    plugin = home / "shop/helper"
+    put(plugin / ".mcp.json", servers_json(db={"command": "npx"}, git=WRAPPED))
+    record = [{"scope": "user", "installPath": str(plugin)}]
+    registry = json.dumps({"plugins": {"helper@m": record}})
+    put(home / ".claude/plugins/installed_plugins.json", registry)
+    found = run()
+    assert found.return_value == 1
+    advice = (
+        f"    turn it off in the agent ({home}/.claude/settings.json: "
+        '"deniedMcpServers": [{"serverName": "plugin:helper:db"}]), and list the server under'
+        " another name in a file of your own, or in /etc/mcpwrap/config.toml"
+    )
+    assert found.stdout.splitlines() == [
+        f"claude-code, plugin helper@m: {plugin}/.mcp.json",
+        "  db   raw: npx",
+        advice,
+        "  git  wrapped: git",
+    ]
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert (file["scope"], file["plugin"]) == ("plugin", "helper@m")
+    assert file["servers"][0] == _row(
+        name="db", state="raw", server="db", why=advice.strip(), kind="stdio", runs="npx"
+    )
+
+
+def test_a_server_that_is_off_is_well(home: Path) -> None:
+    extension = home / ".gemini/extensions/docs/gemini-extension.json"
+    put(extension, servers_json(db={"command": "npx"}))
+    put(home / ".gemini/settings.json", json.dumps({"mcp": {"excluded": ["db"]}}))
+    found = run()
+    assert found.return_value == 0
+    assert found.stdout.splitlines()[-2:] == [f"gemini, plugin docs: {extension}", "  db  off"]
+
+
+def test_what_hides_plugins_is_said_once(home: Path) -> None:
+    put(home / ".gemini/extensions/docs/gemini-extension.json", servers_json(db={"command": "x"}))
+    put(home / ".gemini/settings.json", "{")
+    found = run()
+    assert found.return_value == 1
+    assert len(found.stderr.splitlines()) == 1

@@ -203,3 +203,34 @@ def test_the_command_tells_prints_nothing_and_is_well(
     done = CliRunner().invoke(clients.command, ["--notify"], standalone_mode=False, obj={})
     assert (done.return_value, done.output) == (0, "")
     assert len(alice.shown) == 1
+
+
+def test_what_a_plugin_brings_is_told_once_and_again_after_it_was_off(alice: Alice) -> None:
+    alice.have(".gemini/extensions/docs/gemini-extension.json", db=RAW)
+    assert alice.look() == ["db (gemini): raw"]
+    assert alice.look() == []
+    settings = alice.home / ".gemini/settings.json"
+    settings.write_text('{"mcp": {"excluded": ["db"]}}')
+    assert alice.look() == []
+    settings.write_text("{}")
+    assert alice.look() == ["db (gemini): raw"]
+
+
+def test_a_file_that_two_agents_read_is_told_for_each(alice: Alice) -> None:
+    """Both read the plugin where it lies, and each of them turns it on for itself."""
+    shop = alice.home / "shop"
+    alice.have("shop/helper/.mcp.json", db=RAW)
+    catalogue = {"plugins": [{"name": "helper", "source": "./helper"}]}
+    (shop / ".claude-plugin").mkdir()
+    (shop / ".claude-plugin/marketplace.json").write_text(json.dumps(catalogue))
+    known = {"m": {"source": {"source": "directory", "path": str(shop)}}}
+    plugins = alice.home / ".claude/plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "known_marketplaces.json").write_text(json.dumps(known))
+    records = {"plugins": {"helper@m": [{"scope": "user", "installPath": "/copy"}]}}
+    (plugins / "installed_plugins.json").write_text(json.dumps(records))
+    assert alice.look() == ["db (claude-code): raw"]
+    (alice.home / ".copilot").mkdir()
+    enabled = {"extraKnownMarketplaces": known, "enabledPlugins": {"helper@m": True}}
+    (alice.home / ".copilot/settings.json").write_text(json.dumps(enabled))
+    assert alice.look() == ["db (copilot): raw"]

@@ -530,3 +530,24 @@ def test_where_no_file_was_rewritten_there_is_nothing_to_do_next(root: Root, hom
     put(home / ".cursor/mcp.json", local={"command": "true", "env": {"API_KEY": "${NOT_THERE}"}})
     root.unset = {"local": ("NOT_THERE",)}
     assert "restart" not in run("cursor", "--yes").output
+
+
+def test_what_a_plugin_brings_is_left_and_the_rest_is_wrapped(root: Root, home: Path) -> None:
+    own = put(home / ".gemini/settings.json", git={"command": "/usr/bin/git"})
+    extension = put(home / ".gemini/extensions/docs/gemini-extension.json", db={"command": "npx"})
+    before = extension.read_bytes()
+    done = run("--all", "--yes")
+    assert done.return_value == 1
+    assert f"left as it is: {extension}: is of the plugin docs, and an update" in done.stderr
+    assert "    db: turn it off in the agent (" in done.stderr
+    assert extension.read_bytes() == before
+    assert entries(own)["git"]["command"] == STUB
+
+    again = run("--file", str(extension), "--yes")
+    assert again.return_value == 1
+    assert "nothing else to do" in again.stdout
+
+    settings = json.loads(own.read_text()) | {"mcp": {"excluded": ["db"]}}
+    own.write_text(json.dumps(settings))
+    done = run("--all", "--yes")
+    assert (done.return_value, done.stdout) == (0, "nothing to do\n")
