@@ -15,10 +15,9 @@ from mcpwrap.config.agent_files.words import Words
 from mcpwrap.linux.agent_files import Refused
 from mcpwrap.linux.agent_whole import Whole, open_whole
 
-MAX_PLUGINS = 256  # of one agent
+MAX_PLUGINS = 1024  # of one agent, and folders with none in them
 MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
-_MAX_NAMES = 1024  # in a folder
-_MAX_MARKETPLACES = 64
+_MAX_MARKETPLACES = 256
 _MAX_MORE = 16  # further files of one plugin
 _CATALOGUES = tuple(
     f"{folder}marketplace.json" for folder in (".claude-plugin/", ".plugin/", "", ".github/plugin/")
@@ -52,14 +51,14 @@ class _Looking:
         self._problems: dict[Path, str] = {}
         self._settings = self._data(self._place(row.settings), max_bytes=MAX_BYTES)
         self._enablement = self._data(self._place(row.enablement)) if row.enablement else None
-        self._marketplaces = dict(islice(self._read_marketplaces(), _MAX_MARKETPLACES))
+        self._marketplaces = dict(self._read_marketplaces())
 
     def files(self) -> Iterator[PluginFile]:
         """Yield them, and last what hid others, or that they are off."""
         is_any = False
         for number, plugin in enumerate(self._plugins()):
             if number == MAX_PLUGINS:
-                problem = f"is the plugin after {MAX_PLUGINS}; it and others are not looked at"
+                problem = f"over {MAX_PLUGINS} plugins: this and others are not looked at"
                 yield PluginFile(plugin, Path(plugin.folder), problem=problem)
                 break
             for one in self._of_plugin(plugin):
@@ -107,7 +106,11 @@ class _Looking:
         if not self._row.marketplaces:
             return
         file, *keys = self._row.marketplaces
-        for name, one in brought.marketplaces(at_keys(self._data(self._place(file)), keys)):
+        table = at_keys(self._data(self._place(file)), keys)
+        for number, (name, one) in enumerate(brought.marketplaces(table)):
+            if number == _MAX_MARKETPLACES:
+                self._problems[self._place(file)] = f"over {number} marketplaces"
+                return
             for catalogue in _CATALOGUES:
                 path = Path(one.folder, catalogue)
                 if said := self._data(path):
@@ -141,6 +144,8 @@ class _Looking:
             whole = self._open(path, within=None)
             if isinstance(whole, Whole):
                 yield PluginFile(plugin, path, whole, said.listed)
+        if len(more) > _MAX_MORE:
+            yield PluginFile(plugin, folder, problem=f"names {len(more)} further files")
         further = (os.path.normpath(name) for name in more[:_MAX_MORE])
         for name in dict.fromkeys([*self._row.lists, *further]):
             yield self._file(plugin, folder / name, is_list=True)[0]
@@ -179,19 +184,20 @@ class _Looking:
 
 
 def _matching(pattern: Path) -> list[Path]:
-    """Return the folders of a pattern, by name; of each folder a bounded number."""
+    """Return the folders of a pattern, by name; and one too many, where they are too many."""
     fixed = list(pattern.parts)
     stars = fixed.count("*")
     found = [Path(*fixed[: len(fixed) - stars])]
     for _ in range(stars):
-        found = [below for folder in found for below in _folders(folder)][:_MAX_NAMES]
+        found = [below for folder in found for below in _folders(folder)][: MAX_PLUGINS + 1]
     return found
 
 
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in islice(entries, _MAX_NAMES) if entry.is_dir())
+            folders = (entry.name for entry in entries if entry.is_dir())
+            names = sorted(islice(folders, MAX_PLUGINS + 1))
     except OSError:
         return []
     return [folder / name for name in names]

@@ -80,7 +80,7 @@ class Plugins:
         settings = self.place(self.settings, variables)
         return (
             f"turn it off in the agent ({settings}: {how}), and list the server"
-            f" under another name in a file of your own, or in {_OWN}"
+            f" under another name in the agent's own file, for `mcpwrap wrap`, or in {_OWN}"
         )
 
 

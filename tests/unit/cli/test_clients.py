@@ -343,7 +343,7 @@ def test_a_server_that_a_plugin_brings_is_shown_with_what_to_do(home: Path) -> N
     advice = (
         f"    turn it off in the agent ({home}/.claude/settings.json: "
         '"deniedMcpServers": [{"serverName": "plugin:helper:db"}]), and list the server under'
-        " another name in a file of your own, or in /etc/mcpwrap/config.toml"
+        " another name in the agent's own file, for `mcpwrap wrap`, or in /etc/mcpwrap/config.toml"
     )
     assert found.stdout.splitlines() == [
         f"claude-code, plugin helper@m: {plugin}/.mcp.json",
@@ -373,3 +373,9 @@ def test_what_hides_plugins_is_said_once(home: Path) -> None:
     found = run()
     assert found.return_value == 1
     assert len(found.stderr.splitlines()) == 1
+
+
+def test_a_file_with_servers_without_end_is_not_read(home: Path) -> None:
+    put(home / ".cursor/mcp.json", servers_json(**{str(n): WRAPPED for n in range(1001)}))
+    [file] = json.loads(run("--json").stdout)["files"]
+    assert file["problem"] == "1001 servers"

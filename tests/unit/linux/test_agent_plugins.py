@@ -254,11 +254,23 @@ def test_settings_that_are_not_read_are_said_where_they_could_turn_something_off
 
 def test_plugins_without_end_are_not_followed(home: Home) -> None:
     for number in range(MAX_PLUGINS + 2):
-        home.put(f".qwen/extensions/e{number:03}/qwen-extension.json", {"mcpServers": {"x": A}})
-    assert len(home.seen("qwen")) == MAX_PLUGINS
-    [(path, problem)] = home.problems("qwen")
-    assert path == f".qwen/extensions/e{MAX_PLUGINS}"
-    assert "not looked at" in problem
+        (home.folder / f".qwen/extensions/{number:04}").mkdir(parents=True)
+    home.put(".qwen/extensions/0000/qwen-extension.json", {"mcpServers": {"x": A}})
+    assert len(home.seen("qwen")) == 1
+    [(_, problem)] = home.problems("qwen")
+    assert problem == f"over {MAX_PLUGINS} plugins: this and others are not looked at"
+
+
+def test_what_names_others_without_end_is_not_followed(home: Home) -> None:
+    files = [f"./{number}.json" for number in range(17)]
+    home.put(".claude/skills/own/.claude-plugin/plugin.json", {"mcpServers": files})
+    assert home.problems("claude-code") == [(".claude/skills/own", "names 17 further files")]
+    many = {str(number): {"installLocation": "/nowhere"} for number in range(257)}
+    home.put(".claude/plugins/known_marketplaces.json", many)
+    assert (
+        ".claude/plugins/known_marketplaces.json",
+        "over 256 marketplaces",
+    ) in home.problems("claude-code")
 
 
 def test_a_plugin_that_is_installed_twice_is_one(home: Home) -> None:
