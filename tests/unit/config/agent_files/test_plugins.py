@@ -105,9 +105,9 @@ def test_settings_turn_a_server_off(
     [
         (["!/home/alice/*"], True),
         (["/home/alice/*"], False),
-        (["!/home/alice/*", "/home/alice/work/*"], False),  # on in that folder
-        (["/home/alice/work/*", "!/home/alice/*"], True),
-        (["!/home/alice/work/*"], False),
+        (["!/home/alice/*", "/home/alice/src/*"], False),  # on in that folder
+        (["/home/alice/src/*", "!/home/alice/*"], True),
+        (["!/home/alice/src/*"], False),
         ([], False),
         ("!/home/alice/*", False),
     ],
