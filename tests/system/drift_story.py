@@ -112,11 +112,12 @@ def main() -> None:
     with (HOME / ".claude.json").open():  # an agent that has it open
         seen["raw again, and added"] = is_next(".claude.json", old=RAW, added=RAW)
     wait_for(lambda: looks() == 3)
+    extension = f"{EXTENSIONS}/docs/gemini-extension.json"
+    seen["in an extension"] = is_next(extension, brought=RAW)
+    wait_for(lambda: looks() == 4)
     for _ in range(300):
         replace(".claude.json", old=RAW, added=RAW)
     seen["in a new folder"] = is_next(".cursor/mcp.json", other=RAW)
-    extension = f"{EXTENSIONS}/docs/gemini-extension.json"
-    seen["in an extension"] = is_next(extension, brought=RAW)
     seen["paths"] = paths()
     of_alice(f"systemctl --user disable --now {UNIT}")
     seen["paths when it is disabled"] = paths()
