@@ -36,10 +36,11 @@ def _follow() -> None:
     rules = Path(paths.RESOLVERS)
     if rules.exists() and rules.read_text() == text:
         return
-    files.replace(paths.RESOLVERS, text)
-    run(NFT, "-f", paths.RESOLVERS)
+    rules.unlink(missing_ok=True)  # until all is done: what is broken off is done by the next look
+    run(NFT, "-f", "-", stdin=text)
     for instance in proxy.running():
         proxy.reread(instance)
+    files.replace(paths.RESOLVERS, text)
 
 
 def elements(resolv_conf: str) -> str:

@@ -22,6 +22,8 @@ FOLDER = "/run/systemd/resolve"
 TARGET = f"{FOLDER}/stub-resolv.conf"
 MAIN, LOOK = "mcpwrap-resolvers.path", "mcpwrap-resolvers.service"
 AGAIN = "mcpwrap-resolvers-again.service"
+SQUID = "mcpwrap-squid-proxy@1.service"
+OTHER = "198.51.100.54"  # answers too
 TIMES = 6
 # Prints which resolvers Squid may ask, as soon as it is ADDRESS alone, or else after 20 s.
 AWAIT = """
@@ -44,6 +46,7 @@ PathChanged=/run/resolvconf/resolv.conf
 PathChanged=/run/NetworkManager/resolv.conf
 """
 NO_LOOK = "[Service]\nExecStart=\nExecStart=/usr/bin/true\n"
+NO_RELOAD = "[Service]\nExecReload=\nExecReload=/usr/bin/false\n"
 SLOW_END = "[Service]\nExecStartPost=/usr/bin/sleep 2\n"
 numbers = count(100)
 
@@ -81,17 +84,22 @@ def follows(machine: Machine, address: str) -> bool:
 def expect_followed(machine: Machine, internet: Internet) -> None:
     """See that in the end Squid itself asks whom the file names."""
     machine.as_root(AT_REST)
-    for resolver in ("198.51.100.54", internet_map.RESOLVER):
+    for resolver in (OTHER, internet_map.RESOLVER):
         in_place(machine, FILE, resolver)
         assert follows(machine, resolver)
         machine.as_root(AT_REST)
-        name = f"n{next(numbers)}.cdn.test"
-        internet.add_name(name, "198.51.100.11")
-        internet.forget()
-        with machine.session("probe") as session:
-            assert play(session, f"status(host={name!r})") == 200
-        packets = internet.packets()
-        assert {one.address for one in packets if one.port == internet_map.DNS_PORT} == {resolver}
+        expect_asked(machine, internet, resolver)
+
+
+def expect_asked(machine: Machine, internet: Internet, resolver: str) -> None:
+    """See that Squid asks this one for a name that nobody knows yet."""
+    name = f"n{next(numbers)}.cdn.test"
+    internet.add_name(name, "198.51.100.11")
+    internet.forget()
+    with machine.session("probe") as session:
+        assert play(session, f"status(host={name!r})") == 200
+    packets = internet.packets()
+    assert {one.address for one in packets if one.port == internet_map.DNS_PORT} == {resolver}
 
 
 @pytest.fixture
@@ -194,6 +202,17 @@ def test_what_changes_during_a_look_is_seen_by_the_next(
             assert not is_seen_during(machine, LOOK)
     with drop_in(machine, AGAIN, SLOW_END):
         assert all(is_seen_during(machine, AGAIN) for _ in range(3))
+    expect_followed(machine, internet)
+
+
+def test_what_failed_is_done_again(machine: Machine, internet: Internet) -> None:
+    """Else Squid would go on asking one whom the packet rules no longer let it reach."""
+    with drop_in(machine, SQUID, NO_RELOAD):
+        in_place(machine, FILE, OTHER)
+        machine.as_root(f'until [ "$(systemctl show -P NRestarts {LOOK})" -ge 1 ]; do :; done')
+        machine.path(f"/etc/systemd/system/{SQUID}.d/bed.conf").write_text("")
+        machine.as_root(f"systemctl daemon-reload; {AT_REST}")
+    expect_asked(machine, internet, OTHER)
     expect_followed(machine, internet)
 
 
