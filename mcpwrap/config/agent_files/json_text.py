@@ -147,7 +147,7 @@ def _refuse(file: str, texts: _Texts, error: Exception) -> NoReturn:
         case JSONDecodeError():
             offset, problem = error.pos, f"not JSON: {error.msg}"
         case _RepeatedError():
-            offset, key = next(_repeated(texts, _skip(texts.bare, 0), 0), (0, "a key"))
+            offset, key = _first_repeated(texts)
             problem = f"{key!a} stands twice in one object"
         case _NoNumberError():
             offset = next(m.start() for m in _NO_NUMBER.finditer(texts.bare) if m[1])
@@ -197,6 +197,15 @@ def _places(texts: _Texts, start: int) -> Iterator[_Place]:
         has_comma = spaced[following] == ","
         yield _Place(key, key_start, at, end, following if has_comma else None)
         at = _skip(spaced, following + 1) if has_comma else following
+
+
+def _first_repeated(texts: _Texts) -> tuple[int, str]:
+    """Return where a key stands twice. What follows it was not decoded, and may be no JSON."""
+    nowhere = 0, "a key"
+    try:
+        return next(_repeated(texts, _skip(texts.bare, 0), 0), nowhere)
+    except (ValueError, IndexError, RecursionError):
+        return nowhere
 
 
 def _repeated(texts: _Texts, start: int, depth: int) -> Iterator[tuple[int, str]]:

@@ -25,6 +25,16 @@ ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b'{"a": [1,,]}', "f:1:11", "not JSON"),
     ("json", b"{'a': 1}", "f:1:2", "not JSON"),
     ("json", b'{"a": ' + b"[" * 100_000, "f:1:1", "nested too deep"),
+    # What follows a key that stands twice is not decoded: it may be anything, or nothing.
+    *[
+        (
+            "json",
+            b'{"a":' * 70 + b'{"k":1,"k":2}' + b"}" * 69 + rest,
+            "f:1:1",
+            "a key' stands twice",
+        )
+        for rest in (b',"b":nope}', b',"b":' + b"[" * 100_000, b',"b":1')
+    ],
     ("json", b'// c\n{"a": ' + b"[" * 100_000, "f:1:1", "nested too deep"),
     ("json", '{"ä": "'.encode() + b"\xff", "f:1:8", "not UTF-8"),
     ("json", '{"a": 1}'.encode("utf-16"), "f:1:1", "not UTF-8"),
