@@ -28,8 +28,11 @@ class Marketplace:
 
 
 def of_list(data: object, words: Words) -> Brought:
-    """Return the servers of a list. Around them may be no table, and then other things between."""
-    if not isinstance(data, dict) or _KEY in data:
+    """Return the servers of a list. Around them may be no table, and then other things between.
+
+    Agents ask for the table as JavaScript does: what is false there is none.
+    """
+    if not isinstance(data, dict) or data.get(_KEY) not in (None, False, 0, ""):
         return of_manifest(data, words)
     bare = {name: value for name, value in data.items() if words.fit(value)}
     return Brought(tuple(_servers(bare, words)))

@@ -23,6 +23,10 @@ def seen(said: Brought) -> dict[str, object]:
         ({"a": A, "$schema": "x", "n": {}}, {"a": Stdio("a")}),  # with no table around them
         ({"mcpServers": {}, "a": A}, {}),
         ({"mcpServers": None}, {}),
+        ({"mcpServers": None, "a": A}, {"a": Stdio("a")}),  # agents take what is false for none
+        ({"mcpServers": False, "a": A}, {"a": Stdio("a")}),
+        ({"mcpServers": 0, "a": A}, {"a": Stdio("a")}),
+        ({"mcpServers": "", "a": A}, {"a": Stdio("a")}),
         ({}, {}),
         (None, {}),
         ([], {}),
