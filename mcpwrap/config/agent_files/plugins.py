@@ -36,7 +36,7 @@ class Plugins:
     agent: str
     settings: str
     off: tuple[tuple[str, ...], ...]  # keys in `settings`: false, or a list of servers, is off
-    how: str  # what a person writes there, or types, to turn one server off
+    how: str  # what a person writes there, to turn one server off
     manifests: tuple[str, ...]  # one file in a plugin, the first that there is
     lists: tuple[str, ...] = ()  # files in a plugin that are such lists
     folders: tuple[str, ...] = ()  # with plugins; `*` is any one name
@@ -69,7 +69,11 @@ class Plugins:
             if ID in keys and not plugin.is_personal:
                 continue
             found = at_keys(settings, [named.get(key, key) for key in keys])
-            if found is False or (isinstance(found, list) and any(one in found for one in denied)):
+            if ID in keys:
+                is_off = found is False
+            else:
+                is_off = isinstance(found, list) and any(one in found for one in denied)
+            if is_off:
                 return True
         return False
 
@@ -144,7 +148,7 @@ PLUGINS = (
         agent="copilot",
         settings="$COPILOT_HOME/settings.json",
         off=(("enabledPlugins", ID), ("disabledMcpServers",)),
-        how="`copilot mcp disable {server}`",
+        how='"disabledMcpServers": ["{server}"]',  # no command: the name is the plugin's to choose
         manifests=tuple(
             f"{folder}plugin.json" for folder in (".plugin/", "", ".github/plugin/", _FORM)
         ),

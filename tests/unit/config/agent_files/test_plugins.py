@@ -86,6 +86,9 @@ def test_a_folder_says_how_settings_name_it(agent: str, folder: str, name: str) 
         ),
         ("copilot", HELPER, {"disabledMcpServers": ["db"]}, True),
         ("copilot", HELPER, {"disabledMcpServers": "db"}, False),
+        ("copilot", HELPER, {"disabledMcpServers": False}, False),  # it turns off nothing
+        ("claude-code", HELPER, {"deniedMcpServers": False}, False),
+        ("claude-code", HELPER, {"enabledPlugins": {"helper@local": ["db"]}}, False),
         ("gemini", DOCS, {"mcp": {"excluded": ["db"]}}, True),
         ("qwen", DOCS, {"mcp": {"excluded": ["x"]}}, False),
         ("qwen", DOCS, {"mcp": []}, False),
@@ -129,4 +132,4 @@ def test_what_to_do_names_the_file_and_what_is_written_there() -> None:
             '[plugins."helper@local".mcp_servers.db] enabled = false)'
         )
     )
-    assert "{" not in ROWS["copilot"].advice(HELPER, "db", HOME)
+    assert '"disabledMcpServers": ["db"]' in ROWS["copilot"].advice(HELPER, "db", HOME)
