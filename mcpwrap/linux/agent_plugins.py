@@ -66,9 +66,15 @@ class _Looking:
                     is_any = True
                     yield replace(one, listed=self._switched(plugin, one.listed))
         for path, problem in self._problems.items():
-            if not is_any and path == self._place(self._row.settings):
+            is_settings = path == self._place(self._row.settings)
+            if is_settings and not is_any and not self._may_name_plugins():
                 continue  # it would have turned nothing off
             yield PluginFile(Plugin("", ""), path, problem=problem)
+
+    def _may_name_plugins(self) -> bool:
+        """Say whether settings may name plugins that are in no folder of the row."""
+        file, *_ = self._row.marketplaces or ("",)
+        return bool(self._marketplaces) or file == self._row.settings
 
     def _switched(self, plugin: Plugin, listed: tuple[Listed, ...]) -> tuple[Listed, ...]:
         """Return servers, and say of each whether it is off."""
@@ -93,7 +99,7 @@ class _Looking:
             for name, where, is_personal in brought.records(registry):
                 yield Plugin(name, self._live(name) or where, is_personal)
         for pattern in row.folders:
-            for folder in _matching(self._place(pattern)):
+            for folder in self._matching(self._place(pattern)):
                 target = brought.link(self._data(folder / row.link)) if row.link else ""
                 yield Plugin(row.id_of(str(folder)), target or str(folder))
         enabled = at_keys(self._settings, ("enabledPlugins",)) if self._marketplaces else None
@@ -101,8 +107,8 @@ class _Looking:
             if live := self._live(name):
                 yield Plugin(name, live)
 
-    def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, object]]]:
-        """Yield by name each marketplace, its catalogue, and what that says."""
+    def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, Whole]]]:
+        """Yield by name each marketplace, and its catalogue."""
         if not self._row.marketplaces:
             return
         file, *keys = self._row.marketplaces
@@ -113,8 +119,9 @@ class _Looking:
                 return
             for catalogue in _CATALOGUES:
                 path = Path(one.folder, catalogue)
-                if said := self._data(path):
-                    yield name, (one, path, said)
+                whole = self._whole(path)
+                if whole and whole.opened.document.data:
+                    yield name, (one, path, whole)
                     break
 
     def _live(self, plugin: str) -> str:
@@ -123,9 +130,9 @@ class _Looking:
         if marketplace not in self._marketplaces:
             return ""
         one, _, catalogue = self._marketplaces[marketplace]
-        source, _ = brought.offered(catalogue, name)
+        source, _ = brought.offered(catalogue.opened.document.data, name)
         folder = Path(one.folder, source)
-        return str(folder) if one.is_live and source and folder.is_dir() else ""
+        return str(folder) if one.is_live and source and _is_folder(folder) else ""
 
     def _of_plugin(self, plugin: Plugin) -> Iterator[PluginFile]:
         """Yield the files of a plugin, and the catalogue that lists servers for it."""
@@ -138,15 +145,16 @@ class _Looking:
             if manifest.whole or manifest.problem:
                 break  # agents read the first that there is
         if found := self._marketplaces.get(plugin.id.rpartition("@")[2]):
-            _, path, catalogue = found
-            said = brought.of_manifest(brought.offered(catalogue, plugin.name)[1], self._words)
+            _, path, whole = found
+            _, entry = brought.offered(whole.opened.document.data, plugin.name)
+            said = brought.of_manifest(entry, self._words)
             more += said.more
-            whole = self._open(path, within=None)
-            if isinstance(whole, Whole):
-                yield PluginFile(plugin, path, whole, said.listed)
+            yield PluginFile(plugin, path, whole, said.listed)
         if len(more) > _MAX_MORE:
             yield PluginFile(plugin, folder, problem=f"names {len(more)} further files")
-        further = (os.path.normpath(name) for name in more[:_MAX_MORE])
+        # One that begins with `/` is below the plugin's folder for some (path.join of Node).
+        leads = ("", "./")
+        further = (os.path.normpath(lead + name) for name in more[:_MAX_MORE] for lead in leads)
         for name in dict.fromkeys([*self._row.lists, *further]):
             yield self._file(plugin, folder / name, is_list=True)[0]
 
@@ -170,34 +178,57 @@ class _Looking:
 
     def _data(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> object:
         """Return what a file of the agent's says; nothing, where it is not read."""
-        match self._open(path, within=None, max_bytes=max_bytes):
-            case Whole(opened):
-                return opened.document.data
-            case Refused(why):
-                self._problems[path] = why
-            case None:
-                pass
-        return None
+        whole = self._whole(path, max_bytes=max_bytes)
+        return whole.opened.document.data if whole else None
+
+    def _whole(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Whole | None:
+        """Return a file of the agent's, or take down why it is not read."""
+        whole = self._open(path, within=None, max_bytes=max_bytes)
+        if isinstance(whole, Refused):
+            self._problems[path] = whole.why
+            return None
+        return whole
 
     def _place(self, path: str) -> Path:
         return Path(self._row.place(path, self._variables))
 
+    def _matching(self, pattern: Path) -> list[Path]:
+        """Return the folders of a pattern, by name; and one too many, where they are too many."""
+        fixed = list(pattern.parts)
+        stars = fixed.count("*")
+        top = Path(*fixed[: len(fixed) - stars])
+        found = [top]
+        for further in reversed(range(stars)):
+            below = (each for folder in found for each in self._folders(folder))
+            found = list(islice(below, MAX_PLUGINS + 1))
+            if further and len(found) > MAX_PLUGINS:
+                self._problems[top] = f"over {MAX_PLUGINS} folders: some are not looked into"
+        return found
 
-def _matching(pattern: Path) -> list[Path]:
-    """Return the folders of a pattern, by name; and one too many, where they are too many."""
-    fixed = list(pattern.parts)
-    stars = fixed.count("*")
-    found = [Path(*fixed[: len(fixed) - stars])]
-    for _ in range(stars):
-        found = [below for folder in found for below in _folders(folder)][: MAX_PLUGINS + 1]
-    return found
+    def _folders(self, folder: Path) -> list[Path]:
+        try:
+            with os.scandir(folder) as entries:
+                folders = (entry.name for entry in entries if _may_be_folder(entry))
+                names = sorted(islice(folders, MAX_PLUGINS + 1))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._problems[folder] = f"cannot be read: {error.strerror}"
+            return []
+        return [folder / name for name in names]
 
 
-def _folders(folder: Path) -> list[Path]:
+def _is_folder(path: Path) -> bool:
+    """Say whether there is a folder. The path may be anything: a name that is too long is none."""
     try:
-        with os.scandir(folder) as entries:
-            folders = (entry.name for entry in entries if entry.is_dir())
-            names = sorted(islice(folders, MAX_PLUGINS + 1))
+        return path.is_dir()
     except OSError:
-        return []
-    return [folder / name for name in names]
+        return False
+
+
+def _may_be_folder(entry: os.DirEntry[str]) -> bool:
+    """Say whether to look into it. Of a link that leads nowhere that can be seen, that is said."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return True

@@ -279,3 +279,54 @@ def test_a_plugin_that_is_installed_twice_is_one(home: Home) -> None:
     record = {"scope": "user", "installPath": folder}
     home.put(".claude/plugins/installed_plugins.json", {"plugins": {"a@m": [record, record]}})
     assert len(home.seen("claude-code")) == 1
+
+
+def test_a_link_that_leads_nowhere_hides_no_other_plugin(home: Home) -> None:
+    """As `ln -s loop loop`: it is said of that one, and the rest is seen."""
+    home.put(".gemini/extensions/a/gemini-extension.json", {"mcpServers": {"x": A}})
+    (home.folder / ".gemini/extensions/loop").symlink_to("loop")
+    assert [server for _, _, server, _ in home.seen("gemini")] == ["x"]
+    assert {path.split("/")[2] for path, _ in home.problems("gemini")} == {"loop"}
+
+
+def test_a_marketplace_cannot_name_a_folder_that_stops_the_look(home: Home) -> None:
+    home.put(".claude/skills/own/.mcp.json", {"mcpServers": {"x": A}})
+    home.put(".claude/settings.json", {"enabledPlugins": {"a@m": True}})
+    marketplace(home, "directory", {"name": "a", "source": "x" * 300})
+    assert [server for _, _, server, _ in home.seen("claude-code")] == ["x"]
+
+
+def test_folders_without_end_are_said_where_plugins_are_further_down(home: Home) -> None:
+    plugins = home.folder / ".copilot/installed-plugins"
+    for number in range(MAX_PLUGINS + 1):
+        (plugins / f"{number:04}").mkdir(parents=True)
+    assert home.problems("copilot") == [
+        (".copilot/installed-plugins", f"over {MAX_PLUGINS} folders: some are not looked into")
+    ]
+
+
+def test_a_folder_of_plugins_that_is_none_is_said(home: Home) -> None:
+    home.put(".codex/plugins/cache/m/a/1.0/.mcp.json", {"mcpServers": {"x": A}})
+    (home.folder / ".codex/plugins/cache/loop").symlink_to("loop")
+    assert [server for _, _, server, _ in home.seen("codex")] == ["x"]
+    [(path, _)] = home.problems("codex")
+    assert path == ".codex/plugins/cache/loop"
+
+
+def test_settings_that_are_not_read_are_said_where_they_could_name_a_plugin(home: Home) -> None:
+    home.put("shop/b/.mcp.json", {"mcpServers": {"y": A}})
+    source = {"source": "directory", "path": str(home.folder / "shop")}
+    dotfile = {"extraKnownMarketplaces": {"m": {"source": source}}, "enabledPlugins": {"b@m": True}}
+    home.put("dotfiles/copilot.json", dotfile)
+    settings = home.folder / ".copilot/settings.json"
+    settings.parent.mkdir()
+    settings.symlink_to(home.folder / "dotfiles/copilot.json")
+    [(path, _)] = home.problems("copilot")
+    assert path == ".copilot/settings.json"
+
+
+def test_a_name_with_a_slash_before_it_may_be_below_the_plugin(home: Home) -> None:
+    folder = ".copilot/installed-plugins/g/a"
+    home.put(f"{folder}/plugin.json", {"mcpServers": "/more.json"})
+    home.put(f"{folder}/more.json", {"mcpServers": {"x": A}})
+    assert home.seen("copilot") == [("a@g", f"{folder}/more.json", "x", False)]
