@@ -9,7 +9,7 @@ import click
 
 from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.changes_shown import agreed
-from mcpwrap.cli.clients_found import Asker, Found, asker
+from mcpwrap.cli.clients_found import Asker, Found, asker, known
 from mcpwrap.cli.wrap_change import Changed, changes, write
 from mcpwrap.cli.wrap_decided import Egress, Look, Place
 from mcpwrap.cli.wrap_look import Looking
@@ -90,7 +90,7 @@ class _Wrapping:
     ) -> None:
         self._who, self._egress, self._telling = who, egress, telling
         self._is_any = bool(files)
-        self._ready, self._refused = wrap_files.readable(files, approved)
+        self._ready, self._refused = wrap_files.readable(files, approved, known(who))
 
     def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
         """Do all of it, and say whether nothing is left; if it `is_dry`, whether nothing would."""

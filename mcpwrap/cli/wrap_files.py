@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker, Found, found, look
 from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
 from mcpwrap.errors import UsageError
 
 _WHERE = "mcpwrap wrap"
+_DONE = {"wrapped", "off"}
 
 
 def chosen(
@@ -61,7 +63,7 @@ def digest(one: Found) -> str:
 
 
 def readable(
-    files: Sequence[Found], approved: Sequence[str]
+    files: Sequence[Found], approved: Sequence[str], by: Known
 ) -> tuple[list[Found], list[tuple[Found, str]]]:
     """Return files to go through, and those that are not, with the reason.
 
@@ -74,7 +76,7 @@ def readable(
         elif one.file.scope == "managed":
             refused.append((one, "is root's: who manages this machine changes it"))
         elif one.plugin:
-            refused += [(one, why) for why in _of_plugin(one, one.plugin.id)]
+            refused += [(one, why) for why in _of_plugin(one, one.plugin.id, by)]
         elif one.project and one.listed and digest(one) not in approved:
             refused.append((one, _unapproved(one)))
         else:
@@ -82,11 +84,18 @@ def readable(
     return ready, refused
 
 
-def _of_plugin(one: Found, plugin: str) -> list[str]:
-    """Say what to do about servers that a plugin brings; nothing, if none is raw."""
-    states = ((each.entry.name, standing_of(each, Known({})).state) for each in one.listed)
-    lines = [f"    {name}: {one.advice[name]}" for name, state in states if state == "raw"]
-    said = f"is of the plugin {plugin}, and an update would undo what is done to it. Instead, for"
+def _of_plugin(one: Found, plugin: str, by: Known) -> list[str]:
+    """Say what to do about servers that a plugin brings; nothing, if all are wrapped or off.
+
+    It chooses their names, with which no line is to begin.
+    """
+    states = ((each.entry.name, standing_of(each, by).state) for each in one.listed)
+    todo = [name for name, state in states if state not in _DONE]
+    lines = [f"    {one_line(f'{name}: {one.advice[name]}')}" for name in todo]
+    said = (
+        f"is of the plugin {one_line(plugin)}, and an update would undo what is done to it."
+        " Instead, for"
+    )
     return ["\n".join([said, *lines])] if lines else []
 
 

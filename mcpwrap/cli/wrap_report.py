@@ -15,6 +15,7 @@ from mcpwrap.cli.wrap_proposal import Proposal
 from mcpwrap.cli.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
 from mcpwrap.cli.wrap_telling import Refused
 from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.plugins import Plugin
 from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.errors import McpwrapError
 
@@ -27,7 +28,7 @@ class Report:
     def __init__(self, who: Asker, files: Sequence[Found]) -> None:
         self._who, self._files = who, files
         self._first = self._look = Look()
-        self._refused: dict[Path, str] = {}
+        self._refused: dict[tuple[Path, Plugin | None], str] = {}
         self._failed: dict[Path, str] = {}
         self._todo: dict[Path, Changed] = {}
         self._why_by_place: dict[Place, str] = {}
@@ -39,7 +40,7 @@ class Report:
     def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
         """Take down what would be done."""
         self._first = look
-        self._refused = {found.path: why for found, why in refused}
+        self._refused = {(found.path, found.plugin): why for found, why in refused}
         self._take(look, todo)
         if look.drafts:
             self._proposal = wrap_proposal.of(self._who, look)
@@ -101,15 +102,17 @@ class Report:
             scope=found.file.scope,
             path=str(found.path),
             sha256=wrap_files.digest(found) if found.opened and found.project else "",
-            problem=self._problem(found.path),
+            problem=self._problem(found),
             is_written=found.path in self._backup_by_path,
             backup=str(self._backup_by_path.get(found.path, "")),
             left_over=list(todo.left_over) if todo else [],
             servers=list(self._server_rows(found)),
         )
 
-    def _problem(self, path: Path) -> str:
-        why = self._refused.get(path) or self._failed.get(path)
+    def _problem(self, found: Found) -> str:
+        """Return why a file stays. Several plugins may be of one, each with its own reason."""
+        path = found.path
+        why = self._refused.get((path, found.plugin)) or self._failed.get(path)
         return why or (self._todo[path].problem if path in self._todo else "")
 
     def _server_rows(self, found: Found) -> Iterable[ServerRow]:

@@ -551,3 +551,27 @@ def test_what_a_plugin_brings_is_left_and_the_rest_is_wrapped(root: Root, home: 
     own.write_text(json.dumps(settings))
     done = run("--all", "--yes")
     assert (done.return_value, done.stdout) == (0, "nothing to do\n")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "npx", "url": "https://x.example/"},  # an agent may start it all the same
+        {"command": STUB, "args": ["nothere"]},
+    ],
+)
+def test_what_a_plugin_brings_is_wrapped_or_off_before_all_is_well(
+    root: Root, home: Path, entry: dict[str, object]
+) -> None:
+    put(home / ".gemini/extensions/docs/gemini-extension.json", db=entry)
+    done = run("--all", "--yes")
+    assert done.return_value == 1
+    assert "    db: turn it off in the agent (" in done.stderr
+
+
+def test_a_name_that_a_plugin_chooses_begins_no_line(root: Root, home: Path) -> None:
+    name = "db\n    sudo sh"
+    put(home / ".gemini/extensions/docs/gemini-extension.json", **{name: {"command": "npx"}})
+    stderr = run("--all", "--yes").stderr
+    assert "    db\\n    sudo sh: turn it off" in stderr
+    assert not any(line.strip().startswith("sudo") for line in stderr.splitlines())

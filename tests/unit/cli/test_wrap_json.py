@@ -248,3 +248,28 @@ def test_secrets_are_named_wherever_they_are(root: Root, home: Path) -> None:
     put(home / ".kiro/settings/mcp.json", local=other)
     [note] = outcome(run("kiro", "--json", "--dry-run"))["notes"]
     assert "it has the API_KEY that root set for it" in note
+
+
+def test_a_file_of_several_plugins_has_a_reason_for_each(root: Root, home: Path) -> None:
+    """A marketplace may list the servers of all that it has."""
+    shop = home / "shop"
+    listed = [{"name": name, "mcpServers": {"db": {"command": "npx"}}} for name in ("a", "b")]
+    catalogue = shop / ".claude-plugin/marketplace.json"
+    known = {"m": {"source": {"source": "github"}, "installLocation": str(shop)}}
+    record = [{"scope": "user", "installPath": str(home / "nowhere")}]
+    for path, content in (
+        (catalogue, {"plugins": listed}),
+        (home / ".claude/plugins/known_marketplaces.json", known),
+        (
+            home / ".claude/plugins/installed_plugins.json",
+            {"plugins": {"a@m": record, "b@m": record}},
+        ),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    rows = outcome(run("--all", "--json", "--dry-run"))["files"]
+    assert [row["path"] for row in rows] == [str(catalogue)] * 2
+    assert [row["problem"].split(",")[0] for row in rows] == [
+        "is of the plugin a@m",
+        "is of the plugin b@m",
+    ]
