@@ -146,15 +146,17 @@ class Conversation:
 
     def fail(self, exchange: Exchange, why: RemoteError) -> list[bytes]:
         """Return an error for each request of an exchange that has no answer yet."""
-        lines = []
-        for request_id in exchange.line.method_by_id:
-            if request_id not in exchange.waiting:
-                continue
-            self._forget(request_id, exchange)
-            is_told = why.status >= 400 and request_id in exchange.line.tagged
-            data = remote_tags.refusal(why.status, why.challenge) if is_told else None
-            lines.append(refusals.error(request_id, INTERNAL_ERROR, str(why), data))
-        return self._lines(lines)
+        found = exchange.line.method_by_id
+        return [line for one in found for line in self.fail_one(exchange, one, why)]
+
+    def fail_one(self, exchange: Exchange, request_id: Id, why: RemoteError) -> list[bytes]:
+        """Return an error for one request of an exchange, if it has no answer yet."""
+        if request_id not in exchange.waiting:
+            return []
+        self._forget(request_id, exchange)
+        is_told = why.status >= 400 and request_id in exchange.line.tagged
+        data = remote_tags.refusal(why.status, why.challenge) if is_told else None
+        return self._lines([refusals.error(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
         """Return word that a stream has ended before its answer: whoever asked can come back."""

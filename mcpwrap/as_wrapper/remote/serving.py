@@ -142,10 +142,15 @@ class Desk:
         return True
 
     def _let_go(self, exchange: Exchange, cancelled: Id) -> None:
-        """End a request that was cancelled, unless others of its batch are to be answered."""
-        if exchange.waiting == {cancelled} and (task := self._task_by_exchange.get(exchange)):
+        """End a request that was cancelled; the others of its batch go on."""
+        task = self._task_by_exchange.get(exchange)
+        if task is None or cancelled not in exchange.waiting:
+            return
+        why = RemoteError(patience.CANCELLED)
+        lines = self._upstream.conversation.fail_one(exchange, cancelled, why)
+        if not exchange.waiting:
             task.cancel()
-            self._tasks.create_task(self._upstream.fail(exchange, RemoteError(patience.CANCELLED)))
+        self._tasks.create_task(self._upstream.say(lines))
 
     def _has_ended(self, exchange: Exchange, step: asyncio.Event, *, is_note: bool) -> None:
         del self._task_by_exchange[exchange]

@@ -45,6 +45,10 @@ class Upstream:
         """Answer what has no answer."""
         await self._output.write(self.conversation.fail(exchange, why))
 
+    async def say(self, lines: list[bytes]) -> None:
+        """Pass on lines of the conversation."""
+        await self._output.write(lines)
+
     async def fail_all(self, why: RemoteError) -> None:
         """Answer all that wait."""
         await self._output.write(self.conversation.fail_all(why))

@@ -261,10 +261,15 @@ async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
 @pytest.mark.usefixtures("hasty")
 @played
 async def test_the_rest_of_its_batch_is_waited_for() -> None:
+    """And all of a batch that was cancelled is let go, one by one."""
+    hung = Hung()
+
     async def handle(asked: Asked) -> web.StreamResponse:
         if not isinstance(asked.body, list):
             usual = asked.method == "initialize"
             return greeted(asked, "2025-03-26") if usual else await as_usual(asked)
+        if asked.body[0]["id"] == 3:
+            return await hung.stream_alone(asked)
         events = await stream(asked)
         await asyncio.sleep(3 * SHORT_S)
         await send(events, result(2))
@@ -275,4 +280,11 @@ async def test_the_rest_of_its_batch_is_waited_for() -> None:
         await alice.shake_hands()
         await alice.say([request(1), request(2)])
         await alice.say(note("notifications/cancelled", requestId=1))
+        heard = await alice.hear()
+        assert (heard["id"], heard["error"]["message"]) == (1, patience.CANCELLED)
         assert await alice.hear() == result(2)
+        await alice.say([request(3), request(4)])
+        await alice.say(*(note("notifications/cancelled", requestId=one) for one in (3, 4)))
+        assert [(await alice.hear())["id"] for _ in range(2)] == [3, 4]
+        async with asyncio.timeout(PATIENCE_S):
+            await hung.left.wait()
