@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
@@ -43,6 +43,7 @@ class _Place:
     is_flow: bool = False
     keys: "tuple[tuple[str, int, _Place], ...]" = ()
     items: "tuple[_Place, ...]" = ()
+    digest: str = ""  # of what has an anchor
 
 
 class YamlDocument:
@@ -95,9 +96,22 @@ class YamlDocument:
             )
 
 
-def _digest(value: object) -> str:
+def _digest(place: _Place) -> str:
     """Return the SHA-256 of a value, in which aliases are digests: whole it may be endless."""
-    return hashlib.sha256(repr(value).encode(errors="surrogatepass")).hexdigest()
+    return hashlib.sha256(repr(_brief(place)).encode(errors="surrogatepass")).hexdigest()
+
+
+def _brief(place: _Place) -> object:
+    """Return a value in which what has an anchor is a digest as well: none is read twice."""
+    if place.keys:
+        return {key: _digest_or_brief(inner) for key, _, inner in place.keys}
+    if place.items:
+        return [_digest_or_brief(inner) for inner in place.items]
+    return place.value
+
+
+def _digest_or_brief(place: _Place) -> object:
+    return Opaque("an anchor", place.digest) if place.digest else _brief(place)
 
 
 class _Reader:
@@ -139,8 +153,8 @@ class _Reader:
             return self._node(event, events, depth)
         self._digest_by_anchor[event.anchor] = ""  # it may hold an alias of itself
         found = self._node(event, events, depth)
-        self._digest_by_anchor[event.anchor] = _digest(found.value)
-        return found
+        self._digest_by_anchor[event.anchor] = digest = _digest(found)
+        return replace(found, digest=digest)
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _Place:
         start, end = event.start_mark.index, event.end_mark.index
