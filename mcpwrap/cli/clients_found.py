@@ -39,7 +39,7 @@ class Found:
     agents: tuple[Agent, ...]
     file: AgentFile
     path: Path
-    opened: Opened | None  # None: `problem` says why
+    opened: Opened | None  # None: `problem` says why, or a plugin brought it
     listed: tuple[Listed, ...] = ()
     problem: str = ""
     content: bytes = b""  # where it was opened
@@ -106,10 +106,9 @@ def _of_plugins(who: Asker) -> Iterator[Found]:
                 (agent,),
                 AgentFile("plugin", str(one.path)),
                 one.path,
-                one.whole.opened if one.whole else None,
+                None,  # it is never rewritten, and all of these would be held at once
                 one.listed,
                 one.problem,
-                one.whole.content if one.whole else b"",
                 plugin=one.plugin,
                 advice={name: row.advice(one.plugin, name, who.variables) for name in names},
             )

@@ -71,7 +71,7 @@ def readable(
     """
     ready, refused = [], []
     for one in files:
-        if one.opened is None:
+        if one.problem:
             refused.append((one, one.problem))
         elif one.file.scope == "managed":
             refused.append((one, "is root's: who manages this machine changes it"))

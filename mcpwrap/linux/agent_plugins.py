@@ -12,11 +12,12 @@ from mcpwrap.config.agent_files.opened import MAX_BYTES, MAX_SERVERS, Listed
 from mcpwrap.config.agent_files.plugins import Plugin, Plugins, is_off_at_home
 from mcpwrap.config.agent_files.spans import Language, at_keys
 from mcpwrap.config.agent_files.words import Words
-from mcpwrap.linux.agent_files import Refused
+from mcpwrap.linux.agent_files import Refused, read
 from mcpwrap.linux.agent_whole import Whole, open_whole
 
 MAX_PLUGINS = 1024  # of one agent, and folders with none in them
 MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
+MAX_ALL_BYTES = 8 * 2**20  # of all these of one agent: what is read takes thirty times its size
 _MAX_MARKETPLACES = 256
 _MAX_MORE = 16  # further files of one plugin
 _CATALOGUES = tuple(
@@ -49,7 +50,8 @@ class _Looking:
         self._row, self._words, self._uid = row, words, uid
         self._variables = variables
         self._problems: dict[Path, str] = {}
-        self._settings = self._data(self._place(row.settings), max_bytes=MAX_BYTES)
+        self._left_bytes = MAX_ALL_BYTES
+        self._settings = self._settings_data()
         self._enablement = self._data(self._place(row.enablement)) if row.enablement else None
         self._marketplaces = dict(self._read_marketplaces())
 
@@ -170,24 +172,36 @@ class _Looking:
             return PluginFile(plugin, path, problem=f"{len(said.listed)} servers"), Brought()
         return PluginFile(plugin, path, whole, said.listed), said
 
-    def _open(
-        self, path: Path, *, within: Path | None, max_bytes: int = MAX_FILE_BYTES
-    ) -> Whole | Refused | None:
-        language: Language = "toml" if path.suffix == ".toml" else "json"
-        return open_whole(path, self._uid, language, within=within, max_bytes=max_bytes)
+    def _open(self, path: Path, *, within: Path | None) -> Whole | Refused | None:
+        if self._left_bytes <= 0:
+            there = read(path, self._uid, within=within, max_bytes=0)
+            problem = f"over {MAX_ALL_BYTES // 2**20} MiB of such files: this is not looked at"
+            return None if there is None else Refused(problem)
+        found = open_whole(path, self._uid, "json", within=within, max_bytes=MAX_FILE_BYTES)
+        self._left_bytes -= len(found.content) if isinstance(found, Whole) else 0
+        return found
 
-    def _data(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> object:
+    def _data(self, path: Path) -> object:
         """Return what a file of the agent's says; nothing, where it is not read."""
-        whole = self._whole(path, max_bytes=max_bytes)
+        whole = self._whole(path)
         return whole.opened.document.data if whole else None
 
-    def _whole(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Whole | None:
+    def _whole(self, path: Path) -> Whole | None:
         """Return a file of the agent's, or take down why it is not read."""
-        whole = self._open(path, within=None, max_bytes=max_bytes)
-        if isinstance(whole, Refused):
-            self._problems[path] = whole.why
+        return self._or_problem(path, self._open(path, within=None))
+
+    def _settings_data(self) -> object:
+        path = self._place(self._row.settings)
+        language: Language = "toml" if path.suffix == ".toml" else "json"
+        found = open_whole(path, self._uid, language, within=None, max_bytes=MAX_BYTES)
+        whole = self._or_problem(path, found)
+        return whole.opened.document.data if whole else None
+
+    def _or_problem(self, path: Path, found: Whole | Refused | None) -> Whole | None:
+        if isinstance(found, Refused):
+            self._problems[path] = found.why
             return None
-        return whole
+        return found
 
     def _place(self, path: str) -> Path:
         return Path(self._row.place(path, self._variables))

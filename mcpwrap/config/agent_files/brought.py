@@ -49,18 +49,18 @@ def of_manifest(data: object, words: Words) -> Brought:
         elif isinstance(part, str) and part.endswith(".json") and "://" not in part:
             more.append(part)
         elif isinstance(part, str):  # a bundle, which the agent unpacks and starts
-            listed.append(_listed(part, part, Stdio(part)))
+            listed.append(_listed(part, Stdio(part)))
     return Brought(tuple(listed), tuple(more))
 
 
 def _servers(table: dict[str, object], words: Words) -> Iterator[Listed]:
     for name, value in table.items():
-        yield _listed(name, value, words.read(value))
+        yield _listed(name, words.read(value))
 
 
-def _listed(name: str, value: object, launch: Launch) -> Listed:
-    """Return a server. None is rewritten, so where it stands in the text is not asked."""
-    entry = Entry(name=name, path=(_KEY, name), value=value, members=(), region=None, form=JSON)
+def _listed(name: str, launch: Launch) -> Listed:
+    """Return a server. None is rewritten, so what else is in its entry, and where, is not kept."""
+    entry = Entry(name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON)
     return Listed((_KEY,), entry, launch)
 
 

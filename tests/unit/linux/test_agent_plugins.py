@@ -9,7 +9,7 @@ import pytest
 from mcpwrap.config.agent_files.plugins import PLUGINS
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.linux import agent_plugins
-from mcpwrap.linux.agent_plugins import MAX_PLUGINS, PluginFile
+from mcpwrap.linux.agent_plugins import MAX_ALL_BYTES, MAX_FILE_BYTES, MAX_PLUGINS, PluginFile
 
 ROWS = {row.agent: row for row in PLUGINS}
 A = {"command": "/bin/a"}
@@ -330,3 +330,18 @@ def test_a_name_with_a_slash_before_it_may_be_below_the_plugin(home: Home) -> No
     home.put(f"{folder}/plugin.json", {"mcpServers": "/more.json"})
     home.put(f"{folder}/more.json", {"mcpServers": {"x": A}})
     assert home.seen("copilot") == [("a@g", f"{folder}/more.json", "x", False)]
+
+
+def test_no_more_is_read_of_all_plugins_together_than_fits_in_memory(home: Home) -> None:
+    number = MAX_ALL_BYTES // MAX_FILE_BYTES + 2
+    filler = " " * (MAX_FILE_BYTES - 100)
+    for each in range(number):
+        text = json.dumps({"mcpServers": {"x": A}}) + filler
+        home.put(f".qwen/extensions/{each:02}/qwen-extension.json", text)
+    assert len(home.seen("qwen")) == number - 1
+    assert home.problems("qwen") == [
+        (
+            f".qwen/extensions/{number - 1:02}/qwen-extension.json",
+            "over 8 MiB of such files: this is not looked at",
+        )
+    ]
