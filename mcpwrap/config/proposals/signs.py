@@ -25,6 +25,7 @@ _ASSIGNED = re.compile(
 )
 # A part of a URL's path that nobody made up. Those of a UUID are shorter: most are no secret.
 _RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
+_USER = re.compile(r"[^:/?#]*://[^/?#]*@")  # a token may be a user without a password
 _QUERY = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
 
 
@@ -62,7 +63,7 @@ def secret_arguments(args: tuple[str, ...]) -> list[int]:
 def holds_secret_url(url: str) -> bool:
     """Say whether a URL carries a secret in a query, as a user or in its path."""
     named = any(is_secret(found["name"], found["value"]) for found in _QUERY.finditer(url))
-    return named or _holds_secret(url) or _has_random_part(url)
+    return named or _USER.match(url) is not None or _holds_secret(url) or _has_random_part(url)
 
 
 def _has_random_part(url: str) -> bool:

@@ -86,6 +86,8 @@ def test_a_url(
         (Launch("http://localhost:3000/"), {}, "its URL cannot be one of ours"),
         (Launch("https://x.example/?api_key=s3cr3t"), {}, "its URL holds a secret"),
         (Launch("https://u:s3cr3t@x.example/"), {}, "its URL holds a secret"),
+        (Launch("https://s3cr3t@x.example/"), {}, "its URL holds a secret"),  # nor is it quoted
+        (Launch("http://s3cr3t@x.example"), {}, "its URL holds a secret"),
         (Launch("https://${NONE}/"), {}, "only the agent knows"),
         (Launch(URL, {}, ("headersHelper",)), {}, "`headersHelper` says how it is reached"),
         (
