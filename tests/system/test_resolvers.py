@@ -24,7 +24,7 @@ MAIN, LOOK = "mcpwrap-resolvers.path", "mcpwrap-resolvers.service"
 AGAIN = "mcpwrap-resolvers-again.service"
 SQUID = "mcpwrap-squid-proxy@1.service"
 OTHER = "198.51.100.54"  # answers too
-TIMES = 6
+TIMES = 3
 # Prints which resolvers Squid may ask, as soon as it is ADDRESS alone, or else after 20 s.
 AWAIT = """
 import json, re, subprocess, time
@@ -197,16 +197,17 @@ def test_what_changes_during_a_look_is_seen_by_the_next(
     machine: Machine, internet: Internet
 ) -> None:
     with drop_in(machine, LOOK, SLOW_END):
-        assert all(is_seen_during(machine, LOOK) for _ in range(3))
+        assert is_seen_during(machine, LOOK)
         with drop_in(machine, AGAIN, NO_LOOK):  # the twin
             assert not is_seen_during(machine, LOOK)
     with drop_in(machine, AGAIN, SLOW_END):
-        assert all(is_seen_during(machine, AGAIN) for _ in range(3))
+        assert is_seen_during(machine, AGAIN)
     expect_followed(machine, internet)
 
 
 def test_what_failed_is_done_again(machine: Machine, internet: Internet) -> None:
     """Else Squid would go on asking one whom the packet rules no longer let it reach."""
+    machine.announce(f"{SQUID}|{LOOK}")
     with drop_in(machine, SQUID, NO_RELOAD):
         in_place(machine, FILE, OTHER)
         machine.as_root(f'until [ "$(systemctl show -P NRestarts {LOOK})" -ge 1 ]; do :; done')
