@@ -15,9 +15,6 @@ from tests.system import odd_server
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
-from tests.system.releases import ON_ONE_RELEASE
-
-pytestmark = ON_ONE_RELEASE
 
 SERVERS = """
 [mcp_servers.odd]

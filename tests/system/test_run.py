@@ -13,12 +13,12 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Done, Machine
-from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import PROBE, Session, probe_call
+from tests.system.releases import ON_ONE_RELEASE
 from tests.system.servers import NODE_MODULES, NPM_ENV
 
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [ON_ONE_RELEASE, pytest.mark.timeout(600)]
 
 TOP = Path(__file__).resolve().parents[2]
 RUN = "/home/alice/venv/bin/mcpwrap run"
@@ -27,8 +27,6 @@ EVERYTHING = f"node {NODE_MODULES}/server-everything/dist/index.js"
 FILESYSTEM = f"node {NODE_MODULES}/server-filesystem/dist/index.js /home/alice/notes"
 TIME = "/opt/mcp/pypi/bin/mcp-server-time --local-timezone UTC"
 GIT = "/opt/mcp/pypi/bin/mcp-server-git"
-# Both sides of a host with cgroup v1, one on each release: `run` needs neither.
-PROFILES = {"bookworm": Profile.LIMITS, "trixie": Profile.BPF}
 TARGET = "198.51.100.10"  # api.good.test
 # What takes a layer from a machine, for one command: settings of its unit, or a command before it.
 WITHOUT = {
@@ -44,7 +42,7 @@ WITHOUT = {
 @pytest.fixture(scope="module")
 def trial_machine(suite: str) -> Iterator[Machine]:
     """Boot a machine on the internet, where alice has a checkout and types what README.md says."""
-    machine = installed.trial_machine(suite, PROFILES[suite])
+    machine = installed.trial_machine(suite)
     try:
         machine.add_person("alice")
         machine.write("/opt/probe.py", PROBE)
