@@ -179,7 +179,7 @@ def test_what_else_happens_hides_no_change(machine: Machine, internet: Internet)
     assert all(is_seen_beside_another(machine) for _ in range(TIMES))
     with drop_in(machine, MAIN, ALL_IN_ONE):  # the twin
         machine.as_root("systemctl stop 'mcpwrap-resolvers@*.path'")
-        assert not all(is_seen_beside_another(machine) for _ in range(TIMES))
+        assert not all(is_seen_beside_another(machine) for _ in range(20))  # it ends at the first
     expect_followed(machine, internet)
 
 
