@@ -20,7 +20,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, listeners, observe, programs
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
-from tests.unit.cli.wrapping import RAW, REMOTE, STUB, entries, put, run
+from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run
 
 
 def states(home: Path) -> list[Path]:
@@ -312,12 +312,7 @@ def test_a_file_that_changes_at_the_last_moment_keeps_its_change(
     put(home / ".kiro/settings/mcp.json", local=RAW)
     assert run("kiro", "--yes").return_value == 0
     file = put(home / ".cursor/mcp.json", local=RAW)
-
-    def agree_late(_question: str, *, is_agreed: bool) -> bool:
-        file.write_text(file.read_text() + " ")
-        return is_agreed
-
-    monkeypatch.setattr(wrap, "agreed", agree_late)
+    change_when_agreed(monkeypatch, file)
     done = run("cursor", "--yes")
     assert done.return_value == 1
     assert f"{file}: was changed by somebody in the meantime; nothing was changed" in done.stderr

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from mcpwrap.cli import wrap
 from mcpwrap.errors import UsageError
 from tests.unit.cli.root import Root
-from tests.unit.cli.wrapping import RAW, REMOTE, STUB, entries, put, run
+from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run
 
 SECRETS = ("s3cr3t", "t0p")
 NOTES = [
@@ -219,12 +218,7 @@ def test_a_file_that_changes_meanwhile_is_told_of(
     put(home / ".kiro/settings/mcp.json", local=RAW)
     assert run("kiro", "--yes").return_value == 0
     late = put(home / ".cursor/mcp.json", local=RAW)
-
-    def agree_late(_question: str, *, is_agreed: bool) -> bool:
-        late.write_text(late.read_text() + " ")
-        return is_agreed
-
-    monkeypatch.setattr(wrap, "agreed", agree_late)
+    change_when_agreed(monkeypatch, late)
     done = run("cursor", "--json", "--yes")
     problem = "was changed by somebody in the meantime; nothing was changed"
     [row] = outcome(done)["files"]

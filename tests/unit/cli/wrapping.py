@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli import wrap
@@ -31,3 +32,13 @@ def put(path: Path, **entries: object) -> Path:
 def entries(path: Path) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = json.loads(path.read_text())["mcpServers"]
     return found
+
+
+def change_when_agreed(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Have somebody write to a file between the question and what follows."""
+
+    def agreed(_question: str, *, is_agreed: bool) -> bool:
+        file.write_text(file.read_text() + " ")
+        return is_agreed
+
+    monkeypatch.setattr(wrap, "agreed", agreed)
