@@ -61,7 +61,7 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     \b
     Example:  mcpwrap clients --json | jq '.files[].servers[] | select(.state == "raw")'
     Projects are the current folder and those above it, up to the top of its repository.
-    So is what plugins and extensions bring; off is what the agent was told not to start.
+    What plugins and extensions bring is shown too; off is what the agent was told not to start.
     With --notify each server that is raw or has drifted is told once, until it was wrapped;
     mcpwrap-drift.path has that done whenever a file changes.
     Exit status: 0 none is raw or drifted, 1 one is, or a file could not be read.
