@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from mcpwrap.core.lines import MAX_LINE_BYTES
+from tests.shared import pace
 
 RELAY = """
 import os, sys
@@ -52,7 +53,7 @@ def run(
     code: str, said: bytes = b"", *, command: str = sys.executable, cwd: str = "/"
 ) -> tuple[int, bytes, bytes]:
     with relay(code, command, cwd) as process:
-        out, err = process.communicate(said, timeout=30)
+        out, err = process.communicate(said, timeout=pace.WAIT_S)
         return process.returncode, out, err
 
 
@@ -112,7 +113,7 @@ def test_a_signal_is_the_servers(number: signal.Signals) -> None:
         process.stdin.flush()
         assert process.stdout.readline() == PONG
         process.send_signal(number)
-        assert process.wait(30) == 40
+        assert process.wait(pace.WAIT_S) == 40
 
 
 def test_a_server_that_closes_its_output_is_heard_to() -> None:
@@ -120,7 +121,7 @@ def test_a_server_that_closes_its_output_is_heard_to() -> None:
         assert process.stdout
         assert process.stdout.read() == b""
         process.terminate()
-        assert process.wait(30) == 143
+        assert process.wait(pace.WAIT_S) == 143
 
 
 def test_an_agent_that_has_left_is_followed_soon() -> None:
@@ -132,4 +133,4 @@ def test_an_agent_that_has_left_is_followed_soon() -> None:
         process.stdin.flush()
         os.read(process.stdout.fileno(), 1)
         process.stdout.close()
-        assert process.wait(30) == 137
+        assert process.wait(pace.WAIT_S) == 137

@@ -15,9 +15,10 @@ from pathlib import Path
 from mcpwrap.core.front import Front
 from mcpwrap.core.front_event import Event, decode
 from mcpwrap.core.spec import encode
+from tests.shared import pace
 
 DNS, TLS, PROXY = 10_053, 10_443, 13_128  # below those that the kernel gives out
-PATIENCE_S = 20.0
+PATIENCE_S = pace.WAIT_S
 OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 RUN = f"""
 import asyncio, sys

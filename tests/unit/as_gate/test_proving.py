@@ -24,6 +24,7 @@ from mcpwrap.as_gate.proving import (
 )
 from mcpwrap.core.approver_rights import Who
 from mcpwrap.core.approvers import Approver, Approvers, encode
+from tests.shared import pace
 
 ME = account_of(os.getuid())
 RIGHT = b"correct \x00 horse \xff"
@@ -91,7 +92,7 @@ def ended(checks: Proving, check: Callable[[], Proven], key: tuple[int, str] = (
     fd = checks.start(key, check, came.append)
     assert checks.has(fd)
     pid = checks._jobs[fd].pid
-    assert select.select([fd], [], [], 30)[0]
+    assert select.select([fd], [], [], pace.WAIT_S)[0]
     checks.finish(fd, time.monotonic())
     os.waitpid(pid, 0)
     assert not checks.has(fd)

@@ -14,6 +14,7 @@ from mcpwrap.as_http.main import serve
 from mcpwrap.as_http.state import Surroundings
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.linux.notifier import Notifier
+from tests.shared import pace
 
 Headers = dict[str, str | None]
 Message = dict[str, Any]
@@ -130,7 +131,7 @@ class Agent:
         if method == "POST":
             every |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         every |= self.headers | (headers or {})
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=pace.WAIT_S)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in every.items():
             if value is not None:
@@ -164,7 +165,7 @@ class Agent:
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes, and return all that comes back until the end."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=pace.WAIT_S) as connection:
             connection.sendall(data.replace(b"HOST", self.host.encode()))
             answer = b""
             while piece := connection.recv(65536):
@@ -201,6 +202,6 @@ def running(around: dict[str, Any], *, is_remote: bool = False) -> Iterator[int]
             _ANSWERS.pop().close()
         if thread.is_alive():
             loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(pace.WAIT_S)
         assert not thread.is_alive()
         assert failed == []

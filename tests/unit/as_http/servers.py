@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from mcpwrap.core import hello
+from tests.shared import pace
 from tests.unit.as_http.standing_gate import Held, Message
 
 TOOLS = [
@@ -48,7 +49,7 @@ def _call(held: Held, message: Message, name: str, arguments: Any) -> hello.Ende
     """`say` is said first; then it is waited for `hold`; then comes the answer."""
     held.say(*arguments.get("say", []))
     if name in HOLDS:
-        HOLDS[name].wait(10)
+        HOLDS[name].wait(pace.WAIT_S)
     held.say(*arguments.get("then", []))
     if "error" in arguments:
         held.say({"jsonrpc": "2.0", "id": message["id"], "error": arguments["error"]})

@@ -12,6 +12,7 @@ from typing import Any
 
 from mcpwrap.core import hello
 from mcpwrap.linux import descriptors
+from tests.shared import pace
 
 Message = dict[str, Any]
 
@@ -78,7 +79,7 @@ class StandingGate:
             with suppress(OSError):
                 held.connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(pace.WAIT_S)
             assert not thread.is_alive()
 
     def _accept(self) -> None:

@@ -15,6 +15,7 @@ from mcpwrap.as_http.knocking import RefusedError
 from mcpwrap.core.hello import Ended, Refused, Stderr
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.lines import MAX_LINE_BYTES
+from tests.shared import pace
 from tests.unit.as_http.agent import Agent, running
 from tests.unit.as_http.conftest import Clock
 from tests.unit.as_http.standing_gate import Held, StandingGate, standing_gate
@@ -105,7 +106,7 @@ def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, cloc
             clock.now_s += 61
             gate.refusals = [busy]
             assert new.begin().status == 200
-            assert gate.sessions[0].is_over.wait(10)
+            assert gate.sessions[0].is_over.wait(pace.WAIT_S)
             gate.refusals = [busy]
             new.headers = {}
             assert standing.status == 200
@@ -117,7 +118,7 @@ def test_an_idle_one_goes_first(agent: Agent, gate: StandingGate) -> None:
     agent.modern("tools/list").text()
     gate.refusals = [Refused(75, "all sessions are in use")]
     assert agent.begin().status == 200
-    assert gate.sessions[0].is_over.wait(10)
+    assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> None:
@@ -125,7 +126,7 @@ def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> Non
         agent = Agent(port, {"Connection": "close"})
         agent.begin().text()
         clock.now_s += 1801
-        assert gate.sessions[0].is_over.wait(10)
+        assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def test_so_many_wait_idle_and_no_more(gate: StandingGate, monkeypatch: pytest.M
     monkeypatch.setattr(gates, "MAX_IDLE", 0)
     with running({"gate": gate.path}) as port:
         Agent(port).modern("tools/list").text()
-        assert gate.sessions[0].is_over.wait(10)
+        assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 async def _session(path: str) -> GateSession:
@@ -202,7 +203,7 @@ def test_who_says_something_out_of_turn_is_no_gate(tmp_path: Path) -> None:
 
 def test_a_server_that_reads_nothing_is_waited_for(tmp_path: Path) -> None:
     def deaf(held: Held) -> None:
-        held.is_over.wait(10)
+        held.is_over.wait(pace.WAIT_S)
 
     async def send() -> None:
         session = await _session(gate.path)
@@ -226,7 +227,7 @@ def test_a_server_that_closes_its_input(tmp_path: Path) -> None:
         fd = held.fds.pop(0)
         os.close(fd)
         held.fds.insert(0, os.dup(held.fds[0]))
-        held.is_over.wait(10)
+        held.is_over.wait(pace.WAIT_S)
 
     async def send() -> None:
         session = await _session(gate.path)
@@ -243,7 +244,7 @@ def test_a_server_that_closes_its_input(tmp_path: Path) -> None:
 def _until_over(gate: StandingGate) -> None:
     while not gate.sessions:
         pass
-    assert gate.sessions[0].is_over.wait(10)
+    assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 def test_who_leaves_while_the_gate_is_asked_leaves_nothing(

@@ -9,6 +9,7 @@ import pytest
 
 from mcpwrap.as_http import session as session_module
 from mcpwrap.as_http import streams
+from tests.shared import pace
 from tests.unit.as_http.agent import Agent, Answer, running
 from tests.unit.as_http.servers import HOLDS, error, note
 from tests.unit.as_http.standing_gate import StandingGate
@@ -47,7 +48,7 @@ def test_a_session_from_its_beginning_to_its_end(agent: Agent, gate: StandingGat
         "tools/call",
     ]
     assert agent.ask("DELETE").status == 200
-    assert held.is_over.wait(10)
+    assert held.is_over.wait(pace.WAIT_S)
     assert agent.post(agent.request("tools/list")).status == 404
 
 
@@ -64,7 +65,7 @@ def test_what_the_server_says_no_to_is_no_session(agent: Agent, gate: StandingGa
     begun = agent.begin("never")
     assert (begun.status, begun.header("Mcp-Session-Id")) == (200, "")
     assert begun.json()["error"]["code"] == -32602
-    assert gate.sessions[0].is_over.wait(10)
+    assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 def test_variables_are_not_an_agents_over_http(agent: Agent, gate: StandingGate) -> None:
@@ -246,7 +247,7 @@ def test_ten_thousand_events_and_who_does_not_read_is_waited_for(
         thread.start()
         assert not done.wait(1)  # 10 MB are in no buffer
         told = [next(events).message["params"]["number"] for _ in range(many)]
-        thread.join(10)
+        thread.join(pace.WAIT_S)
         assert told == list(range(many))
 
 

@@ -17,6 +17,7 @@ from mcpwrap.as_http.main import main, read_listener, serve
 from mcpwrap.as_http.state import Surroundings
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
+from tests.shared import pace
 from tests.unit.as_http.agent import Agent, Silent, running
 from tests.unit.as_http.standing_gate import StandingGate
 
@@ -72,7 +73,7 @@ def test_a_signal_ends_it(
         thread = threading.Thread(target=stop)
         thread.start()
         assert main() == 0
-        thread.join(10)
+        thread.join(pace.WAIT_S)
 
 
 def test_a_bug_ends_one_request_and_no_other(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mcpwrap.as_http import gates
+from tests.shared import pace
 from tests.unit.as_http.agent import ENVELOPE, MODERN, Agent, Headers, running
 from tests.unit.as_http.conftest import Clock
 from tests.unit.as_http.servers import HOLDS, note
@@ -161,7 +162,7 @@ def test_idle_sessions_are_ended_after_a_while(gate: StandingGate, clock: Clock)
         agent = Agent(port)
         agent.modern("tools/list", {"Connection": "close"}).text()
         clock.now_s += 61
-        assert gate.sessions[0].is_over.wait(20)
+        assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 def test_what_a_burst_has_opened_is_given_back_soon(
@@ -172,7 +173,7 @@ def test_what_a_burst_has_opened_is_given_back_soon(
     with running({"gate": gate.path, "clock": clock, "idle_s": 0.05}) as port:
         test_requests_side_by_side_have_a_session_each(Agent(port), gate)
         clock.now_s += 6
-        assert gate.sessions[1].is_over.wait(10)  # the other was used last
+        assert gate.sessions[1].is_over.wait(pace.WAIT_S)  # the other was used last
         Agent(port).modern("tools/list").text()
         assert (len(gate.sessions), gate.sessions[0].is_over.is_set()) == (2, False)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tests.shared import pace
 from tests.unit.as_http.agent import Agent, Event
 from tests.unit.as_http.servers import note
 from tests.unit.as_http.standing_gate import StandingGate
@@ -32,7 +33,7 @@ def test_a_session_lasts_as_long_as_its_stream(agent: Agent, gate: StandingGate)
             "ping",
             None,
         ]
-    assert gate.sessions[0].is_over.wait(10)
+    assert gate.sessions[0].is_over.wait(pace.WAIT_S)
     assert agent.post(note("x"), path=path).status == 404
 
 

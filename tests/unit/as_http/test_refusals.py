@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mcpwrap.as_http.connections import Limits
+from tests.shared import pace
 from tests.unit.as_http.agent import BOTH, MODERN, Agent, Headers, running
 from tests.unit.as_http.standing_gate import StandingGate
 
@@ -144,7 +145,7 @@ def test_without_a_session(agent: Agent, method: str, headers: Headers, status: 
 
 
 def test_a_body_may_be_waited_for(agent: Agent) -> None:
-    with socket.create_connection(("127.0.0.1", agent.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", agent.port), timeout=pace.WAIT_S) as connection:
         head = POST + HEAD + b"Expect: 100-continue\r\n" + LENGTH + b"\r\n"
         connection.sendall(head.replace(b"HOST", agent.host.encode()))
         assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -168,7 +169,7 @@ def test_a_head_that_does_not_end_is_cut_off(hurried: Agent) -> None:
 
 
 def test_an_endless_head_is_cut_off(agent: Agent) -> None:
-    with socket.create_connection(("127.0.0.1", agent.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", agent.port), timeout=pace.WAIT_S) as connection:
         sent = 0
         with suppress(ConnectionError):
             while sent < 100_000:
@@ -184,7 +185,7 @@ def test_a_body_that_does_not_end_is_cut_off(hurried: Agent) -> None:
 
 def test_an_endless_body_is_cut_off(agent: Agent) -> None:
     chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-    with socket.create_connection(("127.0.0.1", agent.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", agent.port), timeout=pace.WAIT_S) as connection:
         head = POST + HEAD + CHUNKED + b"\r\n"
         connection.sendall(head.replace(b"HOST", agent.host.encode()))
         with suppress(ConnectionError):  # it is not read to its end
@@ -217,7 +218,7 @@ def test_where_all_are_busy_the_next_is_told_so(hurried: Agent, gate: StandingGa
         for one in held:
             one.close()
     for session in gate.sessions[1:]:
-        assert session.is_over.wait(10)
+        assert session.is_over.wait(pace.WAIT_S)
     assert hurried.post(hurried.request("tools/list")).status == 200
 
 
@@ -245,5 +246,5 @@ def test_nobody_waits_for_another(agent: Agent) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(pace.WAIT_S)
     assert statuses == [200] * 32

@@ -12,6 +12,7 @@ from mcpwrap.as_nobody.proposal import reading
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.proposal import MAX_ANSWER_BYTES, Reading, decode
 from mcpwrap.linux import memfd
+from tests.shared import pace
 
 ONE = b"[mcp_servers.a]\ncommand = '/x'\n"
 RUN = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main())"
@@ -37,7 +38,7 @@ def run(question: bytes, script: str = RUN) -> tuple[int, bytes, str]:
     with os.fdopen(question_fd, "rb") as given, tempfile.TemporaryFile() as answer:
         done = subprocess.run(
             [sys.executable, "-c", script], stdin=given, stdout=answer, stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=pace.WAIT_S,
         )  # fmt: skip
         answer.seek(0)
         return done.returncode, answer.read(), done.stderr.decode()

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from mcpwrap.as_web.main import serve
 from mcpwrap.as_web.state import Surroundings
 from mcpwrap.linux.notifier import Notifier
+from tests.shared import pace
 
 Headers = dict[str, str | None]
 FORM = "application/x-www-form-urlencoded"
@@ -108,7 +109,7 @@ class Browser:
             every |= {"Origin": f"http://{self.host}", "Content-Type": FORM}
             every["Content-Length"] = str(len(body))
         every |= headers or {}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=pace.WAIT_S)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in every.items():
@@ -154,6 +155,6 @@ def running(around: Surroundings) -> Iterator[int]:
     finally:
         if thread.is_alive():
             loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(pace.WAIT_S)
         assert not thread.is_alive()
         assert failed == []

@@ -8,6 +8,7 @@ import pytest
 from mcpwrap.as_web.connections import Limits
 from mcpwrap.as_web.state import Surroundings
 from mcpwrap.as_web.viewer import Viewer
+from tests.shared import pace
 from tests.unit.as_web.browser import Browser, running
 from tests.unit.as_web.scripted_gate import AGENT_UID, ScriptedGate, scripted_gate
 
@@ -43,7 +44,7 @@ def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
     limits = Limits(connections=8, head_s=0.3)
     around = Surroundings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
     with running(around) as port:
-        assert gate.is_watched.wait(10)
+        assert gate.is_watched.wait(pace.WAIT_S)
         yield Browser(port)
 
 

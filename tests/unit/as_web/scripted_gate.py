@@ -29,6 +29,7 @@ from mcpwrap.core.approve_words import (
 )
 from mcpwrap.core.judgement import Json
 from mcpwrap.linux import descriptors, memfd
+from tests.shared import pace
 
 AGENT_UID = 4242
 OTHERS_UID = 4343
@@ -86,7 +87,7 @@ class ScriptedGate:
                 connection.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(pace.WAIT_S)
 
     def _accept(self) -> None:
         while True:

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from mcpwrap.as_web.answers import HEADERS
+from tests.shared import pace
 from tests.unit.as_web.browser import Browser, Headers
 from tests.unit.as_web.scripted_gate import ScriptedGate
 
@@ -155,7 +156,7 @@ def test_a_form_has_16_kib_at_the_most(browser: Browser, gate: ScriptedGate) -> 
 
 
 def test_who_says_nothing_is_cut_off(browser: Browser) -> None:
-    with socket.create_connection(("127.0.0.1", browser.port), timeout=5) as silent:
+    with socket.create_connection(("127.0.0.1", browser.port), timeout=pace.WAIT_S) as silent:
         silent.sendall(b"GET /login HTTP/1.1\r\nHost:")
         assert silent.recv(1) == b""
 
@@ -179,7 +180,7 @@ def _with_port(headers: Headers, browser: Browser) -> Headers:
 
 
 def _raw(browser: Browser, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", browser.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", browser.port), timeout=pace.WAIT_S) as connection:
         connection.sendall(data.replace(b"HOST", browser.host.encode()))
         answer = b""
         while piece := connection.recv(65536):

@@ -11,6 +11,7 @@ import pytest
 
 from mcpwrap.as_webhook import watching
 from mcpwrap.as_webhook.serving import Surroundings, serve
+from tests.shared import pace
 from tests.unit.as_webhook.gate import QUESTION, Gate, pending
 from tests.unit.as_webhook.receiver import Receiver, receiver
 
@@ -34,7 +35,7 @@ async def serving(tmp_path: Path, *statuses: int) -> AsyncIterator[tuple[Gate, R
 
 
 async def next_body(there: Receiver) -> dict[str, Any]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(pace.WAIT_S):
         _, body = await there.came.get()
     decoded: dict[str, Any] = msgspec.json.decode(body)
     return decoded
@@ -61,7 +62,7 @@ def test_what_is_posted_has_no_value_of_an_argument(tmp_path: Path) -> None:
         async with serving(tmp_path) as (gate, there):
             gate.questions = {"a": QUESTION}
             gate.tell(pending("a"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(pace.WAIT_S):
                 _, body = await there.came.get()
             assert b"hunter2" not in body
             assert msgspec.json.decode(body)["arguments"] == {

@@ -11,9 +11,10 @@ import pytest
 from mcpwrap.cli import approvals_notify
 from mcpwrap.cli.approvals_notify import Surroundings
 from mcpwrap.errors import McpwrapError
+from tests.shared import pace
 from tests.unit.as_webhook.gate import Gate, pending
 
-WITHIN_S = 10.0
+WITHIN_S = pace.WAIT_S
 
 
 class Desktop:

@@ -21,6 +21,7 @@ from mcpwrap.core.approve_words import (
     Scope,
     Verdict,
 )
+from tests.shared import pace
 from tests.unit.cli.scripted_gate import ScriptedGate, question
 
 DELETE = question(query="DELETE FROM t")
@@ -58,7 +59,7 @@ class Driver:
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for what the view does with what the gate says."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(pace.WAIT_S):
             while not holds():
                 await self._pilot.pause(0.01)
 

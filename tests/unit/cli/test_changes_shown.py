@@ -12,6 +12,7 @@ import pytest
 
 from mcpwrap.cli.changes_shown import agreed, diff_of
 from mcpwrap.errors import UsageError
+from tests.shared import pace
 
 PATH = Path("/home/alice/.x\n\x1b[31m")
 HEAD = ["--- /home/alice/.x\\n\\x1b[31m", "+++ /home/alice/.x\\n\\x1b[31m"]
@@ -137,7 +138,7 @@ def test_a_person_is_asked(typed: str, end: str) -> None:
         os.write(ours, f"{typed}\n".encode())
         while end.encode() not in seen:
             seen += os.read(ours, 1024)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=pace.WAIT_S) == 0
     os.close(ours)
 
 

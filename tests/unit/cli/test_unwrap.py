@@ -24,6 +24,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import agent_files, listeners, observe, wrap_records
 from mcpwrap.linux.wrap_records import Record
 from mcpwrap.plan import paths
+from tests.shared import pace
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
 
 WHOLE = "becomes, byte for byte, what it was before it was wrapped"
@@ -316,7 +317,7 @@ def test_a_person_is_asked_and_decides(home: Path, typed: str, status: int) -> N
             seen += os.read(ours, 1024)
         assert click.style('-    "git":', fg="red").encode()[:-4] in seen
         os.write(ours, f"{typed}\n".encode())
-        assert process.wait(timeout=30) == status
+        assert process.wait(timeout=pace.WAIT_S) == status
     os.close(ours)
     assert {path.read_text() == SIMPLE for path in files} == {status == 0}
     assert len(kept(home)) == (0 if status == 0 else 2)

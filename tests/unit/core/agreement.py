@@ -12,6 +12,7 @@ import msgspec
 
 from mcpwrap.core.gate import Gate, ToServer
 from mcpwrap.core.judgement import Json
+from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
 CALL = "tools/call"
@@ -116,4 +117,4 @@ class Node:
         return found
 
     def close(self) -> None:
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=pace.WAIT_S)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.shared import pace
+
 TREE = """
 import os, signal, time
 from mcpwrap.linux import descendants, prctl
@@ -25,13 +27,15 @@ print("all")
 
 
 def test_daemons_too() -> None:
-    done = subprocess.run([sys.executable, "-c", TREE], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-c", TREE], capture_output=True, text=True, timeout=pace.WAIT_S
+    )
     assert (done.stdout, done.stderr) == ("all\n", "")
 
 
 def test_nobody_else_is_ended() -> None:
     code = "from mcpwrap.linux import descendants; descendants.end_all()"
     with subprocess.Popen(["sleep", "1000"]) as sibling:
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=pace.WAIT_S)
         assert sibling.poll() is None
         sibling.kill()

@@ -7,7 +7,9 @@ import pytest
 from mcpwrap.linux import memfd
 
 
-@pytest.mark.parametrize("data", [b"", b"text", os.urandom(3 << 20)])
+@pytest.mark.parametrize(
+    "data", [b"", b"text", os.urandom(3 << 20)], ids=["empty", "text", "random"]
+)
 def test_all_of_it_is_read_and_nobody_changes_it(data: bytes) -> None:
     fd = memfd.sealed("test", data)
     try:

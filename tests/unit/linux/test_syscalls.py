@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from tests.shared import pace
+
 # Each is tried before, where it works, and after, where it must not.
 ATTACKS = {
     "open": "os.close(os.open('/etc/hostname', os.O_RDONLY))",
@@ -65,7 +67,7 @@ LEFT_OUT_BEFORE = {"mount", "ptrace"}  # one works for root alone, one for a tra
 def test_after_the_filter_nothing_opens(name: str, door: str, tmp_path: os.PathLike[str]) -> None:
     script = textwrap.dedent(PROBE).replace("{attack}", ATTACKS[name])
     argv = [sys.executable, "-c", script, f"{tmp_path}/sock", door]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=5)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=pace.WAIT_S)
     assert not done.stderr
     if door == "closed":
         assert done.stdout in {"1 1", "no thread no thread"}

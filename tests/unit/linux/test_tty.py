@@ -8,6 +8,8 @@ import termios
 
 import pytest
 
+from tests.shared import pace
+
 READ = "from mcpwrap.linux import tty; print('read', tty.read_hidden('Password: '))"
 ARGV = [sys.executable, "-c", READ]
 
@@ -22,7 +24,7 @@ def test_it_is_read_from_the_terminal_and_not_shown() -> None:
         while b"Password: " not in seen:  # only then nothing typed is shown
             seen += os.read(ours, 1024)
         os.write(ours, b"secret 12\n")
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=pace.WAIT_S)
     assert out == "read secret 12\n"
     try:
         seen += os.read(ours, 1024)
@@ -65,7 +67,7 @@ def answered(answer: bytes, *, early: bytes = b"", columns: int = 0) -> tuple[st
         while not seen.endswith(b"Yes or no: "):
             seen += os.read(ours, 65536)
         os.write(ours, answer)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=pace.WAIT_S)
     os.close(ours)
     return out, seen
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.shared import pace
+
 NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP]
 LISTEN = """
 import os, select, signal
@@ -18,7 +20,7 @@ read_fd = wakeup.on_signals()
 def run(program: str, *args: object) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own: it changes how the process takes signals."""
     command = [sys.executable, "-c", LISTEN + program, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, timeout=pace.WAIT_S)
 
 
 ARRIVES = """

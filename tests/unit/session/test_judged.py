@@ -17,6 +17,7 @@ from mcpwrap.core.policy import compile_policy
 from mcpwrap.core.rules import Policy, Rule
 from mcpwrap.session.judged import Judged
 from mcpwrap.session.sink import Sink
+from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit
 
 HIDE = Policy(rules=(Rule(name="no-x", action="block", tools=("x",)),))
@@ -64,7 +65,7 @@ def running(policy: Policy) -> Iterator[tuple[Between, Judged, ThreadPoolExecuto
     )
     with agent, agents, server, servers, ThreadPoolExecutor() as pool:
         for end in (agent, server):
-            end.settimeout(10)
+            end.settimeout(pace.WAIT_S)
         inward = pool.submit(judged.from_agent, os.dup(agents.fileno()))
         outward = pool.submit(judged.from_server, os.dup(servers.fileno()))
         yield between, judged, pool
