@@ -22,7 +22,7 @@ from mcpwrap.core.login_words import Visit
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import descriptors, login_door
 from mcpwrap.linux.privileges import Person
-from tests.unit.as_wrapper.oauth.authorization_server import Ways
+from tests.shared.authorization_server import Ways
 from tests.unit.as_wrapper.oauth.world import World, world
 
 SOUND = Visit(visit="https://a.example/?state=x", redirect="")

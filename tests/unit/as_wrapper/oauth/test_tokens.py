@@ -14,6 +14,7 @@ from mcpwrap.as_wrapper.oauth.tokens import Access
 from mcpwrap.core.login_words import Done
 from mcpwrap.core.oauth_failure import NotLoggedInError, OAuthError
 from mcpwrap.core.oauth_kept import EARLY_S, Kept, Tokens
+from tests.shared import pace
 from tests.unit.as_wrapper.oauth.world import World
 
 AS_ANOTHER_PROCESS = """
@@ -117,7 +118,7 @@ def test_processes_that_renew_at_once_renew_once(inside: World, tmp_path: Path) 
     argv += [msgspec.json.encode(inside.given).decode(), inside.server.mcp_url]
     env = {"SSL_CERT_FILE": str(ca), "PYTHONPATH": ":".join(filter(None, sys.path))}
     running = [subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) for _ in range(3)]
-    said = {process.communicate(timeout=60)[0].decode() for process in running}
+    said = {process.communicate(timeout=pace.WAIT_S)[0].decode() for process in running}
     (token,) = said
     assert token in inside.server.family_by_access
     assert len(inside.server.grants("refresh_token")) == 1

@@ -24,7 +24,8 @@ from mcpwrap.as_wrapper.oauth.web import Web
 from mcpwrap.core import login_words
 from mcpwrap.core.login_words import Answer, Begin, Done, Failed, Visit
 from mcpwrap.core.oauth_kept import Given
-from tests.unit.as_wrapper.oauth.authorization_server import AuthorizationServer, Ways
+from tests.shared import pace
+from tests.shared.authorization_server import AuthorizationServer, Ways
 
 PORT = 43_123
 Change = Callable[[str], str]
@@ -148,7 +149,7 @@ def serving(app: web.Application, certificate: ssl.SSLContext) -> Iterator[int]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    port, end = begun.get(timeout=10)
+    port, end = begun.get(timeout=pace.WAIT_S)
     try:
         yield port
     finally:

@@ -6,6 +6,7 @@ import base64
 import pytest
 from aiohttp import web
 
+from tests.shared import pace
 from tests.unit.as_wrapper.remote.world import (
     Asked,
     accepted,
@@ -99,7 +100,7 @@ async def test_who_cancels_hangs_up() -> None:
         heard = await alice.ask(modern("listen", "subscriptions/listen"))
         assert heard["method"] == "notifications/subscriptions/acknowledged"
         await alice.say(note("notifications/cancelled", requestId="listen"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(pace.WAIT_S):
             await has_hung_up.wait()
         await alice.say(note("notifications/cancelled", requestId="listen"))  # of nothing
         assert (await alice.ask(modern(2)))["id"] == 2
@@ -146,7 +147,7 @@ async def test_a_stream_that_goes_on_after_its_answer_is_left() -> None:
 
     async with server(handle) as there, agent(there.url) as alice:
         assert await alice.ask(modern(1)) == result(1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(pace.WAIT_S):
             await is_left.wait()
 
 

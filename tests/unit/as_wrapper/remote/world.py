@@ -17,9 +17,10 @@ from yarl import URL
 from mcpwrap.as_wrapper.remote import serving
 from mcpwrap.as_wrapper.remote.client import Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
+from tests.shared import pace
 
 P = ParamSpec("P")
-PATIENCE_S = 20
+PATIENCE_S = pace.WAIT_S
 Message = dict[str, Any]
 Handle = Callable[["Asked"], Awaitable[web.StreamResponse]]
 

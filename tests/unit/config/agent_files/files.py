@@ -14,7 +14,7 @@ from mcpwrap.config.agent_files.table import BY_ID, Agent
 from mcpwrap.config.agent_files.words import Stub, Target
 from mcpwrap.core.names import server_name_for
 
-FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
+FIXTURES = sorted((Path(__file__).parents[3] / "shared/agent_files").iterdir())
 
 
 def agent_of(path: Path) -> Agent:
