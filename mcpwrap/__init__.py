@@ -1,3 +1,3 @@
 """mcpwrap: every MCP server becomes a Unix account of its own."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
