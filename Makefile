@@ -2,29 +2,51 @@
 
 PYTHON := .venv/bin/python
 SUITES := bookworm trixie
+WORKERS := 2
+STORIES = $(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*##  */\1\t/p' Makefile | expand -t 13
+	@sed -n 's/^\([a-z-]*\):.*##  */\1\t/p' Makefile | expand -t 13
 
-demo: .venv/done  ## build, boot, wrap three real servers, and report what was proven (root)
-	@$(PYTHON) -m tests.system.demo
+demo: .venv/done  ## build, boot, wrap seven real servers, and report what was proven (root)
+	@$(PYTHON) -m tests.system.tools.demo
 
-test: check unit system  ## everything: lint, types, layers, unit tests, package and system tests (root)
+test: check unit stories  ## lint, types, layers, unit tests, and each promise once; what CI runs (root)
 
-check: .venv/done  ## lint, format, types and layers
+all: check covered everything
+test-all:  ## everything, on each release (root); ROOM=egress, or several, runs those rooms of stories alone
+	@$(MAKE) --no-print-directory $(if $(ROOM),room,all)
+
+check: .venv/done  ## lint, format, types, layers, and which stories are slow
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
+	$(PYTHON) -m tests.system.tools.slow_stories
 
-unit: .venv/done  ## tests that need no privilege, with their coverage
-	$(PYTHON) -m pytest -q -n 2 --cov --cov-report=term-missing:skip-covered
+unit: .venv/done  ## tests that need no privilege
+	$(PYTHON) -m pytest -q -n $(WORKERS)
 
-system: .venv/done  ## tests in booted Debian machines, from the .deb (root)
-	$(PYTHON) -m pytest -q -n 2 --dist loadfile tests/system
+covered: .venv/done
+	$(PYTHON) -m pytest -q -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
+
+stories: .venv/done  ## each promise once, in a booted Debian, from the .deb (root)
+	$(STORIES) --tier=fast tests/system
+
+everything: .venv/done
+	$(STORIES) --tier=all --write-durations tests/system
+
+room: .venv/done
+	$(STORIES) --tier=all --write-durations $(addprefix tests/system/,$(ROOM))
+
+proofs: .venv/done  ## each promise, its stories, and whether `make test` runs them
+	@$(PYTHON) -m tests.system.tools.proofs
+
+mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
+	@$(PYTHON) -m tests.system.tools.mutants
 
 screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted machine (root)
-	@$(PYTHON) -m tests.system.screenshots
+	@$(PYTHON) -m tests.system.tools.screenshots
 
 bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside their targets (root)
 	@$(PYTHON) -m benchmarks.run
@@ -42,5 +64,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	.venv/bin/pip install -q --editable .
 	touch $@
 
-.PHONY: help demo test check unit system screenshots bench deb clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench deb clean
 .DEFAULT_GOAL := help

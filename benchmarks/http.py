@@ -18,10 +18,10 @@ from benchmarks import http_client as client
 from benchmarks import memory
 from benchmarks.bench_machine import AGENT, INSIDE, OTHER, Prepared, prepared
 from benchmarks.rows import Of, Row, Target, at_most, print_tables
-from tests.system import remote
 from tests.system.bed import roots
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
+from tests.system.http import remote
 
 HERE = Path(__file__).parent
 NAME = "elsewhere"
@@ -117,7 +117,12 @@ def _add_ways(machine: Machine) -> None:
     inner = [PROGRAMS["mcp-proxy"], *quiet, "--transport", "streamablehttp"]
     inner += ["-H", "Authorization", BEARER]
     arguments = {
-        "fastmcp": [f"{VENVS}/fastmcp/bin/python", PROGRAMS["fastmcp"], remote.ODD, remote.TOKEN],
+        "fastmcp": [
+            f"{VENVS}/fastmcp/bin/python",
+            PROGRAMS["fastmcp"],
+            remote.ODD,
+            remote.TOKEN,
+        ],
         "mcp-proxy": [PROGRAMS["mcp-proxy"], "--pass-environment", *quiet],
     }
     arguments["fastmcp"] += [str(PORTS["fastmcp"])]
@@ -133,7 +138,11 @@ def _ways(machine: Machine) -> dict[str, dict[str, Any]]:
     """Return where each way begins."""
     ours = {"url": remote.url(machine, NAME, AGENT) + "mcp", "headers": {}}
     ways: dict[str, dict[str, Any]] = {
-        "direct": {"url": remote.ODD, "headers": {"Authorization": BEARER}, "is_modern": False},
+        "direct": {
+            "url": remote.ODD,
+            "headers": {"Authorization": BEARER},
+            "is_modern": False,
+        },
         "mcpwrap": {**ours, "is_modern": False},
         "modern": {**ours, "is_modern": True},
     }

@@ -1,49 +1,75 @@
 """Machines for stories: Debian 12 and 13, with the package installed by apt."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from tests.shared import pace
 from tests.system.bed import installed, roots
 from tests.system.bed.internet import Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile, remove_abandoned
-from tests.system.bed.session import PROBE
-from tests.system.outgoing import machine_with_internet
-from tests.system.servers import PROBE_SERVER, THREE_SERVERS
+from tests.system.support import durations, tiers
+from tests.system.support.progress import Progress
+from tests.system.support.stages import Stages, machine_of
 
-# Over a minute each, by `--durations=0`, some with few tests. Who runs files side by side begins
-# with these, so that at the end no process is left alone with a long one.
-LONGEST = (
-    "test_apply", "test_secret_store", "test_secret_refusals", "test_streams_out", "test_mutation",
-    "test_egress_survives", "test_package", "test_streams", "test_stock_squid", "test_vm",
-)  # fmt: skip
+TIMEOUT_S = 300  # for one case; a module that needs more has a mark
+STAGES = Stages()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `make test` and `make test-all` say."""
+    group = parser.getgroup("mcpwrap")
+    group.addoption("--tier", choices=tiers.TIERS, default=tiers.ALL, help="which stories to run")
+    group.addoption("--write-durations", action="store_true", help="record how long stories took")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep pytest-xdist from an order of its own, by the number of tests alone."""
+    """Know the marks, and keep pytest-xdist from an order of its own."""
     config.option.loadscopereorder = False
+    for mark in ("only_in_test_all(reason)", "on_each_release(reason)"):
+        config.addinivalue_line("markers", f"{mark}: see tests/system/support/tiers.py")
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.pluginmanager.register(Progress(config), "mcpwrap-progress")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark each case with its group and its timeout: later, xdist would no longer see the group."""
+    item.add_marker(pytest.mark.xdist_group(_group(item)))
+    stated = item.get_closest_marker("timeout")
+    seconds = (stated.args[0] if stated else TIMEOUT_S) * pace.PACE
+    item.add_marker(pytest.mark.timeout(seconds), append=False)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has put together what shares a fixture
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, then those with the most tests; within a file all stays."""
-    rank_by_stem = {stem: rank for rank, stem in enumerate(LONGEST)}
-    count_by_path = Counter(item.path for item in items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tier's cases; put those of one machine together, and what takes longest first."""
+    if config.option.tier == tiers.FAST:
+        left = [item for item in items if not tiers.is_fast(item)]
+        items[:] = [item for item in items if tiers.is_fast(item)]
+        config.hook.pytest_deselected(items=left)
+    durations.sort(items, _group)
 
-    def place(item: pytest.Item) -> tuple[int, int, str]:
-        stem = item.path.stem
-        return rank_by_stem.get(stem, len(LONGEST)), -count_by_path[item.path], stem
 
-    items.sort(key=place)
+def _group(item: pytest.Item) -> str:
+    """Return the name of what runs in one process: the machine that it shares, or its module.
+
+    Both releases of it, one after the other: the kernel counts the processes of one UID in all
+    machines together, and a story of a bound on them would meet the other release's.
+    """
+    assert isinstance(item, pytest.Function)
+    stage = getattr(item.module, "STAGE", None)
+    shared = getattr(stage, "__qualname__", "")
+    name = f"{stage.__module__}.{shared}" if shared else item.module.__name__
+    return name.removeprefix("tests.system.")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Build what is missing for both releases side by side, before the first test needs it."""
-    if hasattr(session.config, "workerinput"):
+    if hasattr(session.config, "workerinput") or session.config.option.collectonly:
         return  # one of several that run side by side: who started it has done this
 
     def prepare(suite: str) -> None:
@@ -53,6 +79,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     remove_abandoned(installed.MACHINES)
     with ThreadPoolExecutor() as pool:
         list(pool.map(prepare, roots.SUITES))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Give the modules after a failure a machine of their own: it may have spoiled this one."""
+    if report.failed:
+        STAGES.is_spoiled = True
+
+
+def pytest_sessionfinish() -> None:
+    """Take down what is up."""
+    STAGES.take_down()
 
 
 @pytest.fixture(scope="session", params=roots.SUITES)
@@ -71,7 +108,6 @@ def boot(suite: str) -> Iterator[Callable[..., Machine]]:
         kind = installed.installed_machine if package else installed.bare_machine
         machines.append(kind(suite, profile))
         machines[-1].add_person("alice", groups="mcpwrap" if package else "")
-        machines[-1].write("/opt/probe.py", PROBE)
         return machines[-1]
 
     yield boot_one
@@ -84,42 +120,29 @@ def boot(suite: str) -> Iterator[Callable[..., Machine]]:
                 machine.remove()
 
 
-@pytest.fixture(scope="module")
-def wrapped_machine(suite: str) -> Iterator[Machine]:
-    """Boot a machine with three real servers and the probe, and an agent called alice."""
-    machine = installed.installed_machine(suite)
-    try:
-        machine.add_person("alice", groups="mcpwrap")
-        machine.add_person("mallory")
-        machine.write("/opt/probe.py", PROBE)
-        machine.configure(THREE_SERVERS + PROBE_SERVER)
-        machine.apply()
-        yield machine
-    finally:
-        machine.remove()
+@pytest.fixture(scope="session")
+def lend() -> Callable[..., Any]:
+    """Lend a stage by the function that prepares it; see `support/stages.py`."""
+    return STAGES.lend
 
 
 @pytest.fixture(scope="module")
-def connected(suite: str, request: pytest.FixtureRequest) -> Iterator[tuple[Machine, Internet]]:
-    """Boot a machine on an internet, as the module says in CONNECTED: its limits, its servers."""
-    profile, servers = request.module.CONNECTED
-    with machine_with_internet(suite, profile, servers) as both:
-        yield both
+def stage(suite: str, request: pytest.FixtureRequest) -> Any:
+    """Lend the stage that the module names."""
+    return STAGES.lend(request.module.STAGE, suite)
 
 
 @pytest.fixture
-def internet(connected: tuple[Machine, Internet]) -> Internet:
-    """Return its internet, which has seen nothing of this test yet."""
-    connected[1].forget()
-    return connected[1]
+def machine(stage: Any) -> Iterator[Machine]:
+    """Lend the stage's machine to one test, which must not leave an unannounced line."""
+    machine = machine_of(stage)
+    yield machine
+    assert machine.unannounced() == []
 
 
 @pytest.fixture
-def machine(suite: str, request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """Lend the module's machine to one test, which must not leave an unannounced line."""
-    if hasattr(request.module, "CONNECTED"):
-        lent: Machine = request.getfixturevalue("connected")[0]
-    else:
-        lent = request.getfixturevalue("wrapped_machine")
-    yield lent
-    assert lent.unannounced() == []
+def internet(stage: Any) -> Internet:
+    """Return the stage's internet, which has seen nothing of this test yet."""
+    internet: Internet = stage.internet
+    internet.forget()
+    return internet

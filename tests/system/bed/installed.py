@@ -2,10 +2,12 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.system.bed import package, roots
-from tests.system.bed.machine import Machine
+from tests.system.bed.machine import GUEST_AT, Machine
 from tests.system.bed.nspawn import Container, Profile
 
 MACHINES = roots.CACHE / "machines"
@@ -22,6 +24,16 @@ def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
 def installed_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian on which apt has installed the package."""
     return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile)
+
+
+@contextmanager
+def booted(suite: str, profile: Profile = Profile.LIMITS) -> Iterator[Machine]:
+    """Boot a Debian on which apt has installed the package, for the time of the block."""
+    machine = installed_machine(suite, profile)
+    try:
+        yield machine
+    finally:
+        machine.remove()
 
 
 def conformance_machine(suite: str) -> Machine:
@@ -84,7 +96,9 @@ def layer(suite: str) -> Path:
         machine = bare_machine(suite)
         try:
             machine.as_root("apt-get install -y /root/mcpwrap.deb")
-            machine.as_root("rm /root/mcpwrap.deb /var/cache/apt/*.bin; : > /etc/machine-id")
+            # The files of `guest/` come with each boot.
+            machine.as_root(f"rm -r /root/mcpwrap.deb /var/cache/apt/*.bin {GUEST_AT}")
+            machine.as_root(": > /etc/machine-id")
             upper = machine.shut_down()
             subprocess.run(["cp", "-a", str(upper), f"{kept}.new"], check=True)
             Path(f"{kept}.new").rename(kept)

@@ -3,39 +3,29 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.system.bed import agent, typist
+from tests.shared import pace
 from tests.system.bed.nspawn import Container, Profile
 from tests.system.bed.session import Session
+from tests.system.guest import agent, typist
 
 CLIENT = "/opt/mcp/client/bin/python"
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-COMMAND_S = 120
+# The files that run inside are there from the start, under the names that they are imported by.
+GUEST = Path(__file__).parents[1] / "guest"
+BED_AT = "/opt/bed"
+GUEST_AT = f"{BED_AT} /opt/probe.py"
 WARNING = 4  # syslog(3)
 # systemd on cgroup v1 says this of any unit whose last process is not yet reaped; it goes on.
 HARMLESS = re.compile(r"Failed to delete controller cgroups .*, ignoring: Device or resource busy")
-
-PIDS = """
-import glob, json, os, pwd, re
-uid, found = pwd.getpwnam({account!r}).pw_uid, []
-for folder in glob.glob("/proc/[0-9]*"):
-    try:
-        pid = int(folder[6:])
-        if os.stat(folder).st_uid not in (uid, 0) or pid == {main}: continue
-        status = open(folder + "/status").read()
-        if int(re.search(r"Uid:\\s+(\\d+)", status)[1]) != uid: continue
-        group = re.search(r"/s-[0-9a-f]+$", open(folder + "/cgroup").read(), re.M)
-        groups = glob.glob("/sys/fs/cgroup/**" + group[0], recursive=True) if group else []
-        if not groups or any(glob.glob(path + "/agent-*") for path in groups): found.append(pid)
-    except OSError: pass
-print(json.dumps(found))
-"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,17 @@ class Machine:
         self._container = container
         self._announced: list[str] = []
         self._read_until = ""
+        self._bring_guest_files()
         container.boot()
+
+    def _bring_guest_files(self) -> None:
+        folder = self._container.root / f"{BED_AT[1:]}/tests/system/guest"
+        shutil.rmtree(folder, ignore_errors=True)
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(GUEST, folder, ignore=ignored, copy_function=_copy_readable)
+        for package in (folder.parents[1], folder.parent):
+            (package / "__init__.py").touch()
+        _copy_readable(GUEST / "probe.py", self._container.root / "opt/probe.py")
 
     # ------------------------------------------------------------------ what one does
     def as_root(self, command: str, *, stdin: str = "", status: int = 0) -> Done:
@@ -86,15 +86,41 @@ class Machine:
         done = self._run(["/usr/bin/python3", "-c", script], user=user, stdin="", status=status)
         return json.loads(done.out)
 
+    @staticmethod
+    def guest_command(module: str, function: str, *arguments: Any) -> str:
+        """Return the shell command that calls a function of a file of `guest/`, in the machine."""
+        call = ["-m", "tests.system.guest.call", module, function, json.dumps(arguments)]
+        return shlex.join(["env", f"PYTHONPATH={BED_AT}", "/usr/bin/python3", "-B", *call])
+
+    def call(self, module: str, function: str, *arguments: Any, user: str = "root") -> Any:
+        """Call a function of a file of `guest/` as this account; return its result."""
+        return json.loads(self.as_user(user, self.guest_command(module, function, *arguments)).out)
+
+    def look_by(self, module: str, function: str, *arguments: Any) -> Any:
+        """Call one that changes nothing, as root and without a unit."""
+        return json.loads(self.look(self.guest_command(module, function, *arguments)))
+
+    def look(self, command: str) -> str:
+        """Run a shell command as root that changes nothing, and return what it prints.
+
+        It is no unit, which costs five times as much: it is in no control group of the machine.
+        """
+        return self._finish(self._container.enter(["sh", "-c", command]), command).out
+
     def _run(self, argv: list[str], *, user: str, stdin: str, status: int) -> Done:
+        text = f"{user}$ {shlex.join(argv)[-2000:]}"
+        entered = self._container.enter(self._argv(argv, user))
+        return self._finish(entered, text, stdin=stdin, status=status)
+
+    @staticmethod
+    def _finish(argv: list[str], text: str, *, stdin: str = "", status: int = 0) -> Done:
         done = subprocess.run(
-            self._container.enter(self._argv(argv, user)),
-            input=stdin.encode(), capture_output=True, timeout=COMMAND_S, env=ENV,
-        )  # fmt: skip
+            argv, input=stdin.encode(), capture_output=True, timeout=2 * pace.WAIT_S, env=ENV
+        )
         out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         if done.returncode != status:
-            text = f"{user}$ {shlex.join(argv)[-2000:]}\nended with {done.returncode}, not {status}"
-            raise CommandFailedError(f"{text}\n{out}\n{err}")
+            ended = f"{text}\nended with {done.returncode}, not {status}"
+            raise CommandFailedError(f"{ended}\n{out}\n{err}")
         return Done(done.returncode, out, err)
 
     @staticmethod
@@ -216,7 +242,7 @@ class Machine:
 
     def uid_of(self, account: str) -> int:
         """Return the UID of an account."""
-        return int(self.as_root(f"id -u {account}").out)
+        return int(self.look(f"id -u {account}"))
 
     def pids(self, name: str) -> list[int]:
         """Return the processes of server `name`, but its supervisor and what waits for a session.
@@ -224,18 +250,18 @@ class Machine:
         The latter is alone in a control group that has no agent's label.
         """
         main = self.show(f"mcpwrap@{name}.service", "MainPID")["MainPID"]
-        found: list[int] = self.probe(PIDS.format(account=f"mcpw-{name}", main=main))
+        found: list[int] = self.look_by("processes", "of_server", f"mcpw-{name}", main)
         return found
 
     def await_end_of(self, name: str, within_s: float = 2.0) -> None:
         """Wait until no process of server `name` is left but its supervisor.
 
         Raises:
-            AssertionError: some are, after `within_s`.
+            AssertionError: some are, after `within_s`, on a host that does nothing else.
         """
-        self._await_end(self.pids(name), within_s)
-        if self.pids(name):  # what clears up after them
-            self.await_end_of(name, within_s / 2)
+        give_up_at = time.monotonic() + pace.promised(within_s)
+        while pids := self.pids(name):  # at first the server's, then what clears up after them
+            self._await_end(pids, give_up_at - time.monotonic())
 
     def await_admission(self, name: str, *, user: str = "alice") -> None:
         """Try until the gate no longer holds a server back that could not be started before."""
@@ -244,30 +270,23 @@ class Machine:
     def await_idle_gate(self) -> None:
         """Wait until no child of the gate's is left."""
         gate = self.show("mcpwrap-gate.service", "MainPID")["MainPID"]
-        children = self.as_root(f"pgrep -P {gate} || true").out.split()
-        self._await_end([int(pid) for pid in children], within_s=10.0)
+        children = self.look(f"pgrep -P {gate} || true").split()
+        self._await_end([int(pid) for pid in children], pace.WAIT_S)
 
     def _await_end(self, pids: list[int], within_s: float) -> None:
-        watch = f"""
-import json, os, select
-poll, left = select.poll(), []
-for pid in {pids}:
-    try: poll.register(os.pidfd_open(pid), select.POLLIN); left.append(pid)
-    except ProcessLookupError: pass
-while left and poll.poll({within_s * 1000}):
-    for fd, _ in poll.poll(0): poll.unregister(fd); left.pop()
-print(json.dumps(len(left)))
-"""
-        assert self.probe(watch) == 0, "processes are left"
+        left = self.look_by("processes", "await_end", max(0.0, within_s), pids)
+        assert left == 0, "processes are left"
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""
-        out = self.as_root(f"systemctl show -p {','.join(names)} '{unit}'").out
+        out = self.look(f"systemctl show -p {','.join(names)} '{unit}'")
         return dict(line.split("=", 1) for line in out.splitlines())
 
     def journal(self, *matches: str) -> list[dict[str, Any]]:
         """Return the entries of this boot that match."""
-        out = self.as_root(f"journalctl -b -o json --no-pager {shlex.join(matches)}").out
+        out = self.look(
+            f"journalctl --sync; journalctl -b -o json --no-pager {shlex.join(matches)}"
+        )
         return [json.loads(line) for line in out.splitlines()]
 
     # ------------------------------------------------------------------ what must not happen unseen
@@ -276,9 +295,14 @@ print(json.dumps(len(left)))
         self._announced.append(pattern)
 
     def unannounced(self) -> list[str]:
-        """Return what the journal has of ours at warning or above since last asked."""
+        """Return what the journal has of ours at warning or above since last asked.
+
+        A follower would not be cheaper: journald wakes it a quarter of a second after a line.
+        """
         after = f"--after-cursor='{self._read_until}'" if self._read_until else "-b"
-        out = self.as_root(f"journalctl {after} -o json --no-pager --show-cursor").out
+        # With --sync no line that was written before is missed, and found in the next story.
+        read = f"journalctl {after} -o json --no-pager --show-cursor"
+        out = self.look(f"journalctl --sync; {read}")
         lines = out.splitlines()
         if lines and lines[-1].startswith("-- cursor: "):
             self._read_until = lines.pop().removeprefix("-- cursor: ")
@@ -287,6 +311,12 @@ print(json.dumps(len(left)))
         left = [text for text in found if not any(re.search(p, text) for p in self._announced)]
         self._announced.clear()
         return left
+
+
+def _copy_readable(source: Path | str, target: Path | str) -> None:
+    """Copy a file for everybody in the machine to read, whatever the umask of the checkout was."""
+    shutil.copyfile(source, target)
+    Path(target).chmod(0o644)
 
 
 def complaint(entry: dict[str, Any]) -> str:

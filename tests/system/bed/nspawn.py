@@ -11,14 +11,16 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
+
+from tests.shared import pace
 
 CGROUPS = Path("/sys/fs/cgroup")
 # nspawn mounts these read-only on a v1 host; /usr/lib/bed-init makes them writable inside.
 V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "blkio", "freezer", "devices")
-BOOT_S = 60
 INIT = f"""#!/bin/sh
 # A v1 or hybrid host: without this MemoryMax=, TasksMax= and CPUQuota= would have no effect.
 for c in {" ".join(V1_CONTROLLERS)}; do
@@ -43,9 +45,10 @@ class Container:
     """One booted root. Its changes are in memory, its /home is a folder of the host's disk."""
 
     def __init__(self, lower: list[Path], scratch: Path, profile: Profile) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=scratch))
-        self._lock = (self.folder / "lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with _alone(scratch):
+            self.folder = Path(tempfile.mkdtemp(prefix="m-", dir=scratch))
+            self._lock = (self.folder / "lock").open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.name = _machine_name(self.folder)
         self.profile = profile
         self.root = self.folder / "root"
@@ -115,7 +118,7 @@ class Container:
 
     def _await_ready(self, sock: socket.socket) -> None:
         assert self._process is not None
-        give_up_at = time.monotonic() + BOOT_S
+        give_up_at = time.monotonic() + pace.WAIT_S
         sock.settimeout(0.5)
         while time.monotonic() < give_up_at and self._process.poll() is None:
             try:
@@ -152,7 +155,7 @@ class Container:
         """Shut down as a machine does; its disk stays, and it can boot again."""
         assert self._process is not None
         os.kill(self.leader, signal.SIGRTMIN + 4)
-        self._process.wait(60)
+        self._process.wait(pace.WAIT_S)
 
     def kill(self) -> None:
         """End every process of it at once, as when the power goes."""
@@ -183,17 +186,31 @@ class Container:
 
 def remove_abandoned(scratch: Path) -> None:
     """Take away machines of a run that was killed before it could."""
-    for folder in scratch.glob("m-*"):
-        with (folder / "lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            for pid in _processes_in(_machine_name(folder)):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            _take_away(folder)
-        _remove_cgroups(_machine_name(folder))
+    if not scratch.is_dir():
+        return
+    with _alone(scratch):
+        for folder in scratch.glob("m-*"):
+            with (folder / "lock").open("a") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                for pid in _processes_in(_machine_name(folder)):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                _take_away(folder)
+            _remove_cgroups(_machine_name(folder))
+
+
+@contextmanager
+def _alone(scratch: Path) -> Iterator[None]:
+    """Hold off every other run that adds or removes machines, for the time of the block.
+
+    Between a machine's folder and its lock it would look abandoned to them.
+    """
+    with (scratch / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _machine_name(folder: Path) -> str:

@@ -1,7 +1,8 @@
 """Build the .deb for one Debian release, inside a root of that release. RUNS AS ROOT on the host.
 
 `python -m tests.system.bed.package [SUITE…]` leaves dist/mcpwrap_VERSION+debNN_ARCH.deb. A package
-is kept under a hash of all it is made from, so an unchanged tree is not built again.
+is kept under a hash of all it is made from, so an unchanged tree is not built again. So is that of
+an earlier release, which is built from its commit.
 """
 
 import hashlib
@@ -10,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.system.bed import roots
@@ -19,20 +23,40 @@ DIST = TOP / "dist"
 SOURCES = ("mcpwrap", "units", "nftables", "squid", "packaging", "docs", "examples")
 KEPT_S = 24 * 3600
 RELEASE = {"bookworm": "deb12", "trixie": "deb13"}
-SCRIPT = TOP / "packaging/build_inside.sh"
+SCRIPT = "packaging/build_inside.sh"
+RELEASES = TOP / "packaging/releases.toml"
 
 
 def build(suite: str) -> Path:
     """Return the .deb of the tree as it is now, for `suite`."""
     kept = roots.CACHE / f"deb-{suite}-{_tree_hash(suite)}"
     if not kept.is_dir():
-        new = _build(suite)
+        new = _build(suite, _copy_tree)
         for old in roots.CACHE.glob(f"deb-{suite}-*"):
             # A machine that runs may stand on a newer one.
             if old.stat().st_mtime < time.time() - KEPT_S:
                 shutil.rmtree(old)
         shutil.move(new, kept)
-    (deb,) = kept.glob("*.deb")
+    return _deb_in(kept)
+
+
+def build_release(version: str, suite: str) -> Path:
+    """Return the .deb of an earlier release for `suite`, built from its commit the first time.
+
+    Raises:
+        RuntimeError: it cannot be built; a shallow clone has no such commit.
+    """
+    commit = str(tomllib.loads(RELEASES.read_text())[version]["commit"])
+    inputs = f"{commit} {roots.build_root(suite).name}"
+    digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
+    kept = roots.CACHE / f"release-{version}-{suite}-{digest}"
+    if not kept.is_dir():
+        shutil.move(_build(suite, partial(_extract, commit)), kept)
+    return _deb_in(kept)
+
+
+def _deb_in(folder: Path) -> Path:
+    (deb,) = folder.glob("*.deb")
     return deb
 
 
@@ -49,7 +73,25 @@ def _source_files() -> list[Path]:
     return sorted(p for p in found if p.is_file() and "__pycache__" not in p.parts)
 
 
-def _build(suite: str) -> Path:
+def _copy_tree(target: Path) -> None:
+    for path in _source_files():
+        copy = target / path.relative_to(TOP)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+
+
+def _extract(commit: str, target: Path) -> None:
+    """Put what `git archive` has of a commit into a folder."""
+    target.mkdir(parents=True)
+    # The clone may belong to another account than root.
+    git = ["git", "-c", f"safe.directory={TOP}", "-C", str(TOP), "archive", commit, *SOURCES]
+    archive = subprocess.run(git, capture_output=True)
+    if archive.returncode:
+        raise RuntimeError(f"git archive {commit}: {archive.stderr.decode()}")
+    subprocess.run(["tar", "-x", "-C", str(target)], input=archive.stdout, check=True)
+
+
+def _build(suite: str, put_source: Callable[[Path], None]) -> Path:
     """Build in an overlay that is thrown away; return a folder with the package and a log."""
     layer = roots.ensure(roots.build_root(suite))
     out = Path(tempfile.mkdtemp(prefix=f"deb-{suite}.", dir=roots.CACHE))
@@ -58,14 +100,12 @@ def _build(suite: str) -> Path:
         upper.mkdir()
         work.mkdir()
         with roots.mounted_overlay(layer.lower_dirs(), upper, work) as root:
-            for path in _source_files():
-                target = root / "build/mcpwrap" / path.relative_to(TOP)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(path, target)
+            source = root / "build/mcpwrap"
+            put_source(source)
             with (out / "build.log").open("wb") as log:
-                argv = ["sh", "-es", RELEASE[suite]]
+                argv, script = ["sh", "-es", RELEASE[suite]], source / SCRIPT
                 try:
-                    roots.run_in_root(root, argv, script=SCRIPT, inputs=[], log_fd=log.fileno())
+                    roots.run_in_root(root, argv, script=script, inputs=[], log_fd=log.fileno())
                 except subprocess.CalledProcessError as error:
                     tail = (out / "build.log").read_text(errors="replace")[-4000:]
                     raise RuntimeError(f"no .deb for {suite}:\n{tail}") from error

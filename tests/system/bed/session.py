@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-_ANSWER_S = 20
+from tests.shared import pace
 
 
 class Session:
@@ -61,7 +61,7 @@ class Session:
             queue.Empty: none came in time.
             EOFError: there will be none, with what stood on stderr.
         """
-        line = self._lines.get(timeout=_ANSWER_S)
+        line = self._lines.get(timeout=pace.WAIT_S)
         if not line:
             self._readers[1].join()
             raise EOFError(b"".join(self._stderr).decode(errors="replace"))
@@ -93,9 +93,17 @@ class Session:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def evaluate(self, code: str) -> Any:
-        """Run Python in the probe server (see PROBE); `result` is what it leaves in that name."""
+        """Run Python in the server of `guest/probe.py`; return what it leaves in `result`."""
         self.ask(code)
         return self.told()
+
+    def call(self, module: str, function: str, *arguments: Any) -> Any:
+        """Call a function of a file of `guest/` as the probe server; return its result.
+
+        An OSError that it raises is returned as the text `OSError NUMBER`.
+        """
+        name = f"tests.system.guest.{module}"
+        return self.evaluate(f"from {name} import {function}; result = {function}{arguments!r}")
 
     def ask(self, code: str) -> None:
         """Send the code that `evaluate` sends, and wait for nothing."""
@@ -112,13 +120,13 @@ class Session:
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            status = self.process.wait(timeout=_ANSWER_S)
+            status = self.process.wait(timeout=pace.WAIT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise
         for reader in self._readers:
-            reader.join(_ANSWER_S)
+            reader.join(pace.WAIT_S)
         return status, b"".join(self._stderr).decode(errors="replace")
 
 
@@ -132,19 +140,3 @@ def probe_answer(told: Any, request_id: int = 1) -> str:
     """Return the line that the probe answers, as the gate writes it."""
     answer = {"jsonrpc": "2.0", "id": request_id, "result": {"told": told}}
     return json.dumps(answer, separators=(",", ":"), ensure_ascii=False) + "\n"
-
-
-# A server that does what the test says, as a server: with its account, its sandbox, its limits.
-PROBE = """\
-import json, sys
-for line in sys.stdin:
-    call = json.loads(line)
-    names = {"result": None}
-    try:
-        exec(call["params"]["arguments"]["code"], names)
-        result = names["result"]
-    except OSError as error:
-        result = f"OSError {error.errno}"
-    answer = {"jsonrpc": "2.0", "id": call["id"], "result": {"told": result}}
-    print(json.dumps(answer), flush=True)
-"""

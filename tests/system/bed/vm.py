@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.shared import pace
 from tests.system.bed import installed, roots
+from tests.system.bed.machine import BED_AT, GUEST, Machine
 
-BOOT_S = 120  # 15 on a quiet host
-STORY_S = 180  # a busy host needed over 90
+BOOT_S = 120  # on an idle host: it takes 15
+STORY_S = 180  # on an idle host
 MEMORY_MIB = 1024
 DISK = "2G"  # sparse; what is in it is a third of that
 LEFT_BYTES = 64 * 1024 * 1024
@@ -40,33 +42,49 @@ class VmResult:
     journal: list[dict[str, Any]]  # of this boot
 
 
-def run_in_vm(
-    suite: str, script: str, files: Mapping[str, str] = {}, *, story_s: int = STORY_S
+def call_in_vm(
+    suite: str, call: tuple[object, ...], files: Mapping[str, str] = {}, *, story_s: int = STORY_S
 ) -> VmResult:
-    """Boot a Debian on which apt has installed the package, and run `script` there as root.
+    """Boot a Debian on which apt has installed the package, and call a function there as root.
 
-    It is a shell's unless its first line names another interpreter. `files` are put there first,
-    by their absolute paths. All of the disk is thrown away, and there is no network device.
+    `call` is a file of `guest/`, a function of it and its arguments; the last line of the output is
+    the result, as JSON. `files` are put there first, by their absolute paths. All of the disk is
+    thrown away, and there is no network device.
 
     Raises:
         RuntimeError: the machine did not come up or did not end, with the end of its console.
     """
+    module, function, *arguments = call
+    command = Machine.guest_command(str(module), str(function), *arguments)
+    limit_s = round(story_s * pace.PACE)
+    script = f"exec {command}\n"
     layer = roots.ensure(roots.vm_root(suite))
     with tempfile.TemporaryDirectory(prefix="vm-", dir=roots.CACHE) as folder:
         package, story, left, console = (
             Path(folder, name) for name in ("package", "story", "left", "console")
         )
         _make_disk(installed.layer(suite), package)  # a second; the other one takes ten
-        _write_story(story, script, {"/run/bed/limit": str(story_s), **files})
+        _write_story(story, script, {"/run/bed/limit": str(limit_s), **_guest_files(), **files})
         with left.open("wb") as file:
             file.truncate(LEFT_BYTES)
         argv = _qemu(layer.path / "boot", [_root_disk(layer), package, story], left)
         try:
-            _run_until_off(argv, console, BOOT_S + story_s)
+            _run_until_off(argv, console, BOOT_S * pace.PACE + limit_s)
             return _read_result(left)
         except (subprocess.SubprocessError, tarfile.TarError, KeyError) as error:
             tail = console.read_text(errors="replace")[-3000:]
             raise RuntimeError(f"no result of a {suite} in QEMU ({error}):\n{tail}") from error
+
+
+def _guest_files() -> dict[str, str]:
+    """Return the files of `guest/` by their paths in a machine."""
+    files = {
+        file: f"{BED_AT}/tests/system/guest/{file.relative_to(GUEST)}"
+        for file in GUEST.rglob("*.py")
+    }
+    packages = {f"{BED_AT}/{folder}/__init__.py": "" for folder in ("tests", "tests/system")}
+    own = {path: file.read_text() for file, path in files.items()}
+    return {**packages, **own, "/opt/probe.py": (GUEST / "probe.py").read_text()}
 
 
 def _root_disk(layer: roots.Layer) -> Path:
@@ -119,7 +137,7 @@ def _qemu(boot: Path, read_only: list[Path], left: Path) -> list[str]:
     return argv
 
 
-def _run_until_off(argv: list[str], console: Path, timeout_s: int) -> None:
+def _run_until_off(argv: list[str], console: Path, timeout_s: float) -> None:
     with console.open("wb") as log:
         subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,

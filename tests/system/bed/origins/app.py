@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
 
+from tests.shared.authorization_server import AuthorizationServer
 from tests.system.bed import internet_map
 from tests.system.bed.origins.odd import Odd
 from tests.system.bed.origins.record import CONNECTION, Post, Request, Seen
-from tests.unit.as_wrapper.oauth.authorization_server import AuthorizationServer
 
 CHUNK = b"0123456789abcdef" * 4096
 LOGINS = (internet_map.LOGIN, internet_map.MEMBERS)

@@ -1,0 +1,91 @@
+"""Chromium in a machine, in front of the page for approvals: what a person does and sees."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.shared import pace
+from tests.system.bed.machine import BED_AT, Machine
+from tests.system.bed.session import Session
+
+PAGE = "http://127.0.0.1:52080"
+DRIVER = f"{BED_AT}/tests/system/guest/chromium.py"
+ARGUMENTS = "--headless=new --disable-gpu --disable-dev-shm-usage --hide-scrollbars"
+
+
+class Browser:
+    """One window. Each of these fails the test where the browser does."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, code: str, **values: Any) -> Any:
+        """Run Python beside the browser; return what it leaves in `result`."""
+        told = self._session.evaluate("".join(f"{n} = {v!r}\n" for n, v in values.items()) + code)
+        assert not (isinstance(told, dict) and "failed" in told), told
+        return told
+
+    def open(self, path: str) -> None:
+        """Go to one of our pages."""
+        self.run("driver.get(url)", url=f"{PAGE}{path}")
+
+    def sees(self, words: str) -> None:
+        """Wait until these words can be read."""
+        self.run("wait(lambda: words in text())", words=words)
+
+    @property
+    def text(self) -> str:
+        """What can be read now."""
+        return str(self.run("result = text()"))
+
+    @property
+    def path(self) -> str:
+        """Where we are."""
+        return str(self.run("result = driver.current_url")).removeprefix(PAGE)
+
+    def press(self, keys: str) -> None:
+        r"""Type, wherever the focus is; `\n` is Enter."""
+        self.run("enter(keys)", keys=keys)
+
+    def is_at(self, path: str) -> None:
+        """Wait until we are at a page of ours that begins like this."""
+        self.run("wait(lambda: driver.current_url.startswith(url))", url=f"{PAGE}{path}")
+
+    def forget(self) -> None:
+        """Be a new window, in which nobody is logged in."""
+        self.run("forget()")
+
+    def log_in(self, user: str, password: str) -> None:
+        """Log in with the keyboard alone: the first field has the focus."""
+        self.open("/login")
+        self.press(user)
+        self.run("press(Keys.TAB)")
+        self.press(password + "\n")
+        self.run("wait(lambda: not driver.current_url.endswith('/login'))")
+
+    def cookie(self) -> str:
+        """Return the session's cookie, as somebody has it who stole it."""
+        return str(self.run("result = driver.get_cookie('mcpwrap')['value']"))
+
+    def looks(self, *, width: int, height: int, scheme: str, is_phone: bool) -> None:
+        """Have another screen, and other colours."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
+        scheme_ = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        code = "driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', metrics)\n"
+        code += "driver.execute_cdp_cmd('Emulation.setTouchEmulationEnabled', {'enabled': touch})\n"
+        code += "driver.execute_cdp_cmd('Emulation.setEmulatedMedia', media)"
+        self.run(code, metrics=metrics, media=scheme_, touch=is_phone)
+
+    def screenshot(self, path: Path) -> None:
+        """Write what is seen to a file on the host."""
+        path.write_bytes(base64.b64decode(self.run("result = driver.get_screenshot_as_base64()")))
+
+
+@contextmanager
+def browser(machine: Machine, user: str) -> Iterator[Browser]:
+    """Start a browser as this account."""
+    command = f"exec /opt/browser/bin/python -BP {DRIVER} {pace.WAIT_S} {ARGUMENTS}"
+    with machine.session("", user=user, command=command) as session:
+        yield Browser(session)

@@ -1,0 +1,68 @@
+"""A machine on which what deletes is asked about, and people with a password to answer by."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.system.bed import installed
+from tests.system.bed.machine import Machine
+from tests.system.bed.session import Session
+from tests.system.support.servers import SQLITE_SERVER
+
+PASSWORD = "correct horse battery staple"
+POLICY = """
+version: 1
+rules:
+  - name: ask-before-writing
+    server: sqlite
+    tool: write_query
+    action: allow_with_approval
+    message: Rows are changed for good.
+"""
+
+
+@contextmanager
+def asking_machine(suite: str) -> Iterator[Machine]:
+    """Boot it. alice's agent asks; carol approves for all; bob has a password, and no agent."""
+    machine = installed.browser_machine(suite)
+    try:
+        machine.as_root(
+            "useradd -m -s /bin/bash -G mcpwrap alice; useradd -m -s /bin/bash bob;"
+            "useradd -m -s /bin/bash -G mcpwrap-approvers carol"
+        )
+        machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+        machine.configure(SQLITE_SERVER)
+        machine.apply()
+        for name in ("alice", "bob", "carol"):
+            machine.as_root(f"mcpwrap approvals passwd --stdin {name}", stdin=f"{PASSWORD}\n")
+        machine.as_root("systemctl reload mcpwrap-gate; systemctl enable --now mcpwrap-web.socket")
+        with agent(machine) as session:
+            call(session, "create_table", "CREATE TABLE t (id INTEGER, name TEXT)")
+        yield machine
+    finally:
+        machine.remove()
+
+
+@contextmanager
+def agent(machine: Machine) -> Iterator[Session]:
+    """Hold a session of alice's agent open."""
+    with machine.session("sqlite") as session:
+        session.initialize()
+        yield session
+
+
+def ask(session: Session, tool: str, query: str) -> int:
+    """Call a tool; return the id by which the answer is known."""
+    return session.request("tools/call", {"name": tool, "arguments": {"query": query}})
+
+
+def call(session: Session, tool: str, query: str) -> str:
+    """Call a tool, and return what it says."""
+    return text_of(session, ask(session, tool, query))
+
+
+def text_of(session: Session, request_id: int) -> str:
+    """Return what comes back for a call: the tool's text, or why it was refused."""
+    answer = session.answer_to(request_id)
+    if "error" in answer:
+        return str(answer["error"]["message"])
+    return str(answer["result"]["content"][0]["text"])

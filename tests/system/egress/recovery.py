@@ -1,0 +1,109 @@
+"""Machine of the stories of a broken way out: its servers, and how to see what comes back."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.shared import pace
+from tests.system.bed.machine import Machine
+from tests.system.bed.nspawn import Profile
+from tests.system.support import tiers
+from tests.system.support.egress_sessions import Connected, a_server, machine_with_internet
+
+RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
+PUT_BACK = "mcpwrap-watch.service: .*put back"
+# The word in the last path is one by which Squid's complaints are told.
+REQUESTS = """requests = [
+    "GET,HEAD api.good.test/v1/*", "GET,HEAD api.good.test/s*", "GET api.good.test/ws",
+    "GET api.good.test/v1/ERROR",
+]"""
+SERVERS = (
+    a_server("probe", 'egress = ["*.cdn.test", "h2.good.test", "api.good.test"]')
+    + a_server("neighbour", 'egress = ["api.good.test", "other.test"]')
+    + a_server("look", f'egress = ["api.good.test"]\nintercept = true\n{REQUESTS}')
+    + a_server("other", f'egress = ["api.good.test"]\nintercept = true\n{REQUESTS}')
+)
+# All that the rules are, but for what the kernel writes into sets.
+LIST_RULES = "nft -n -s -t list table inet mcpwrap 2>&1;" + "".join(
+    f"nft -n list set inet mcpwrap {name} 2>&1;"
+    for name in (
+        "wrapped", "own", "fronted", "direct4", "direct6", "ports", "parents4", "parents6",
+        "private4", "private6", "resolvers4", "resolvers6",
+    )
+)  # fmt: skip
+LISTEN = "import socket; s = socket.create_server({where}); print('up', flush=True); input()"
+EVERYWHERE = "('::', 4000), family=socket.AF_INET6, dualstack_ipv6=True"
+
+
+@contextmanager
+def booted(suite: str) -> Iterator[Connected]:
+    """Boot a machine on an internet, where IPAddressDeny= acts beside the packet rules."""
+    with machine_with_internet(suite, Profile.BPF, SERVERS) as connected:
+        yield connected
+
+
+def is_fast(request: pytest.FixtureRequest) -> bool:
+    """Say whether this is `make test`, in which what is repeated is so less often."""
+    return bool(request.config.option.tier == tiers.FAST)
+
+
+def outside(machine: Machine, account: str, function: str, *arguments: object) -> Any:
+    """Call a function of `guest/outgoing.py` as this account, outside the wrapper's control group.
+
+    No layer but the packet rules binds it there.
+    """
+    call = machine.guest_command("outgoing", function, *arguments)
+    run = f"setpriv --reuid {account} --regid {account} --clear-groups"
+    return json.loads(machine.as_root(f"{run} {call}").out)
+
+
+class Journal:
+    """The journal of a machine, from now on."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        # With --sync what was written before is before the cursor.
+        shown = machine.look("journalctl --sync; journalctl -n 1 --show-cursor")
+        self._cursor = shown.strip().rpartition("-- cursor: ")[2]
+
+    def await_line(self, pattern: str) -> None:
+        """Wait for an entry `UNIT: MESSAGE`."""
+        wanted = (self._cursor, pattern, pace.WAIT_S)
+        found = self._machine.look_by("journal_entries", "await_entry", *wanted)
+        assert found, f"no {pattern!r} in {pace.WAIT_S} s"
+
+
+def await_that(machine: Machine, condition: str) -> None:
+    """Wait until a shell command that only looks succeeds."""
+    loop = shlex.quote(f"until {condition}; do sleep 0.05; done")
+    machine.look(f"timeout {pace.WAIT_S} sh -c {loop}")
+
+
+def rules(machine: Machine) -> str:
+    """Return the rules as they are."""
+    return machine.look(LIST_RULES)
+
+
+def own_address(machine: Machine, server: str) -> str:
+    """Return the egress address of a server."""
+    uid = machine.uid_of(f"mcpw-{server}")
+    own = machine.look("nft -n list set inet mcpwrap own")
+    found = re.search(rf"{uid} \. ([0-9.]+)", own)
+    assert found
+    return found[1]
+
+
+@contextmanager
+def changed(machine: Machine, file: str, text: str) -> Iterator[None]:
+    """Put another text into a file, for the time of the block."""
+    before = machine.read(file)
+    machine.write(file, text)
+    try:
+        yield
+    finally:
+        machine.write(file, before)

@@ -1,0 +1,191 @@
+"""A hostile server inside a tunnel that is opened: no request but those that its rules name."""
+
+import pytest
+
+from tests.shared import pace
+from tests.system.egress import battlefield
+from tests.system.egress.battlefield import Battlefield, quiet_s, reread
+from tests.system.guest import proxy_attacks
+from tests.system.support.tiers import on_each_release, only_in_test_all
+
+STAGE = battlefield.booted
+INTERCEPT = "/var/lib/mcpwrap/squid/intercept-1.conf"
+HOST = "api.good.test"
+
+Arrived = list[tuple[str, str, str]]
+
+
+def arrivals(field: Battlefield) -> tuple[Arrived, set[str]]:
+    """Return the requests that came to the host, and names that were asked for beside its own."""
+    seen = field.seen()
+    assert seen.hosts() <= {HOST}
+    return seen.requests, seen.names - {HOST}
+
+
+def asked(field: Battlefield, *requests: str) -> tuple[list[str], Arrived, set[str]]:
+    """Send each in a tunnel of its own; return the first lines, and what came to which host."""
+    told = field.run("look", proxy_attacks.ask_inside, HOST, requests)
+    return told, *arrivals(field)
+
+
+def asked_for_more(
+    field: Battlefield, *requests: str, more: int, wait_s: float
+) -> tuple[Arrived, set[str]]:
+    """Send each so, and wait for as many responses behind the first, or until none comes."""
+    field.run("look", proxy_attacks.ask_more_inside, HOST, requests, more, wait_s)
+    return arrivals(field)
+
+
+def request(line: str, *headers: str, host: str = "api.good.test", body: str = "") -> str:
+    return "\r\n".join([f"{line} HTTP/1.1", f"Host: {host}", *headers, "", body])
+
+
+def status(line: str) -> str:
+    return line.split()[1] if line.startswith("HTTP/") else line
+
+
+REFUSED_PATHS = [
+    "/admin", "/v1", "/V1/x", "//v1/x", "/v1//admin",
+    "/v1/../admin", "/v1/x/..", "/v1/..?x", "/v1/%2e%2e/admin", "/v1/.%2e/admin",
+    "/v1/%2E%2E;/admin",
+    "/v1/..;/admin", "/v1/..;x=1/admin", "/v1/..%3b/admin", "/v1/.;/admin", "/v1/;/../admin",
+    "/v1/..%2fadmin", "/v1/..\\admin", "/v1/..%5cadmin", "/v1/%252e%252e/admin",
+    "/v1/..%00/admin", "/v1/.%00./admin", "/v1/..\t/admin", "/v1/.. /admin", "/v1/#/../../admin",
+    "/v1/..\x7f/admin", "/v1/..\x01/admin", "/v1/\xff/admin",
+]  # fmt: skip
+PASSED_PATHS = ["/v1/x", "/v1/x?y=/../..;//%2e", "/v1/a.b/..c/.well-known/d..", "/v1/a%20b;c=d"]
+
+
+def test_a_path_that_could_be_read_in_two_ways_is_refused(field: Battlefield) -> None:
+    told, arrived, _ = asked(field, *(request(f"GET {path}") for path in REFUSED_PATHS))
+    assert {status(line) for line in told} == {"403", "400"}
+    assert arrived == []
+    _, arrived, _ = asked(field, *(request(f"GET {path}") for path in PASSED_PATHS))  # the twin
+    assert [path for _, path, _ in arrived] == PASSED_PATHS
+
+
+@pytest.mark.parametrize("path", ["/v1/a/..#/x", "/v1/a/..%23", "/v1/a/..%09/x"])
+def test_so_is_one_that_only_some_programs_read_so(field: Battlefield, path: str) -> None:
+    assert asked(field, request(f"GET {path}"))[1] == []
+
+
+OTHER_REQUESTS = {
+    request("DELETE /v1/x"): "403",
+    request("POST /v1/x", "Content-Length: 0"): "403",
+    request("TRACE /v1/x"): "403",
+    request("PURGE /v1/x"): "403",
+    request("OPTIONS *"): "501",
+    request("CONNECT api.good.test:443"): "403",
+    request("connect api.good.test:443"): "403",
+    request("CONNECT evil.test:443"): "503",  # Squid's own check: not what the certificate says
+    request("GET http://api.good.test/v1/x"): "403",
+    request("GET http://api.good.test:443/v1/x"): "403",
+    request("GET ftp://api.good.test:443/v1/x"): "403",
+    request("GET wais://api.good.test:443/v1/x"): "403",
+    request("GET whois://api.good.test:443/v1/x"): "403",
+    request("GET urn:api.good.test:/v1/x"): "400",
+    request("GET cache_object://api.good.test/v1/x"): "403",
+    request("GET /squid-internal-mgr/config"): "403",
+    request("GET https://api.good.test:8443/v1/x"): "403",
+    request("GET https://a.cdn.test/v1/x"): "503",
+    request("GET https://evil.test/v1/x"): "503",
+    request("GET /v1/x", host="evil.test"): "503",
+    request("GET /v1/x", host="a.cdn.test"): "503",
+    request("GET /v1/x", f"X: {'a' * 17_000}"): "431",
+}
+
+
+def test_a_tunnel_leads_to_its_own_host_by_https_and_by_the_rules(field: Battlefield) -> None:
+    told, arrived, names = asked(field, *OTHER_REQUESTS)
+    assert [status(line) for line in told] == list(OTHER_REQUESTS.values())
+    assert (arrived, names) == ([], set())
+    told, arrived, _ = asked(  # the twins
+        field,
+        request("GET /v1/x"),
+        request("HEAD /v1/x"),
+        request("POST /v1/post", "Content-Length: 0"),
+        request("GET https://api.good.test/v1/x"),
+    )
+    assert {status(line) for line in told} == {"200"}
+    assert [method for method, *_ in arrived] == ["GET", "HEAD", "POST", "GET"]
+
+
+SECOND = request("DELETE /admin")
+LENGTH = f"Content-Length: {len(SECOND) + 5}"
+CHUNK = f"0\r\n\r\n{SECOND}"
+CHUNKED = "Transfer-Encoding: chunked"
+SMUGGLING = {
+    "one after another": request("GET /v1/x", body=SECOND),
+    "length and chunks": request("POST /v1/post", LENGTH, CHUNKED, body=CHUNK),
+    "chunks and length": request("POST /v1/post", CHUNKED, LENGTH, body=CHUNK),
+    "on a GET": request("GET /v1/x", LENGTH, CHUNKED, body=CHUNK),
+    "a tab": request("POST /v1/post", LENGTH, "Transfer-Encoding:\tchunked", body=CHUNK),
+    "a space": request("POST /v1/post", LENGTH, "Transfer-Encoding : chunked", body=CHUNK),
+    "unknown": request("POST /v1/post", LENGTH, "Transfer-Encoding: xchunked", body=CHUNK),
+    "twice": request("POST /v1/post", CHUNKED, "Transfer-Encoding: identity", body=CHUNK),
+    "two lengths": request("POST /v1/post", "Content-Length: 0", LENGTH, body=SECOND),
+    "a list of lengths": request("POST /v1/post", f"{LENGTH}, 0", body=SECOND),
+    "a plus": request("POST /v1/post", LENGTH.replace(": ", ": +"), body=SECOND),
+    "an extension": request("POST /v1/post", CHUNKED, body=f"0;a=\r\n\r\n{SECOND}"),
+    "bare LF": f"GET /v1/x HTTP/1.1\nHost: api.good.test\n\n{SECOND}",
+    "bare CR": request("GET /v1/x", "X: a\rDELETE /admin HTTP/1.1"),
+    "two hosts": request("GET /v1/x", "Host: evil.test"),
+    "a folded host": request("GET /v1/x", " evil.test"),
+    "HTTP/0.9": "GET /v1/x\r\n\r\n",
+    "an upgrade": request("GET /v1/x", "Connection: Upgrade", "Upgrade: websocket", body=SECOND),
+    "expect": request("POST /v1/post", "Expect: 100-continue", LENGTH, body=SECOND + "12345"),
+}  # fmt: skip
+
+
+@on_each_release("Squid 5 and 6 parse requests differently")
+def test_no_second_request_is_smuggled_past_the_rules(field: Battlefield) -> None:
+    arrived, names = asked_for_more(
+        field, *SMUGGLING.values(), more=proxy_attacks.MANY, wait_s=quiet_s()
+    )
+    assert {(path, host) for _, path, host in arrived} == {
+        ("/v1/x", "api.good.test"),
+        ("/v1/post", "api.good.test"),
+    }
+    assert {method for method, *_ in arrived} == {"GET", "POST"}
+    assert names == set()
+    two = request("GET /v1/1", body=request("GET /v1/2"))  # the twin
+    arrived, _ = asked_for_more(field, two, more=1, wait_s=pace.WAIT_S / 2)
+    assert [path for _, path, _ in arrived] == ["/v1/1", "/v1/2"]
+
+
+# A line, what is tried, and what comes to the host without the line.
+MUTATIONS = [
+    (
+        "http_access deny s.look CONNECT encrypted r.nested-connect",
+        request("CONNECT api.good.test:443", body=SECOND),
+        ("DELETE", "/admin"),
+    ),
+    (
+        "http_access deny s.look bad_path r.ambiguous-path",
+        request("GET /v1/..;/admin"),
+        ("GET", "/v1/..;/admin"),
+    ),
+    (
+        "http_access deny s.look r.no-request-rule",
+        request("DELETE /v1/x"),
+        ("DELETE", "/v1/x"),
+    ),
+]
+
+
+@only_in_test_all("mutation twin: shows that the stories above notice a missing line")
+@pytest.mark.parametrize(("line", "attack", "arrives"), MUTATIONS)
+def test_a_line_is_what_refuses(
+    field: Battlefield, line: str, attack: str, arrives: tuple[str, str]
+) -> None:
+    def is_refused() -> bool:
+        more, wait_s = proxy_attacks.MANY, quiet_s()
+        return asked_for_more(field, attack, more=more, wait_s=wait_s)[0] == []
+
+    assert is_refused()
+    instead = "http_access allow s.look r.allowed" if "no-request-rule" in line else ""
+    with field.edited(INTERCEPT, [(line, instead)], reread("intercept-1")):
+        # A nested CONNECT has no response of its own: what comes is to the request behind it.
+        _, arrived, _ = asked(field, attack)
+        assert [found[:2] for found in arrived] == [arrives]
+    assert is_refused()

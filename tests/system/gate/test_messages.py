@@ -1,0 +1,290 @@
+"""Messages long, many and wrong, from a server: the agent gets the good ones, and none stalls."""
+
+import base64
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.system.bed import installed
+from tests.system.bed.machine import BED_AT, Machine
+from tests.system.bed.session import Session
+from tests.system.gate.judged import news
+from tests.system.support.tiers import on_release, only_in_test_all
+
+pytestmark = on_release("trixie")  # what is shown here is of ours alone, and takes its time
+
+SERVERS = f"""
+[mcp_servers.odd]
+command = "/usr/bin/python3"
+args = ["-BP", "{BED_AT}/tests/system/guest/odd_server.py"]
+"""
+POLICY = """
+version: 1
+default: block
+rules:
+  - {name: odd, server: odd, tool: "*", action: allow}
+"""
+LONGEST_BYTES = 64 * 1024 * 1024
+CALLS = 10_000
+FLOOD = 100_000
+
+
+@contextmanager
+def booted(suite: str) -> Iterator[Machine]:
+    """Boot a machine with a server that writes what it is told, and a rule that allows it to."""
+    with installed.booted(suite) as machine:
+        machine.add_person("alice", groups="mcpwrap")
+        machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+        machine.configure(SERVERS)
+        machine.apply()
+        machine.as_root("systemctl reload mcpwrap-gate")
+        yield machine
+
+
+STAGE = booted
+
+
+@pytest.fixture
+def odd(machine: Machine) -> Machine:
+    """Lend the machine; all sessions have ended, and what the gate has logged of them is read."""
+    machine.await_idle_gate()
+    news(machine)
+    return machine
+
+
+def call(session: Session, tool: str, **arguments: Any) -> int:
+    """Call one of the server's tools, and return the id."""
+    return session.request("tools/call", {"name": tool, "arguments": arguments})
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    """Return the text of a result."""
+    return str(answer["result"]["content"][0]["text"])
+
+
+def in_base64(lines: list[bytes]) -> list[str]:
+    """Return lines as the server is told them."""
+    return [base64.b64encode(line).decode() for line in lines]
+
+
+def until_good(session: Session) -> list[dict[str, Any]]:
+    """Return all that comes before the answer to a call that is in order."""
+    last, came = call(session, "good", words="end"), [session.receive()]
+    while came[-1].get("id") != last:
+        came.append(session.receive())
+    assert text_of(came.pop()) == "end"
+    return came
+
+
+def peak_bytes(machine: Machine) -> int:
+    """Return the most memory that the process of the one session there is had at any time."""
+    gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+    out = machine.look(f"grep VmHWM /proc/$(pgrep -P {gate})/status")
+    return int(out.split()[1]) * 1024
+
+
+@pytest.mark.parametrize(
+    ("start", "most"),
+    [
+        ("plain", 6),  # the line as it came, as a value, as it goes, and what is between them
+        pytest.param(  # for which Python takes four bytes for each character
+            "\N{GRINNING FACE}", 10, marks=only_in_test_all("the same with wider characters")
+        ),
+    ],
+)
+def test_a_result_of_64_mib_in_one_line_passes(odd: Machine, start: str, most: int) -> None:
+    with odd.session("odd") as session:
+        session.initialize()
+        long = call(session, "long", start=start, line_bytes=LONGEST_BYTES)
+        came = text_of(session.answer_to(long))
+        sent = text_of(session.answer_to(call(session, "digest")))
+        peak = peak_bytes(odd)
+    assert came.startswith(start)
+    assert hashlib.sha256(came.encode()).hexdigest() == sent
+    print(f"{peak / LONGEST_BYTES:.1f} times the line")
+    assert peak < most * LONGEST_BYTES
+
+
+def test_10_000_calls_in_flight_with_progress_in_between(odd: Machine) -> None:
+    def send_all() -> None:
+        for number in range(CALLS):
+            params = {"name": "hold", "arguments": {"until": CALLS}}
+            session.request("tools/call", {**params, "_meta": {"progressToken": f"t{number}"}})
+
+    with odd.session("odd") as session:
+        sender = threading.Thread(target=send_all)
+        begin_s = time.monotonic()
+        sender.start()
+        came = [session.receive() for _ in range(2 * CALLS)]
+        sender.join()
+        print(f"{CALLS} calls with progress in {time.monotonic() - begin_s:.1f} s")
+    tokens = [message["params"]["progressToken"] for message in came[::2]]
+    answers = [(message["id"], text_of(message)) for message in came[1::2]]
+    order = sorted(range(1, CALLS + 1), key=lambda number: number * 7919 % 10007)  # the server's
+    assert tokens == [f"t{number - 1}" for number in order]
+    assert answers == [(number, f"this is {number}") for number in order]
+
+
+def log_line(number: int) -> bytes:
+    """Return a message that is in order."""
+    params = f'{{"level":"info","data":{number}}}'
+    return f'{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}'.encode()
+
+
+GARBAGE = [
+    b"",
+    b"   ",
+    b"Odd server 1.0, listening",
+    b'{"jsonrpc":"2.0","method":"notifi',
+    b"\x00\xff\xfe\x89PNG\r",
+    b"null",
+    b"42",
+    b'"text"',
+    b"[]",
+    b"[" + log_line(99) + b"]",  # only one revision has arrays, and it is not this session's
+    b"\xef\xbb\xbf" + log_line(99),
+    log_line(99) + log_line(99),
+    b"INFO " + log_line(99),
+    log_line(99).replace(b"99", b"NaN"),
+    log_line(99).replace(b"99", b'"\\ud800"'),
+    log_line(99).replace(b"99", b"[" * 100 + b"]" * 100),
+    log_line(99).replace(b"2.0", b"1.0"),
+    log_line(99).replace(b'"method"', b'"Method"'),
+    b'{"jsonrpc":"2.0","method":"notifications/message","method":"notifications/message"}',
+    b'{"jsonrpc":"2.0","method":"no/such/notification"}',
+]
+
+
+def test_of_garbage_the_agent_gets_nothing_and_the_journal_a_few_lines(odd: Machine) -> None:
+    begin_s = time.monotonic()
+    lines = [line for number, bad in enumerate(GARBAGE) for line in (log_line(number), bad)]
+    with odd.session("odd") as session:
+        session.initialize()
+        call(session, "say", lines=in_base64(lines))
+        came = until_good(session)
+    assert [message["params"]["data"] for message in came] == list(range(len(GARBAGE)))
+    notes = news(odd)
+    took_s = time.monotonic() - begin_s
+    assert 2 <= len(notes) < 7 * (took_s + 1)  # five a second, and what is said of the others
+    alice = odd.uid_of("alice")
+    start = f"uid {alice}, 'odd': "
+    assert f"{start}malformed: from the server: not JSON in UTF-8 that all read alike" in notes
+    assert not [note for note in notes if not note.startswith(start) or "listening" in note]
+
+
+RESULT = b'{"jsonrpc":"2.0","id":<ID>,"result":{"content":[{"type":"text","text":"here"}]}}'
+FAILURE = b'{"jsonrpc":"2.0","id":<ID>,"error":{"code":1,"message":"m"}}'
+GOOD, BROKEN = "here", -32603
+NOT_ASKED = "dropped: from the server: answer id=2: nothing was asked"
+ANOTHER_FORM = only_in_test_all("another form of a mistake that the fast tier has")
+NOT_JSON = "malformed: from the server: not JSON in UTF-8 that all read alike"
+
+
+@pytest.mark.parametrize(
+    ("lines", "came", "notes"),
+    [
+        ([RESULT], [GOOD], []),
+        ([RESULT, RESULT], [GOOD], [NOT_ASKED]),
+        (
+            [RESULT.replace(b"<ID>", b"777"), RESULT],
+            [GOOD],
+            [NOT_ASKED.replace("2", "777")],
+        ),
+        (  # another id, and JSON-RPC has it so; who asked with a number waits for a number
+            [RESULT.replace(b"<ID>", b'"<ID>"'), RESULT],
+            [GOOD],
+            [NOT_ASKED],
+        ),
+        ([RESULT.replace(b"<ID>", b"<ID>.0"), RESULT], [GOOD], ["malformed: "]),
+        pytest.param(
+            [RESULT.replace(b"<ID>", b"null"), RESULT], [GOOD], ["malformed: "], marks=ANOTHER_FORM
+        ),
+        ([RESULT.replace(b"2.0", b"1.0")], [BROKEN], ["malformed: "]),
+        ([RESULT.replace(b'"here"', b"NaN")], [BROKEN], [NOT_JSON]),
+        pytest.param([RESULT.replace(b"here", b"\xff")], [BROKEN], [NOT_JSON], marks=ANOTHER_FORM),
+        pytest.param([b"\xef\xbb\xbf" + RESULT], [BROKEN], [NOT_JSON], marks=ANOTHER_FORM),
+        ([RESULT[:-1] + b',"error":{"code":1,"message":"m"}}'], [BROKEN], ["malformed: "]),
+        ([RESULT[:-1] + b',"extra":1}', RESULT], [BROKEN], ["malformed: ", "dropped: "]),
+        pytest.param(
+            [b'{"jsonrpc":"2.0","id":<ID>,"error":"no"}'],
+            [BROKEN],
+            ["malformed: "],
+            marks=ANOTHER_FORM,
+        ),
+        ([b"[" + RESULT + b"]"], [BROKEN], ["malformed: "]),
+    ],
+)
+def test_an_answer_comes_once_and_never_not_at_all(
+    odd: Machine, lines: list[bytes], came: list[str | int], notes: list[str]
+) -> None:
+    with odd.session("odd") as session:
+        session.initialize()
+        asked = call(session, "say", lines=in_base64(lines))
+        answers = until_good(session)
+    assert {answer["id"] for answer in answers} == {asked}
+    assert [a["error"]["code"] if "error" in a else text_of(a) for a in answers] == came
+    written = [note.split("'odd': ")[1] for note in news(odd)]
+    assert len(written) == len(notes)
+    assert all(note.startswith(start) for note, start in zip(written, notes, strict=True))
+
+
+def left_out(notes: list[str]) -> int:
+    """Return how many lines the journal says it does not have."""
+    counts = [re.search(r"(\d+) lines were left out here", note) for note in notes]
+    return sum(int(count[1]) for count in counts if count)
+
+
+@only_in_test_all("a flood; the fast tier has each kind of garbage once")
+def test_a_flood_of_garbage_is_a_few_lines_in_the_journal(odd: Machine) -> None:
+    nothing_asked = b'{"jsonrpc":"2.0","id":"' + b"x" * 200 + b'","result":{}}'
+    begin_s = time.monotonic()
+    with odd.session("odd") as session:
+        session.initialize()
+        both = in_base64([b"garbage", nothing_asked])
+        call(session, "say", lines=both, times=FLOOD // 2)
+        assert until_good(session) == []
+        notes = news(odd)
+        while left_out(notes) < FLOOD - 100:  # how many is said before the next that is written
+            call(session, "say", lines=both)
+            assert until_good(session) == []
+            notes += news(odd)
+        took_s = time.monotonic() - begin_s
+        peak = peak_bytes(odd)
+    print(f"{FLOOD} lines: {len(notes)} in the journal, {took_s:.1f} s, {peak >> 20} MiB")
+    assert len(notes) < 7 * (took_s + 1)  # five a second, and what is said of the others
+    assert peak < 100 * 1024 * 1024
+
+
+def test_a_bug_of_the_gate_ends_the_session_at_once(odd: Machine) -> None:
+    odd.announce("Traceback")
+    line = (
+        "    asked = session.asked_by_agent.take(answer.id)\n    if asked is None:\n        about"
+    )
+    with odd.patched("core/server_answer", line, line.replace(".take", ".no_such_thing")):
+        session = odd.session("odd")
+        call(session, "say", lines=in_base64([FAILURE]))
+        with pytest.raises(EOFError, match="the gate has a bug: see its journal"):
+            session.receive()
+        assert session.close()[0] == 69
+
+
+def test_a_session_that_ends_takes_no_other_along(odd: Machine) -> None:
+    """Word of it comes to the gate twice, and here at once: by a signal and by a channel."""
+    gate = odd.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+    with odd.session("odd") as session:
+        session.initialize()
+        child = odd.look(f"pgrep -P {gate}").strip()
+        ended = f"until grep -q '^State:.Z' /proc/{child}/status; do :; done"
+        odd.as_root(f"kill -STOP {gate}; kill -KILL {child}; {ended}; kill -CONT {gate}")
+        with pytest.raises(EOFError, match="the gate broke off the session"):
+            session.receive()
+    with odd.session("odd") as session:
+        session.initialize()
+        assert until_good(session) == []
+    assert odd.show("mcpwrap-gate.service", "MainPID")["MainPID"] == gate

@@ -1,0 +1,236 @@
+"""What an operator forbids, no agent gets from a server: by the installed gate, for real."""
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.shared import pace
+from tests.system.bed.machine import CommandFailedError, Machine
+from tests.system.bed.session import Session
+from tests.system.gate import judged
+from tests.system.gate.judged import await_news, begin, call, opened, put
+from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
+
+pytestmark = ON_ONE_RELEASE
+STAGE = judged.booted
+
+POLICY = """
+version: 1
+limits:
+  - {server: sqlite, tool: "list_*", identical_calls: 3, cool_down: 1h}
+  - {server: other, tool: run, identical_calls: 3, cool_down: 1h}
+  - {server: probe, calls: 3/h}
+rules:
+  - name: no-unbounded-select
+    server: "sqlite*"
+    tool: read_query
+    when: [{arg: query, sql: unbounded_select}]
+    action: block
+    message: Add a LIMIT.
+  - name: no-delete-of-everything
+    tool: write_query
+    when: [{arg: query, sql: delete_without_where}]
+    action: block
+  - {name: no-insights, server: sqlite, tool: append_insight, action: hide}
+"""
+NO_LIMIT = "Refused by mcpwrap (rule no-unbounded-select). Add a LIMIT."
+
+
+@pytest.fixture
+def machine(machine: Machine) -> Machine:
+    """Put the rules above in force, with nothing counted yet."""
+    begin(machine, POLICY)
+    return machine
+
+
+# ------------------------------------------------------------------------------------------ SQL
+UNBOUNDED = [
+    "SELECT * FROM t",
+    "select id from t",
+    "SeLeCt/**/*/**/FROM t -- LIMIT 5",
+    "SELECT * FROM t /* LIMIT 5 */",
+    "WITH x AS (SELECT * FROM t LIMIT 5) SELECT * FROM t",
+    "WITH x AS (SELECT * FROM t) SELECT * FROM x",
+    "SELECT * FROM t LIMIT -1",
+    "SELECT * FROM t LIMIT 5 UNION ALL SELECT * FROM t",
+    "SELECT * FROM (SELECT * FROM t)",
+    "\ufeffSELECT * FROM t",
+    "\n\t;SELECT * FROM t",
+    'SELECT * FROM "t"',
+    "SELECT ' LIMIT 5' FROM t",
+]
+BOUNDED = ["SELECT * FROM t LIMIT 5", "SELECT count(*) FROM t", "select 1 + 1"]
+
+
+def test_an_unbounded_select_does_not_reach_the_server(machine: Machine) -> None:
+    with opened(machine) as session:
+        for query in UNBOUNDED:
+            assert call(session, "read_query", query=query) == NO_LIMIT, query
+        for query in BOUNDED:
+            assert call(session, "read_query", query=query).startswith("[{"), query
+
+
+def test_escapes_of_json_hide_nothing(machine: Machine) -> None:
+    r"""\u0053ELECT is SELECT, and so are its names and its tool; another key is no argument."""
+    with opened(machine) as session:
+        for name, arguments in (
+            ("read_query", '{"query":"\\u0053ELECT * FROM t"}'),
+            ("\\u0072ead_query", '{"query":"SELECT\\u0020* FROM t"}'),
+            ("read_query", '{"\\u0071uery":"SELECT * FROM t"}'),
+            ("read_query", '{"Query":"SELECT * FROM t"}'),
+            ("read_query", "{}"),
+        ):
+            assert session.process.stdin
+            params = f'{{"name":"{name}","arguments":{arguments}}}'
+            line = f'{{"jsonrpc":"2.0","id":99,"method":"tools\\/call","params":{params}}}\n'
+            session.process.stdin.write(line.encode())
+            session.process.stdin.flush()
+            answer = session.answer_to(99)
+            assert answer["result"]["content"][0]["text"] == NO_LIMIT, line
+
+
+def test_nothing_is_deleted_without_where(machine: Machine) -> None:
+    with opened(machine) as session:
+        for query in ("DELETE FROM t", "delete from t where 1", "DELETE FROM t -- WHERE id = 1"):
+            told = call(session, "write_query", query=query)
+            assert told == "Refused by mcpwrap (rule no-delete-of-everything).", query
+        assert call(session, "read_query", query="SELECT count(*) AS n FROM t") == "[{'n': 100}]"
+        told = call(session, "write_query", query="DELETE FROM t WHERE id = 99")  # the twin
+        assert told == "[{'affected_rows': 1}]"
+        call(session, "write_query", query="INSERT INTO t VALUES (99, 'n99')")
+
+
+def test_a_hidden_tool_is_neither_listed_nor_callable(machine: Machine) -> None:
+    insight = {"name": "append_insight", "arguments": {"insight": "mine"}}
+    with opened(machine) as session:
+        listed = session.answer_to(session.request("tools/list"))["result"]["tools"]
+        error = session.answer_to(session.request("tools/call", insight))["error"]
+    assert "read_query" in {tool["name"] for tool in listed}
+    assert "append_insight" not in {tool["name"] for tool in listed}
+    assert error == {"code": -32602, "message": "Unknown tool: append_insight"}
+    put(machine, "version: 1")
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine) as session:  # the twin
+        listed = session.answer_to(session.request("tools/list"))["result"]["tools"]
+        assert "append_insight" in {tool["name"] for tool in listed}
+        assert call(session, "append_insight", insight="mine") == "Insight added to memo"
+
+
+@only_in_test_all("mutation twin: shows that what is refused above would arrive")
+def test_without_the_judge_all_of_it_arrives(machine: Machine) -> None:
+    """The mechanism taken away: what is refused above is what the server would have done."""
+    refuses = "    if judgement.decision is Decision.BLOCK:\n"
+    always = ("core/agent_request", refuses, "    if False:\n")
+    with machine.patched(*always), opened(machine) as session:
+        for query in UNBOUNDED[:4]:
+            assert call(session, "read_query", query=query).startswith("[{"), query
+
+
+# --------------------------------------------------------------------------------------- limits
+OPEN = "Refused by mcpwrap: 3 identical calls in a row"  # and in how many seconds to try again
+
+
+def until_it_goes(session: Session) -> str:
+    """Call until it is not held back any more; what is held does not count."""
+    while (told := call(session, "list_tables")).startswith("Refused"):
+        assert "3 identical calls in a row" in told
+    return told
+
+
+def test_a_loop_in_one_session_is_broken_and_goes_on_after_the_cool_down(machine: Machine) -> None:
+    put(machine, POLICY.replace("cool_down: 1h", f"cool_down: {math.ceil(pace.promised(2.0))}s"))
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine) as session:
+        told = [call(session, "list_tables").split(";")[0] for _ in range(5)]
+        assert told == ["[{'name': 't'}]"] * 3 + [OPEN] * 2
+        assert call(session, "describe_table", table_name="t").startswith("[{")  # another tool
+        assert until_it_goes(session) == "[{'name': 't'}]"
+        assert call(session, "list_tables") == "[{'name': 't'}]"  # closed again
+
+
+def run(session: Session) -> str:
+    """Have the probe run the same code as ever; return its result, or why it is refused."""
+    session.ask("result = 'here'")
+    result = session.receive()["result"]
+    return str(result.get("told") or result["content"][0]["text"].split(";")[0])
+
+
+def test_a_loop_over_16_sessions_is_one_loop(machine: Machine) -> None:
+    sessions = [opened(machine, "other") for _ in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        told = list(pool.map(run, sessions))
+        list(pool.map(Session.close, sessions))
+    assert sorted(told) == [OPEN] * 13 + ["here"] * 3
+
+
+def test_a_loop_of_reconnections_is_one_loop(machine: Machine) -> None:
+    told = []
+    for _ in range(5):
+        with opened(machine, "other") as session:
+            told.append(run(session))
+    assert told == ["here"] * 3 + [OPEN] * 2
+
+
+def test_a_rate_is_counted_for_each_agent_and_server(machine: Machine) -> None:
+    def told(user: str, name: str) -> list[object]:
+        with machine.session(name, user=user) as session:
+            answers = []
+            for n in range(4):
+                session.ask(f"result = {n}")
+                answers.append(session.receive()["result"])
+            return [a.get("told", a.get("isError")) for a in answers]
+
+    assert told("alice", "probe") == [0, 1, 2, True]
+    assert told("alice", "probe") == [True] * 4  # a new session, and the same agent
+    assert told("bob", "probe") == [0, 1, 2, True]
+    assert told("alice", "other") == [0, 1, 2, 3]
+
+
+# --------------------------------------------------------------------------------------- reload
+def test_a_valid_policy_holds_from_the_next_message_and_a_broken_one_changes_nothing(
+    machine: Machine,
+) -> None:
+    query = "SELECT * FROM t"
+    with opened(machine) as session:
+        assert call(session, "read_query", query=query) == NO_LIMIT
+        put(machine, POLICY.replace("action: block", "action: blok"))
+        with pytest.raises(CommandFailedError):
+            machine.as_root("systemctl reload mcpwrap-gate")
+        machine.announce("Reload failed|Failed to reload")
+        await_news(machine, "/etc/mcpwrap/policy.yaml:12:13", "nothing was changed")
+        assert call(session, "read_query", query=query) == NO_LIMIT
+        put(machine, "version: 1")
+        machine.as_root("mkdir -m 700 /etc/mcpwrap/policy.d")  # the gate cannot see what is in it
+        with pytest.raises(CommandFailedError):
+            machine.as_root("systemctl reload mcpwrap-gate")
+        machine.as_root("rmdir /etc/mcpwrap/policy.d")
+        assert call(session, "read_query", query=query) == NO_LIMIT
+        put(machine, POLICY.replace("action: block", "action: blok"))
+        machine.as_root("kill -HUP $(systemctl show -P MainPID mcpwrap-gate)")  # without a check
+        await_news(machine, "/etc/mcpwrap/policy.yaml:12:13")
+        assert call(session, "read_query", query=query) == NO_LIMIT
+        put(machine, POLICY.replace("Add a LIMIT.", "Ask for less."))
+        machine.as_root("systemctl reload mcpwrap-gate")
+        assert call(session, "read_query", query=query).endswith("Ask for less.")
+        put(machine, "version: 1")
+        machine.as_root("systemctl reload mcpwrap-gate")
+        assert call(session, "read_query", query=query).startswith("[{")
+        put(machine, POLICY)
+        machine.as_root("systemctl reload mcpwrap-gate")
+        assert call(session, "read_query", query=query) == NO_LIMIT
+
+
+def test_a_gate_that_starts_with_a_broken_policy_lets_nobody_in(machine: Machine) -> None:
+    put(machine, "version: 1\nrules: [")
+    machine.as_root("systemctl restart mcpwrap-gate")
+    machine.announce("mcpwrap-gate")
+    refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
+    assert "`mcpwrap policy check` lists them" in refused
+    checked = json.loads(machine.as_user("alice", "mcpwrap policy check --json", status=2).out)
+    assert checked
+    put(machine, POLICY)
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine) as session:
+        assert call(session, "read_query", query=BOUNDED[0]).startswith("[{")

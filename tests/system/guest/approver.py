@@ -1,0 +1,103 @@
+"""Steps of a person who answers what waits for approval, or tries to. Runs inside the machine.
+
+A plan is a JSON list of steps, each a name and its values; the results are printed as a list. The
+argument is one plan. Without an argument, each line of the input is an object with a plan, and each
+line of the output an object with its results, so that one process serves many steps. It speaks by
+the installed client of the gate's door, so that attacks can send what no command would.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from mcpwrap.core.approve_words import Channel, Decide, Pending, Proof, Scope, Verdict
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.approve_door import Door
+
+
+def await_pending(count: int = 1, times: int = 1) -> list[Pending]:
+    """Wait until so many wait, and the first was asked so often; return them."""
+    with Door() as door:
+        listing = door.watch()
+        while len(listing.pending) < count or listing.pending[0].times < times:
+            listing = door.next_listing()
+        return list(listing.pending)
+
+
+def await_none() -> list[Pending]:
+    """Wait until nothing waits."""
+    with Door() as door:
+        listing = door.watch()
+        while listing.pending:
+            listing = door.next_listing()
+        return []
+
+
+def listed() -> Any:
+    """Return what waits, and who is paused."""
+    with Door() as door:
+        return msgspec.to_builtins(door.listing())
+
+
+def shown(question: str) -> Any:
+    """Return a question in full."""
+    with Door() as door:
+        return msgspec.to_builtins(door.show(question))
+
+
+def decide(*, verdict: str, **more: Any) -> str:
+    """Answer; return what the gate says, or the code of its refusal."""
+    for name, kind in (("scope", Scope), ("channel", Channel), ("proof", Proof)):
+        if name in more:
+            more[name] = kind(more[name])
+    for name in ("password", "reason"):
+        if name in more:
+            more[name] = more[name].encode()
+    try:
+        with Door() as door:
+            return door.decide(Decide(verdict=Verdict(verdict), **more)).text
+    except McpwrapError as error:
+        return f"refused: {getattr(error, 'code', error)}"
+
+
+def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) -> str:
+    """Wait for the next question, look at it, and answer it."""
+    with Door() as door:
+        listing = door.watch()
+        while True:
+            fits = [p for p in listing.pending if p.target == target or not target]
+            if fits and fits[0].times >= asked:
+                break
+            listing = door.next_listing()
+    digest = shown(fits[0].id)["digest"]
+    return decide(id=fits[0].id, digest=digest, verdict=verdict, **more)
+
+
+STEPS: dict[str, Callable[..., Any]] = {
+    step.__name__: step for step in (await_pending, await_none, listed, shown, decide, answer_next)
+}
+
+
+def taken(plan: list[tuple[str, dict[str, Any]]]) -> Any:
+    """Take the steps of a plan; return their results."""
+    return msgspec.to_builtins([STEPS[name](**values) for name, values in plan])
+
+
+def serve() -> None:
+    """Take the steps of each line of the input."""
+    for line in sys.stdin:
+        try:
+            told = {"results": taken(json.loads(line)["plan"])}
+        except Exception as error:  # noqa: BLE001 - the story that asked for it fails with it
+            told = {"failed": repr(error)}
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(json.dumps(taken(json.loads(sys.argv[1]))))
+    else:
+        serve()

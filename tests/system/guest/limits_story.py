@@ -1,0 +1,100 @@
+"""Limits of a session on a machine with cgroup v2 and all controllers. Runs inside it, as root.
+
+Each of some sessions takes too much, beside one that goes on.
+"""
+
+import itertools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+# What a session of the probe does, by functions of `greed.py`.
+TAKES = {
+    "processes": "fork()",
+    "memory": "eat()",
+    "memory of a child": "eat_by_child()",
+    "/dev/shm": "fill('/dev/shm')",
+}
+WRITE = "import os; open(os.environ['TMPDIR'] + '/mine', 'w').write('kept')"
+READ = "import os; result = open(os.environ['TMPDIR'] + '/mine').read()"
+SPIN_S = 3.0
+
+
+def greedily(call: str) -> str:
+    """Return the code by which the probe calls a function of `greed.py`."""
+    return f"from tests.system.guest import greed; result = greed.{call}"
+
+
+def sh(command: str) -> str:
+    """Run a shell command, which must go well, and return what it prints."""
+    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+
+
+class Session:
+    """Session of alice's with the probe."""
+
+    def __init__(self) -> None:
+        argv = ["runuser", "-u", "alice", "--", "mcpwrap-connect", "probe"]
+        self.stub = subprocess.Popen(argv, stdin=-1, stdout=-1, stderr=-1, text=True)
+        self.ids = itertools.count(1)
+        self.ask("result = 1")
+
+    def send(self, code: str) -> None:
+        """Send a code for the probe to run."""
+        params = {"name": "run", "arguments": {"code": code}}
+        call = {"jsonrpc": "2.0", "id": next(self.ids), "method": "tools/call", "params": params}
+        print(json.dumps(call), file=self.stub.stdin, flush=True)
+
+    def ask(self, code: str) -> Any:
+        """Send a code, and return what it leaves in `result`."""
+        self.send(code)
+        assert self.stub.stdout
+        return json.loads(self.stub.stdout.readline())["result"]["told"]
+
+    def end(self, within_s: float) -> list[Any]:
+        """Close the session; return the status of its stub, and what it had on stderr."""
+        err = self.stub.communicate(timeout=within_s)[1]
+        return [self.stub.returncode, err.strip()]
+
+
+def taken(call: str, other: Session, within_s: float) -> list[Any]:
+    """Return how a session that takes too much ended, and what the other one still has."""
+    session = Session()
+    session.send(greedily(call))
+    return [*session.end(within_s), other.ask(READ)]
+
+
+def ceilings() -> dict[str, str]:
+    """Return what the kernel holds a session to."""
+    group = sh("systemctl show -P ControlGroup mcpwrap@probe.service").strip()
+    leaf = next(Path(f"/sys/fs/cgroup{group}").glob("s-*/agent-*")).parent
+    files = ("memory.max", "memory.swap.max", "pids.max", "cpu.max")
+    return {file: (leaf / file).read_text().strip() for file in files}
+
+
+def begin() -> Session:
+    """Make alice's account and open the session that goes on."""
+    sh("useradd -m -s /bin/bash -G mcpwrap alice")
+    sh("mcpwrap apply")
+    session = Session()
+    session.ask(WRITE)
+    return session
+
+
+def play(takes: list[str], within_s: float) -> dict[str, Any]:
+    """Take too much in each of these ways, a session each; return what was seen."""
+    other = begin()
+    seen: dict[str, Any] = {what: taken(TAKES[what], other, within_s) for what in takes}
+    seen["ceilings"] = ceilings()
+    return seen | {"end": other.end(within_s)}
+
+
+def play_all(within_s: float) -> dict[str, Any]:
+    """Take too much in every way, and look at the processor time and the status too."""
+    other = begin()
+    seen: dict[str, Any] = {what: taken(TAKES[what], other, within_s) for what in TAKES}
+    seen["share of a processor"] = other.ask(greedily(f"share_of_a_processor({SPIN_S})"))
+    seen["ceilings"] = ceilings()
+    seen["status"] = sh("mcpwrap status probe --json")
+    return seen | {"end": other.end(within_s)}

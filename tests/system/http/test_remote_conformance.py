@@ -1,0 +1,132 @@
+"""The official suite finds of a server elsewhere, through mcpwrap, what it finds of it directly."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.bed import installed, internet_map
+from tests.system.bed.internet import Internet
+from tests.system.bed.machine import BED_AT, Machine
+from tests.system.http import remote
+from tests.system.support import tiers
+
+# Beside the tests of this file a layer is made, the first time.
+pytestmark = [
+    pytest.mark.timeout(600),
+    tiers.on_release("trixie"),
+    tiers.only_in_test_all("conformance suite"),
+]
+
+Found = dict[str, dict[str, str]]
+RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
+POLICY = """
+version: 1
+default: block
+rules:
+  - {name: tools, tool: "*", action: allow}
+  - {name: others, method: "*", action: allow}
+"""
+HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
+DIRECT = "http://localhost:18001/mcp"
+# So many checks succeed. What fails is of the extension for tasks, which no requirement scores.
+SUCCEED = {"2025-11-25": 84, "2026-07-28": 164}
+UNSCORED = "tasks-"
+# Of tasks the server knows nothing; the gate says of one that it has not seen what the suite wants.
+OTHERS = {
+    "2025-11-25": {},
+    "2026-07-28": {
+        "tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602": (
+            "FAILURE",
+            "SUCCESS",
+        )
+    },
+}
+
+
+@contextmanager
+def suite_machine(suite: str) -> Iterator[Machine]:
+    """Boot a machine with the suite, and the suite's server twice: here and elsewhere."""
+    machine = installed.conformance_machine(suite)
+    try:
+        machine.add_person("alice", groups="mcpwrap")
+        with Internet(machine) as internet:
+            put_policy(machine, POLICY)
+            remote.prepare(machine, remote.a_url("far", remote.FAR))
+            with remote.far_server(machine, internet):
+                start_here(machine)
+                yield machine
+    finally:
+        machine.remove()
+
+
+STAGE = suite_machine
+
+
+def put_policy(machine: Machine, policy: str) -> None:
+    machine.write("/etc/mcpwrap/policy.yaml", policy)
+    machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
+
+
+def start_here(machine: Machine) -> None:
+    """Start the same server without a token, plainly, where the suite can ask it directly."""
+    argv = [*remote.SDK_SERVER, "18001", internet_map.MCP, ""]
+    run = f"systemd-run --quiet --unit=here --uid=nobody --setenv=PYTHONPATH={BED_AT}"
+    machine.as_root(f"{run} {shlex.join(argv)}")
+    remote.await_answer(machine, DIRECT)
+
+
+def run_suite(machine: Machine, url: str, runs: dict[str, list[str]] = RUNS) -> Found:
+    """Run the suite as an agent with this URL, and return what it found."""
+    module = "tests.system.guest.conformance.suite_at"
+    argv = ["env", f"PYTHONPATH={BED_AT}", "python3", "-m", module, url, json.dumps(runs)]
+    found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
+    return found
+
+
+def show(direct: dict[str, str], wrapped: dict[str, str]) -> None:
+    """Print both side by side."""
+    print(f"direct {dict(Counter(direct.values()))}, through {dict(Counter(wrapped.values()))}")
+    for check in sorted({*direct, *wrapped}):
+        print(f"{direct.get(check, '-'):8} {wrapped.get(check, '-'):8} {check}")
+
+
+@pytest.fixture(scope="module")
+def direct(stage: Machine) -> Found:
+    """Return what the suite finds of the server itself."""
+    return run_suite(stage, DIRECT)
+
+
+def test_the_server_itself_has_what_the_suite_demands(direct: Found) -> None:
+    for requirements, status_by_check in direct.items():
+        assert Counter(status_by_check.values())["SUCCESS"] >= SUCCEED[requirements]
+        failed = [check for check, status in status_by_check.items() if status == "FAILURE"]
+        assert [check for check in failed if not check.startswith(UNSCORED)] == []
+
+
+def test_through_mcpwrap_the_same_checks_succeed(machine: Machine, direct: Found) -> None:
+    wrapped = run_suite(machine, remote.url(machine, "far"))
+    for requirements, before in direct.items():
+        print(f"--- {requirements}")
+        show(before, wrapped[requirements])
+    for requirements, before in direct.items():
+        after = wrapped[requirements]
+        both = {check: (before.get(check), after.get(check)) for check in {*before, *after}}
+        judged = {check: found for check, found in both.items() if {*found} - {"INFO", None}}
+        others = {check: found for check, found in judged.items() if found[0] != found[1]}
+        assert others == OTHERS[requirements]
+
+
+def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
+    """So it is the gate that the suite speaks to."""
+    put_policy(machine, HIDING)
+    call = "tools-call-simple-text"
+    options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}
+    found = run_suite(machine, remote.url(machine, "far"), options)
+    for version in RUNS:
+        assert found[version][f"{call}:{call}"] == "FAILURE"
+        assert direct[version][f"{call}:{call}"] == "SUCCESS"
+    put_policy(machine, POLICY)

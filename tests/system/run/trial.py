@@ -1,0 +1,81 @@
+"""A machine on which alice tries servers with `mcpwrap run`, as README.md says."""
+
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.system.bed import installed
+from tests.system.bed.internet import Internet
+from tests.system.bed.machine import Done, Machine
+from tests.system.bed.session import Session
+
+TOP = Path(__file__).resolve().parents[3]
+RUN = "/home/alice/venv/bin/mcpwrap run"
+PROBE_COMMAND = "python3 /opt/probe.py"
+# What takes a layer from a machine, for one command: settings of its unit, or a command before it.
+WITHOUT = {
+    "": ("", ""),
+    "user namespaces": ("-p RestrictNamespaces=yes", ""),
+    "Landlock": (
+        "-p SystemCallFilter=~landlock_create_ruleset -p SystemCallErrorNumber=ENOSYS",
+        "",
+    ),
+    "seccomp": ("", "setarch i686"),  # numbers of system calls that we do not know
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The machine, and the internet that it is on."""
+
+    machine: Machine
+    internet: Internet
+
+
+@contextmanager
+def booted(suite: str) -> Iterator[Trial]:
+    """Boot a machine on the internet, where alice has a checkout and types what README.md says."""
+    machine = installed.trial_machine(suite)
+    try:
+        machine.add_person("alice")
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            machine.write(f"/home/alice/checkout/{name}", (TOP / name).read_text())
+        code = machine.path("/home/alice/checkout/mcpwrap")
+        shutil.copytree(TOP / "mcpwrap", code, ignore=shutil.ignore_patterns("__pycache__"))
+        machine.as_root("chown -R alice:alice /home/alice/checkout")
+        machine.as_user("alice", "python3 -m venv venv && venv/bin/pip install -q ./checkout")
+        make = "mkdir -m 700 .ssh project notes && echo KEY | tee .ssh/id > notes/n"
+        machine.as_user("alice", make)
+        with Internet(machine) as internet:
+            yield Trial(machine, internet)
+    finally:
+        machine.remove()
+
+
+def unit(command: str, settings: str = "") -> str:
+    """Return how root runs a command line as alice, in a unit that ends none of its processes."""
+    where = "--uid=alice --working-directory=/home/alice/project -E HOME=/home/alice"
+    how = f"systemd-run --quiet --wait --pipe --collect -p KillMode=process {where} {settings}"
+    return f"{how} sh -c {shlex.quote(command)}"
+
+
+def hold(machine: Machine, options: str = "", *, before: str = "", without: str = "") -> Session:
+    """Start the probe as an agent in ~/project does, and hold its session open."""
+    settings, first = WITHOUT[without]
+    command = unit(f"{before} exec {first} {RUN} {options} -- {PROBE_COMMAND}", settings)
+    return machine.session("probe", user="root", command=f"exec {command}")
+
+
+def run(machine: Machine, command: str, *, status: int = 0, without: str = "") -> Done:
+    """Run a command line of `mcpwrap run`, whose agent says nothing, without a layer."""
+    settings, before = WITHOUT[without]
+    line = unit(f"exec {before} {RUN} {command}", settings)
+    return machine.as_root(f"{line} < /dev/null", status=status)
+
+
+def relay(machine: Machine) -> int:
+    """Return the pid of `mcpwrap run` itself: the oldest of its processes."""
+    return int(machine.look("pgrep -o -u alice -f 'mcpwrap run'"))

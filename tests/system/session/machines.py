@@ -1,0 +1,135 @@
+"""Machines of the session stories, and what these look at to see that a session has ended."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.bed import installed
+from tests.system.bed.machine import BED_AT, Machine
+from tests.system.bed.nspawn import Profile
+from tests.system.support.servers import PROBE_SERVER
+from tests.system.support.tiers import only_in_test_all
+
+PYTHON = "/usr/bin/python3"
+ECHO = f'command = "{PYTHON}"\nargs = ["{BED_AT}/tests/system/guest/echo_server.py"]'
+# A real Debian has cgroup v2, and with it `cgroup.kill`; the other modules' machines have v1.
+PROFILES = [
+    pytest.param(
+        Profile.LIMITS, marks=only_in_test_all("test_session_end.py has cgroup v1 in `make test`")
+    ),
+    Profile.BPF,
+]
+STUBS = "'^/usr/bin/python3 -ISE .*mcpwrap-connect'"
+
+# Servers that may take little; one that ends soon when it is idle; three that send back what they
+# get, by the gate, without it, and with a redactor.
+BOUNDED = f"""
+[mcp_servers.greedy]
+command = "{PYTHON}"
+args = ["/opt/probe.py"]
+[mcp_servers.greedy.mcpwrap]
+limits = {{ memory = "160M", tasks = 20, sessions = 4 }}
+idle_exit = "never"
+[mcp_servers.swift]
+command = "{PYTHON}"
+args = ["/opt/probe.py"]
+[mcp_servers.swift.mcpwrap]
+relay = "direct"
+idle_exit = "1s"
+[mcp_servers.brief]
+command = "/usr/bin/false"
+[mcp_servers.echo]
+{ECHO}
+[mcp_servers.echo.mcpwrap]
+idle_exit = "never"
+[mcp_servers.straight]
+{ECHO}
+[mcp_servers.straight.mcpwrap]
+relay = "direct"
+idle_exit = "never"
+[mcp_servers.sealed]
+{ECHO}
+env = {{ TOKEN = "${{TOKEN}}" }}
+[mcp_servers.sealed.mcpwrap]
+agents = ["alice"]
+idle_exit = "never"
+"""
+# Like the probe, but it has a secret and does not end when its agent leaves.
+STUBBORN = f"""
+[mcp_servers.stubborn]
+command = "{PYTHON}"
+args = ["-c", "exec(open('/opt/probe.py').read()); import time; time.sleep(1000)"]
+env = {{ TOKEN = "${{TOKEN}}" }}
+[mcp_servers.stubborn.mcpwrap]
+agents = ["alice", "bob"]
+shared = true
+limits = {{ sessions = 8 }}
+[mcp_servers.cat]
+command = "/usr/bin/cat"
+"""
+
+
+@contextmanager
+def bounded(suite: str) -> Iterator[Machine]:
+    """Boot a machine on which memory and tasks are limited, for a whole wrapper (cgroup v1)."""
+    with installed.booted(suite) as machine:
+        machine.add_person("alice", groups="mcpwrap")
+        machine.configure(BOUNDED)
+        machine.apply()
+        machine.as_root("mcpwrap secret set sealed TOKEN", stdin="a-canary-value")
+        yield machine
+
+
+@contextmanager
+def of_profile(suite: str, profile: Profile) -> Iterator[Machine]:
+    """Boot a machine of this profile with the probe, a server that does not heed its end, and cat.
+
+    The profile decides how a session's processes are ended.
+    """
+    with installed.booted(suite, profile) as machine:
+        for name in ("alice", "bob"):
+            machine.add_person(name, groups="mcpwrap")
+        machine.configure(PROBE_SERVER + STUBBORN)
+        machine.apply()
+        machine.as_root("mcpwrap secret set stubborn TOKEN", stdin="a-canary-value")
+        yield machine
+
+
+def stub_of(machine: Machine) -> int:
+    """Return the process of the stub that alice's agent started last."""
+    return int(machine.look(f"pgrep -n -u alice -f {STUBS}"))
+
+
+def await_status(machine: Machine, name: str, text: str) -> None:
+    """Wait until systemd has this in the status of a wrapper."""
+    show = f"systemctl show -P StatusText mcpwrap@{name}.service"
+    machine.look(f"until {show} | grep -qF '{text}'; do :; done")
+
+
+def await_no_place(machine: Machine, name: str) -> None:
+    """Wait until no session's folders are left in the wrapper's own view of the machine."""
+    supervisor = machine.show(f"mcpwrap@{name}.service", "MainPID")["MainPID"]
+    places = f"/proc/{supervisor}/root/run/mcpwrap/rt/{name}/*/*/*"
+    machine.look(f"while ls -d {places} >/dev/null 2>&1; do :; done")
+
+
+def tried_until_held_back(machine: Machine, name: str, connect: str, why: str) -> list[str]:
+    """Ask for a server that cannot be started until the gate no longer tries; return the errors.
+
+    Each says `why`, and that with which the gate holds the server back is the last.
+    """
+    errors, starts = [""], 0
+    while "next try in" not in errors[-1]:  # on a busy host a try may come when the wait is over
+        starts = starts_of(machine, name)
+        errors.append(machine.as_user("alice", connect, status=70).err)
+        assert why in errors[-1]
+        assert len(errors) < 20
+    assert starts_of(machine, name) == starts  # the last try was answered without a start
+    return errors[1:]
+
+
+def starts_of(machine: Machine, name: str) -> int:
+    """Return how often systemd has started a wrapper in this boot."""
+    entries = machine.journal(f"UNIT=mcpwrap@{name}.service")
+    return sum(str(entry["MESSAGE"]).startswith("Starting ") for entry in entries)

@@ -1,0 +1,207 @@
+"""A session that takes too much is ended and told why; the sessions beside it notice nothing."""
+
+import contextlib
+import json
+import re
+import time
+
+import pytest
+
+from tests.shared import pace
+from tests.system.bed.machine import Machine
+from tests.system.bed.session import Session
+from tests.system.session import machines
+from tests.system.support.tiers import only_in_test_all
+
+STAGE = machines.bounded
+
+FULL = "the session has filled its home and temporary folder of 256 MiB"
+TOO_MANY = "the session has used up its 20 processes and threads"
+TAKES = {  # the function of guest/greed.py, and what the agent is told
+    "processes": ("fork", TOO_MANY),
+    "threads": ("make_threads", TOO_MANY),
+    "memory": ("eat", "the sessions of greedy have used up their 640 MiB together"),
+    "temporary files": ("fill", FULL),
+    "inodes": ("fill_inodes", FULL),
+}
+TWICE = only_in_test_all("told as full by the same look as a folder that is full of bytes")
+OOM = "mcpwrap@greedy.service: A process of this unit has been killed by the OOM"
+
+
+def be_greedy(session: Session, function: str) -> None:
+    session.ask(f"from tests.system.guest.greed import {function}; {function}()")
+
+
+def latencies_s(session: Session, greedy: Session) -> list[float]:
+    """Ask one session over and over until the other has ended; return how long answers took."""
+    took = []
+    give_up_at = time.monotonic() + pace.WAIT_S
+    while greedy.process.poll() is None and time.monotonic() < give_up_at:
+        begin = time.monotonic()
+        assert session.evaluate("result = 1") == 1
+        took.append(time.monotonic() - begin)
+    assert greedy.process.poll() is not None, "the greedy session goes on"
+    return sorted(took)
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[TWICE] * (what == "inodes")) for what in TAKES]
+)
+def test_who_takes_too_much_is_ended_and_told_why(machine: Machine, what: str) -> None:
+    function, why = TAKES[what]
+    machine.announce(OOM)
+    with machine.session("greedy") as other, machine.session("greedy") as session:
+        other.evaluate("import os; open(os.environ['TMPDIR'] + '/mine', 'w').write('kept')")
+        be_greedy(session, function)
+        took = latencies_s(other, session)
+        status, err = session.close()
+        assert (status, why in err) == (137, True), err
+        kept = "import os; result = open(os.environ['TMPDIR'] + '/mine').read()"
+        assert other.evaluate(kept) == "kept"
+        # The wrapper's own bound counts those that were killed until the kernel has buried them.
+        assert other.call("greed", "run_a_program", pace.WAIT_S) == 0
+        print(f"{what}: p99 of the other session {took[int(len(took) * 0.99)] * 1000:.1f} ms")
+        assert took[int(len(took) * 0.99)] < pace.promised(2.0)
+    machine.await_end_of("greedy")
+    machine.as_user("alice", "mcpwrap-connect greedy </dev/null")
+
+
+@only_in_test_all("mutation twin: shows that the look ends a session, and no limit of systemd's")
+def test_the_look_at_the_bounds_is_what_ends_a_session(machine: Machine) -> None:
+    look = "if not session.ended and (why := self._bounds.reached(session, sessions)):"
+    with (
+        machine.patched("as_wrapper/supervisor", look, "if why := '':"),
+        machine.session("greedy") as session,
+    ):
+        looks_s = 3.0  # the supervisor looks once a second
+        assert session.call("greed", "start_threads", 40, looks_s) > 40
+        session.ask("import os; os._exit(0)")
+        assert session.close()[0] == 0
+
+
+def test_a_server_at_its_bound_is_left_alone(machine: Machine) -> None:
+    """The twin: as many threads as it may have, memory and files below the bounds."""
+    machine.announce(OOM)
+    write = "import os; open(os.environ['TMPDIR'] + '/x', 'wb').write(bytes(200 << 20))"
+    with machine.session("greedy") as session:
+        assert session.call("greed", "start_threads", 19) == 20
+        session.evaluate(write)
+        with machine.session("greedy") as greedy:  # the look that ends it is at all sessions
+            be_greedy(greedy, "fork")
+            with pytest.raises(EOFError, match=TOO_MANY):
+                greedy.read_line()
+        assert session.evaluate("result = 'alive'") == "alive"
+    machine.await_end_of("greedy")
+
+
+# Which the gate passes on.
+_LOG = {"level": "info", "data": "x" * 999}
+A_MESSAGE = f'{{"jsonrpc":"2.0","method":"notifications/message","params":{json.dumps(_LOG)}}}\n'
+NOBODY_READS = {
+    "stdout": "mcpwrap-connect greedy | sh -c 'read line; echo \"$line\"; exec sleep 1000'",
+    "stderr": "exec 3>&1; mcpwrap-connect greedy 2>&1 >&3 | sleep 1000",
+}
+
+
+@pytest.mark.parametrize("stream", NOBODY_READS)
+def test_a_flood_waits_for_its_reader_and_costs_nobody(machine: Machine, stream: str) -> None:
+    """The agent does not read: what lies in between is bounded, and the others are served."""
+    code = f"import sys\nwhile True: sys.{stream}.write({A_MESSAGE!r})"
+    with machine.session("greedy") as other, contextlib.ExitStack() as stack:
+        other.evaluate("result = 1")  # its stub is the older one, then
+        session = stack.enter_context(machine.session("", command=NOBODY_READS[stream]))
+        session.evaluate("result = 1")
+        before_kib = gate_memory_kib(machine)
+        session.ask(code)
+        for _ in range(100):
+            assert other.evaluate("result = 1") == 1
+        assert gate_memory_kib(machine) - before_kib < 10_000
+        machine.as_root(f"kill -KILL {machines.stub_of(machine)}; pkill -u alice -x sleep")
+        session.close()
+    machine.await_end_of("greedy")
+
+
+def gate_memory_kib(machine: Machine) -> int:
+    """Return what the gate and its children have resident."""
+    gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+    pids = f"{gate} $(pgrep -P {gate})"
+    sum_up = "awk '/VmRSS/ { sum += $2 } END { print sum }'"
+    return int(machine.look(f"for p in {pids}; do cat /proc/$p/status; done | {sum_up}"))
+
+
+def test_the_limits_that_hold_for_all_are_named_in_the_status(machine: Machine) -> None:
+    machine.as_root("systemctl start mcpwrap@greedy")
+    out = machine.as_user("alice", "mcpwrap status greedy").out
+    assert "limits hold for all sessions together" in out
+
+
+def test_what_the_last_session_left_in_tmp_is_gone(machine: Machine) -> None:
+    with machine.session("greedy") as session, machine.session("greedy") as other:
+        other.evaluate("result = 1")
+        session.evaluate("open('/tmp/left', 'w'); open('/dev/shm/left', 'w')")
+        session.close()
+        assert other.evaluate("import os; result = os.listdir('/tmp')") == ["left"]  # in use, maybe
+    with machine.session("greedy") as session:
+        for folder in ("/tmp", "/dev/shm"):
+            names = session.evaluate(f"import os; result = os.listdir({folder!r})")
+            assert "left" not in names
+
+
+# ------------------------------------------------------------------------------ direct relay
+def inode(link: str) -> str:
+    found = re.search(r"\[([0-9]+)\]", link)
+    assert found, link
+    return found[1]
+
+
+def test_direct_is_the_agents_own_descriptors(machine: Machine) -> None:
+    machine.await_idle_gate()
+    with machine.session("swift") as session:
+        links = session.evaluate(
+            "import os; result = [os.readlink(f'/proc/self/fd/{n}') for n in range(3)]"
+        )
+        gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+        (child,) = machine.look(f"pgrep -P {gate}").split()
+        held = machine.look(f"ls -l /proc/{child}/fd")
+        assert inode(links[0]) not in held  # the gate has let go of them
+        assert inode(links[1]) not in held
+        assert inode(links[2]) in held  # stderr comes sanitised, as always
+        machine.as_root(f"kill -KILL {machines.stub_of(machine)}")
+        machine.await_end_of("swift")
+    with machine.session("swift") as session:
+        session.ask(r"import sys; sys.stderr.write('\x1b[2J'); sys.stderr.flush(); sys.exit(5)")
+        assert session.close() == (5, r"\x1b[2J")
+
+
+def test_an_idle_wrapper_ends_and_comes_back(machine: Machine) -> None:
+    with machine.session("swift") as session:
+        session.evaluate("import time; time.sleep(2)")  # busy for longer than it may idle
+        assert session.evaluate("result = 1") == 1
+    state = "systemctl show -P ActiveState mcpwrap@swift.service"
+    machine.look(f"until {state} | grep -qE 'inactive|failed'; do :; done")
+    shown = machine.show("mcpwrap@swift.service", "ActiveState", "Result")
+    assert shown == {"ActiveState": "inactive", "Result": "success"}
+    assert "starts on first use" in machine.as_user("alice", "mcpwrap status swift").out
+    machine.as_user("alice", "mcpwrap-connect swift </dev/null")
+
+
+def test_stop_and_restart_and_logs(machine: Machine) -> None:
+    machine.as_root("mcpwrap stop swift")
+    machine.as_user("alice", "mcpwrap-connect swift </dev/null", status=70)
+    assert "`sudo mcpwrap restart swift`" in machine.as_root("mcpwrap status swift", status=1).out
+    machine.as_root("mcpwrap restart swift")
+    machine.as_user("alice", "mcpwrap-connect swift </dev/null")
+    machine.look("journalctl --sync")
+    assert "Started mcpwrap@swift.service" in machine.as_root("mcpwrap logs swift").out
+    for verb in ("stop", "restart"):
+        assert "needs root" in machine.as_user("alice", f"mcpwrap {verb} swift", status=2).err
+        assert "no server 'nosuch'" in machine.as_root(f"mcpwrap {verb} nosuch", status=2).err
+    assert "no server" in machine.as_user("alice", "mcpwrap logs nosuch", status=2).err
+
+
+def test_a_server_that_ends_badly_leaves_a_line(machine: Machine) -> None:
+    machine.as_user("alice", "mcpwrap-connect brief </dev/null", status=1)
+    machines.await_status(machine, "brief", "last server ended with 1 after")
+    machine.look("journalctl --sync")
+    assert "server ended with 1 after" in machine.as_root("mcpwrap logs brief").out
+    assert "last server ended with 1 after" in machine.as_user("alice", "mcpwrap status brief").out

@@ -1,0 +1,109 @@
+"""The official conformance suite finds of a server behind the gate what it finds of it alone."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.bed import installed
+from tests.system.bed.machine import Machine
+from tests.system.support.tiers import on_release, only_in_test_all
+
+# Of one release: it takes its time. Beside the tests of this file a layer is made, the first time.
+pytestmark = [
+    on_release("trixie"),
+    only_in_test_all("the official suite takes minutes; test_agent.py has its official client"),
+    pytest.mark.timeout(600),
+]
+
+Found = dict[str, dict[str, str]]
+SERVER = ["/usr/bin/python3", "-m", "tests.system.guest.conformance.server"]
+WRAPPED = ["mcpwrap-connect", "fixture"]
+RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}
+SERVERS = f"""
+[mcp_servers.fixture]
+command = "{SERVER[0]}"
+args = {json.dumps(SERVER[1:])}
+env = {{ PYTHONPATH = "/opt/bed" }}
+"""
+POLICY = """
+version: 1
+default: block
+rules:
+  - {name: tools, tool: "*", action: allow}
+  - {name: others, method: "*", action: allow}
+"""
+HIDING = "version: 1\nrules: [{name: hidden, tool: test_simple_text, action: hide}]\n"
+# So many checks succeed of which the suite demands all: those of nothing but stdin and stdout.
+SUCCEED = {"2025-11-25": 73, "2026-07-28": 147}
+# The server knows nothing of tasks, and fails; the gate says of one it has not seen, as the suite
+# wants it, that there is none.
+OTHERS: dict[str, set[str]] = {
+    "2025-11-25": set(),
+    "2026-07-28": {"tasks-dispatch-and-envelope:sep-2663-tasks-get-invalid-task-id-32602"},
+}
+UNSCORED = ("json-schema-2020-12:", "tasks-", "http-")  # pending, or of an extension
+
+
+@contextmanager
+def with_suite(suite: str) -> Iterator[Machine]:
+    """Boot a machine with the suite and its server, under a policy that allows all."""
+    machine = installed.conformance_machine(suite)
+    try:
+        machine.add_person("alice", groups="mcpwrap")
+        machine.write("/etc/mcpwrap/policy.yaml", POLICY)
+        machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
+        machine.configure(SERVERS)
+        machine.apply()
+        yield machine
+    finally:
+        machine.remove()
+
+
+STAGE = with_suite
+
+
+def run_suite(
+    machine: Machine, port: int, command: list[str], runs: dict[str, list[str]] = RUNS
+) -> Found:
+    """Run the suite as an agent that starts this command, and return what it found."""
+    argv = ["env", "PYTHONPATH=/opt/bed", "python3", "-m", "tests.system.guest.conformance.suite"]
+    argv += [str(port), json.dumps(runs), *command]
+    found: Found = json.loads(machine.as_user("alice", shlex.join(argv)).out)
+    return found
+
+
+@pytest.fixture(scope="module")
+def direct(stage: Machine) -> Found:
+    """Return what the suite finds of the server itself."""
+    return run_suite(stage, 18001, SERVER)
+
+
+def test_the_server_itself_has_what_the_suite_demands(direct: Found) -> None:
+    for requirements, status_by_check in direct.items():
+        assert list(status_by_check.values()).count("SUCCESS") >= SUCCEED[requirements]
+        failed = [check for check, status in status_by_check.items() if status == "FAILURE"]
+        assert [check for check in failed if not check.startswith(UNSCORED)] == []
+
+
+def test_behind_the_gate_it_is_the_same(machine: Machine, direct: Found) -> None:
+    """Each check by its name."""
+    found = run_suite(machine, 18002, WRAPPED)
+    for requirements, before in direct.items():
+        after = found[requirements]
+        others = {check for check in {*before, *after} if before.get(check) != after.get(check)}
+        assert others == OTHERS[requirements]
+
+
+def test_a_tool_that_a_policy_hides_is_found_missing(machine: Machine, direct: Found) -> None:
+    """So the suite sees what the gate does."""
+    machine.write("/etc/mcpwrap/policy.yaml", HIDING)
+    machine.as_root("systemctl reload mcpwrap-gate")
+    call = "tools-call-simple-text"
+    options = {version: ["--scenario", call, "--spec-version", version] for version in RUNS}
+    found = run_suite(machine, 18003, WRAPPED, options)
+    for version in RUNS:
+        assert found[version][f"{call}:{call}"] == "FAILURE"
+        assert direct[version][f"{call}:{call}"] == "SUCCESS"

@@ -1,0 +1,158 @@
+"""Whoever of a session is killed, nothing of it is left, and the next one works."""
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.shared import pace
+from tests.system.bed.machine import Machine
+from tests.system.bed.nspawn import Profile
+from tests.system.session import machines
+from tests.system.support.servers import PROBE_SERVER
+from tests.system.support.tiers import only_in_test_all
+
+STAGE = machines.of_profile
+
+PID_FILE = "/home/alice/stub.pid"
+RUN_AGENT = Machine.guest_command("stand_in", "run", "probe", PID_FILE)
+# When the stand-in is killed, the end of its stub is waited for.
+AWAIT_STUB = f"{RUN_AGENT}; tail --pid=$(cat {PID_FILE}) -f /dev/null"
+
+
+@pytest.fixture(scope="module", params=machines.PROFILES, ids=lambda profile: profile.value)
+def stage(suite: str, request: pytest.FixtureRequest, lend: Callable[..., Any]) -> Any:
+    """Lend a machine of each profile."""
+    return lend(STAGE, suite, request.param)
+
+
+@pytest.fixture
+def machine(machine: Machine) -> Machine:
+    """Return the machine when nothing is left of the sessions before."""
+    machine.await_end_of("probe")
+    machine.await_idle_gate()
+    return machine
+
+
+def killed(machine: Machine, victim: int, watched: list[int]) -> list[int]:
+    """Kill a process of a session; return which of the watched ones are there after 2 s."""
+    within_s = pace.promised(2.0)
+    left: list[int] = machine.call("kill_watch", "kill_and_watch", victim, watched, within_s)
+    return left
+
+
+def groups_of(machine: Machine) -> list[str]:
+    """Return the control groups of all sessions, as paths."""
+    group = machine.show("mcpwrap@probe.service", "ControlGroup")["ControlGroup"]
+    trees = [f"/sys/fs/cgroup{tree}{group}" for tree in ("", "/unified", "/systemd")]
+    return machine.look(f"ls -d {' '.join(f'{t}/s-*' for t in trees)} 2>/dev/null; true").split()
+
+
+def pid_of(machine: Machine, who: str) -> int:
+    """Return the process that is to be killed."""
+    if who in {"mcpwrap-gate", "mcpwrap@probe"}:
+        return int(machine.show(f"{who}.service", "MainPID")["MainPID"])
+    if who == "gate's child":
+        gate = machine.show("mcpwrap-gate.service", "MainPID")["MainPID"]
+        (child,) = machine.look(f"pgrep -P {gate}").split()
+        return int(child)
+    if who == "stub":
+        return machines.stub_of(machine)
+    return int(machine.look("pgrep -u alice -f '^/usr/bin/python3 .*call stand_in'"))
+
+
+@pytest.mark.parametrize("who", ["agent", "stub", "gate's child", "mcpwrap-gate", "mcpwrap@probe"])
+def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -> None:
+    """Each of a session in turn, by SIGKILL; over all processes of the server's account."""
+    ends_all = who in {"mcpwrap-gate", "mcpwrap@probe"}
+    with machine.session("probe", command=AWAIT_STUB) as session:
+        session.evaluate("result = 1")
+        first = set(machine.pids("probe"))
+        victim = pid_of(machine, who)
+        with machine.session("probe") as other:
+            other.evaluate("result = 1")
+            others = set(machine.pids("probe")) - first
+            tried = session.call("staying", "stay", groups_of(machine))
+            assert len(tried) >= 2
+            assert set(tried) == {13}  # Landlock: not even its own group's file opens
+            mine = set(machine.pids("probe")) - others
+            assert len(mine) == 4
+            if ends_all:
+                machine.announce("mcpwrap")
+            watched = sorted(mine | others if ends_all else mine)
+            assert killed(machine, victim, watched) == []
+            if not ends_all:
+                assert other.evaluate("result = 'alive'") == "alive"
+                assert set(machine.pids("probe")) == others
+            other.close()
+    if who == "mcpwrap@probe" and machine.profile is Profile.LIMITS:
+        # On cgroup v1 nobody tells a systemd in a container that a control group is empty.
+        machine.await_admission("probe")
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+
+
+@only_in_test_all("mutation twin: shows that the test notices processes that are left")
+def test_without_its_control_group_a_session_would_be_left(machine: Machine) -> None:
+    """The mechanism taken away: a supervisor that ends the server's own process and no more."""
+    kill = "        self._kill()\n        with suppress"
+    machine.announce("mcpwrap@probe.service")  # systemd is left with what the group did not end
+    with machine.patched("linux/cgroup", kill, "        return True\n        with suppress"):
+        with machine.session("probe") as session:
+            session.call("staying", "stay", [])
+            mine = machine.pids("probe")
+            victim = pid_of(machine, "stub")
+            assert killed(machine, victim, mine)
+        machine.as_root("systemctl kill --signal=KILL mcpwrap@probe")
+    machine.await_admission("probe")
+
+
+def rows(machine: Machine) -> list[dict[str, object]]:
+    out = machine.as_user("alice", "mcpwrap sessions --json").out
+    found: list[dict[str, object]] = json.loads(out)
+    return found
+
+
+def test_an_operator_ends_one_session_and_no_other(machine: Machine) -> None:
+    with machine.session("probe") as session, contextlib.ExitStack() as stack:
+        session.evaluate("result = 1")
+        first = [row["session"] for row in rows(machine)]
+        other = stack.enter_context(machine.session("probe"))
+        other.evaluate("result = 1")
+        assert len(rows(machine)) == 2
+        row = next(row for row in rows(machine) if row["session"] in first)
+        assert (row["name"], row["agent"], row["agent_uid"]) == ("probe", "alice", 1000)
+        assert row["tasks"] == 1
+        assert str(row["since"]).startswith("20")
+        assert "needs root" in machine.as_user("alice", f"mcpwrap kill {first[0]}", status=2).err
+        assert len(rows(machine)) == 2
+        machine.as_root(f"mcpwrap kill {first[0]}")
+        with pytest.raises(EOFError, match="signal 9"):
+            session.read_line()
+        status, err = session.close()
+        assert (status, "signal 9" in err) == (137, True)
+        assert other.evaluate("result = 'alive'") == "alive"
+    assert machine.as_root("mcpwrap kill 0000000000000000", status=2).err.startswith("mcpwrap: ")
+
+
+def test_a_failing_start_is_explained_and_held_back(boot: Callable[..., Machine]) -> None:
+    """The agent is told why each time; from the third on, the server is not started for a while."""
+    machine = boot()
+    machine.configure(
+        PROBE_SERVER.replace("inherits =", 'env = { A = "${TOKEN}" }\ninherits =')
+        + '[mcp_servers.probe.mcpwrap]\nagents = ["alice"]\n'
+    )
+    assert "secret set probe TOKEN" in machine.apply()
+    machine.announce("mcpwrap@probe")
+    why = "the secret TOKEN cannot be used: it is not set; `sudo mcpwrap secret set"
+    connect = "mcpwrap-connect probe </dev/null"
+    errors = machines.tried_until_held_back(machine, "probe", connect, why)
+    assert "next try in" not in errors[0]
+    assert machines.starts_of(machine, "probe") >= 2
+    status = machine.as_user("alice", "mcpwrap status probe", status=1).out
+    assert "failed" in status
+    assert "cannot start: the secret TOKEN cannot be used: it is not set" in status
+    machine.as_root("mcpwrap secret set probe TOKEN", stdin="a-canary-value")
+    machine.as_root("mcpwrap restart probe")  # which does not wait for the gate
+    machine.as_user("alice", "until mcpwrap-connect probe </dev/null; do :; done 2>/dev/null")

@@ -1,0 +1,155 @@
+"""What is refused is refused at once, in one line, with a status that is documented."""
+
+import pytest
+
+from tests.shared import pace
+from tests.system.bed.machine import Machine
+from tests.system.session import machines
+from tests.system.support import servers
+from tests.system.support.tiers import only_in_test_all
+
+STAGE = servers.wrapped
+
+SAME = only_in_test_all("the same rule refuses it")
+AT_ONCE_S = 4.0
+
+BROKEN_SERVERS = """
+[mcp_servers.gone]
+command = "/usr/bin/no-such-program"
+
+[mcp_servers.nowhere]
+command = "/usr/bin/true"
+cwd = "/no/such/folder"
+
+[mcp_servers.alone]
+command = "/usr/bin/python3"
+args = ["/opt/probe.py"]
+[mcp_servers.alone.mcpwrap]
+limits = { sessions = 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "name", "status", "why"),
+    [
+        ("alice", "No-Such", 64, "no server can have that name"),
+        pytest.param("alice", "../probe", 64, "no server can have that name", marks=SAME),
+        ("alice", "nosuch", 78, "there is no server 'nosuch'"),
+        ("mallory", "probe", 77, "this account may not use 'probe'"),  # not in @mcpwrap
+        ("mallory", "memory", 77, "this account may not use 'memory'"),  # agents = ["alice"]
+    ],
+)
+def test_the_gate_says_why_not(
+    machine: Machine, user: str, name: str, status: int, why: str
+) -> None:
+    err = machine.as_user(user, f"mcpwrap-connect {name}", status=status).err
+    assert err.startswith(f"mcpwrap-connect: {why}")
+    assert err.count("\n") == 1
+
+
+def test_no_name_is_answered_with_the_usage(machine: Machine) -> None:
+    assert (
+        "usage: mcpwrap-connect NAME" in machine.as_user("alice", "mcpwrap-connect", status=64).err
+    )
+
+
+def test_a_gate_that_is_down_is_said_at_once(machine: Machine) -> None:
+    machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
+    err = machine.as_user(
+        "alice", f"timeout {pace.promised(AT_ONCE_S)} mcpwrap-connect probe", status=69
+    ).err
+    assert "the gate does not answer" in err
+    machine.as_root("systemctl start mcpwrap-gate.socket")  # the service follows on first use
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+
+
+def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
+    before = machine.read("/etc/mcpwrap/config.toml")
+    machine.configure(before + BROKEN_SERVERS)
+    machine.apply()
+    for name, why in (
+        ("gone", "cannot start /usr/bin/no-such-program: No such file or directory"),
+        ("nowhere", "cannot enter /no/such/folder: No such file or directory"),
+    ):
+        err = machine.as_user("alice", f"mcpwrap-connect {name}", status=70).err
+        assert err == f"mcpwrap-connect: {why}\n"
+    with machine.session("alone") as session:
+        session.evaluate("result = 1")
+        err = machine.as_user("alice", "mcpwrap-connect alone", status=75).err
+        assert "alone: 1 of 1 sessions are in use" in err
+    machine.await_end_of("alone")
+    machine.as_user("alice", "mcpwrap-connect alone </dev/null")  # the twin: one at a time may
+    machine.configure(before)
+    machine.apply()
+
+
+def test_a_wrapper_that_cannot_start_is_not_tried_for_ever(machine: Machine) -> None:
+    """Agents in a row, until one is held back; then it is mended, and works."""
+    spec = "/var/lib/mcpwrap/servers/probe.json"
+    machine.as_root(
+        f"systemctl stop mcpwrap@probe.service; mv {spec} /tmp/spec; echo {{}} > {spec}"
+    )
+    machine.announce(r"mcpwrap@probe\.service|Traceback")
+    before = machines.starts_of(machine, "probe")
+    connect = f"timeout {pace.promised(5.0)} mcpwrap-connect probe"
+    why = "`systemctl status mcpwrap@probe mcpwrap-check@probe` says why"
+    machines.tried_until_held_back(machine, "probe", connect, why)
+    assert machine.show("mcpwrap@probe.socket", "ActiveState")["ActiveState"] == "active"
+    assert machines.starts_of(machine, "probe") > before  # it was tried at all
+    machine.as_root(f"mv /tmp/spec {spec}")
+    machine.await_admission("probe")
+
+
+@pytest.fixture(scope="module")
+def answers(stage: Machine) -> dict[str, str]:
+    """Return what the gate answers to each kind of descriptors and of hello, without the stub."""
+    found: dict[str, str] = stage.call("gate_socket", "answers", pace.WAIT_S, user="alice")
+    return found
+
+
+@pytest.mark.usefixtures("machine")
+def test_only_two_streams_and_an_honest_hello_are_taken(answers: dict[str, str]) -> None:
+    admitted = {what for what, answer in answers.items() if answer.startswith(("S", "?"))}
+    assert admitted == {"pipes", "unix stream"}  # the twins
+    refused = {what: answer for what, answer in answers.items() if what not in admitted}
+    assert {
+        what for what, answer in refused.items() if not answer.startswith(("!76 ", "!64 "))
+    } == set()
+
+
+def descriptors_of_the_gate(machine: Machine) -> str:
+    machine.await_idle_gate()
+    gate = machine.show("mcpwrap-gate", "MainPID")["MainPID"]
+    return machine.look(f"ls /proc/{gate}/fd")
+
+
+@only_in_test_all("the descriptors of the gate are counted in test_streams.py too")
+def test_the_gate_keeps_no_descriptor_of_a_stranger(machine: Machine) -> None:
+    before = descriptors_of_the_gate(machine)
+    machine.call("gate_socket", "answers", pace.WAIT_S, user="alice")
+    assert descriptors_of_the_gate(machine) == before
+
+
+def test_streams_that_lead_nowhere_end_the_session(machine: Machine) -> None:
+    machine.call("gate_socket", "offer_ends_that_lead_nowhere", pace.WAIT_S, user="alice")
+    machine.await_end_of("everything")
+
+
+def test_one_who_knocks_and_runs_shuts_nobody_out(machine: Machine) -> None:
+    knock = f"exec {machine.guest_command('gate_socket', 'knock_and_run', pace.WAIT_S)}"
+    with machine.session("", user="mallory", command=knock) as knocker:
+        assert knocker.read_line() == "at it"
+        for _ in range(3):
+            machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+        knocker.send({})
+
+
+def test_one_account_cannot_take_the_gate_from_the_others(machine: Machine) -> None:
+    hold = f"exec {machine.guest_command('gate_socket', 'flood', pace.WAIT_S)}"
+    with machine.session("", user="mallory", command=hold) as flood:
+        assert flood.read_line() == "72"  # of 200; 128 are held, each over that is told so
+        machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+        flood.send({})
+    assert machine.show("mcpwrap-gate.socket", "ActiveState")["ActiveState"] == "active"
+    machine.await_idle_gate()
+    machine.as_user("mallory", "mcpwrap-connect probe", status=77)  # heard again

@@ -1,0 +1,79 @@
+"""Progress of a run of stories: a line now and then with the time left, and the ten longest."""
+
+import time
+from collections import defaultdict
+
+import pytest
+
+from tests.shared import pace
+from tests.system.support import durations
+
+EVERY_S = 30.0
+LONGEST = 10
+IDLE_PACE = 1.5  # of `tests/shared/pace.py`; what takes longer than that is not recorded
+
+
+class Progress:
+    """A plugin of the process that prints. It fails nothing."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._began_s = self._last_s = time.monotonic()
+        self._expected: dict[str, float] = {}
+        self._done: set[str] = set()
+        self._took: dict[str, float] = defaultdict(float)
+        self._failed = 0
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Know what is to come, from the first process that has collected it."""
+        self._expected = self._expected or durations.expected_s(ids)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Know it where there is one process."""
+        if session.items:
+            self._expected = durations.expected_s([item.nodeid for item in session.items])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a part of a case."""
+        self._took[durations.story_of(report.nodeid)] += report.duration
+        if report.when == "teardown":
+            self._done.add(report.nodeid)
+        self._failed += report.failed
+        if time.monotonic() - self._last_s >= EVERY_S:
+            self._last_s = time.monotonic()
+            self._print()
+
+    def _print(self) -> None:
+        gone_s = time.monotonic() - self._began_s
+        done_s = sum(self._expected.get(nodeid, 0.0) for nodeid in self._done)
+        left_s = (sum(self._expected.values()) - done_s) * gone_s / max(done_s, 1.0)
+        text = f"{len(self._done)} of {len(self._expected)} cases, {self._failed} failed"
+        self._line(f"{text}, {_minutes(gone_s)} gone, about {_minutes(left_s)} left")
+
+    def _line(self, text: str) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        assert isinstance(reporter, pytest.TerminalReporter)
+        reporter.ensure_newline()
+        reporter.write_line(text)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the longest stories, and record them all where that was asked for."""
+        longest = sorted(self._took.items(), key=lambda pair: -pair[1])[:LONGEST]
+        if longest:
+            terminalreporter.section(f"the {len(longest)} longest stories")
+        for story, seconds in longest:
+            terminalreporter.write_line(f"{seconds:7.1f} s  {story}")
+        if self._config.option.write_durations:
+            terminalreporter.write_line(self._recorded())
+
+    def _recorded(self) -> str:
+        """Record the durations where they mean something; say what became of that."""
+        if self._failed or pace.PACE > IDLE_PACE:
+            return f"{durations.FILE.name} stays: {self._failed} failed, pace {pace.PACE:.1f}"
+        durations.write(self._took)
+        return f"{durations.FILE.name} is written"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02} min"

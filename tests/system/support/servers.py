@@ -1,0 +1,76 @@
+"""The servers that machines of the bed have, as an operator would list them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.system.bed import installed
+from tests.system.bed.machine import Machine
+
+NODE_MODULES = "/opt/mcp/npm/node_modules/@modelcontextprotocol"
+THREE_SERVERS = f"""
+[mcp_servers.everything]
+command = "/usr/bin/node"
+args = ["{NODE_MODULES}/server-everything/dist/index.js"]
+
+[mcp_servers.memory]
+command = "/usr/bin/node"
+args = ["{NODE_MODULES}/server-memory/dist/index.js"]
+env = {{ MEMORY_FILE_PATH = "/var/lib/mcpwrap/state/memory/memory.json" }}
+
+[mcp_servers.memory.mcpwrap]
+agents = ["alice"]
+state = true
+
+[mcp_servers.time]
+command = "/opt/mcp/pypi/bin/mcp-server-time"
+args = ["--local-timezone", "UTC"]
+"""
+SQLITE_SERVER = """
+[mcp_servers.sqlite]
+command = "/opt/mcp/sqlite/bin/mcp-server-sqlite"
+args = ["--db-path", "/var/lib/mcpwrap/state/sqlite/sqlite.db"]
+
+[mcp_servers.sqlite.mcpwrap]
+agents = ["alice"]
+state = true
+"""
+PROBE_SERVER = """
+[mcp_servers.probe]
+command = "/usr/bin/python3"
+args = ["/opt/probe.py"]
+inherits = ["TZ", "PROJECT"]
+"""
+
+# For stories of egress: clients that are there, and packages of the registries in bed/origins.
+GO_GET = "/opt/mcp/go/get"
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+NPM_ENV = {
+    "NODE_EXTRA_CA_CERTS": CERTIFICATES,
+    "npm_config_registry": "https://npm.good.test/",
+    "npm_config_update_notifier": "false",
+}
+UV_ENV = {
+    "SSL_CERT_FILE": CERTIFICATES,
+    "UV_DEFAULT_INDEX": "https://pypi.good.test/simple/",
+    "UV_PYTHON_DOWNLOADS": "never",
+}
+
+
+def _in_shell(environment: dict[str, str], command: str) -> str:
+    words = " ".join(f"{name}={value}" for name, value in environment.items())
+    return f"exec env {words} {command}"
+
+
+FROM_NPM = _in_shell(NPM_ENV, "npx -y bed-echo")
+FROM_PYPI = _in_shell(UV_ENV, "uvx bed-echo")
+
+
+@contextmanager
+def wrapped(suite: str) -> Iterator[Machine]:
+    """Boot a machine with three real servers and the probe, and an agent called alice."""
+    with installed.booted(suite) as machine:
+        machine.add_person("alice", groups="mcpwrap")
+        machine.add_person("mallory")
+        machine.configure(THREE_SERVERS + PROBE_SERVER)
+        machine.apply()
+        yield machine

@@ -1,0 +1,57 @@
+"""Marks that say where a story runs: in which tier, and on which releases of Debian.
+
+`make test` is the fast tier: each promise once, on one release. `make test-all` is everything. A
+story without a mark is in both tiers: on the first release in the fast one, on each in the other.
+"""
+
+import pytest
+
+from tests.system.bed.roots import SUITES
+
+FAST, ALL = TIERS = ("fast", "all")
+
+# For what is decided by our own code alone, which is the same on each release: neither by systemd,
+# nft or Squid, nor by what their versions print.
+ON_ONE_RELEASE = pytest.mark.parametrize("suite", SUITES[:1], indirect=True)
+
+
+def on_release(suite: str) -> pytest.MarkDecorator:
+    """Run the story on this release alone, in both tiers."""
+    return pytest.mark.parametrize("suite", [suite], indirect=True)
+
+
+def on_each_release(reason: str) -> pytest.MarkDecorator:
+    """Run the story on each release in the fast tier too, for this reason."""
+    return pytest.mark.on_each_release(reason)
+
+
+def only_in_test_all(reason: str) -> pytest.MarkDecorator:
+    """Leave the story, or a row of its table, to `make test-all`, for this reason."""
+    return pytest.mark.only_in_test_all(reason)
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Say whether the fast tier has this case."""
+    if item.get_closest_marker("only_in_test_all"):
+        return False
+    suite = suite_of(item)
+    if suite in (None, SUITES[0]) or item.get_closest_marker("on_each_release"):
+        return True
+    return not _runs_also_on(item, SUITES[0])
+
+
+def suite_of(item: pytest.Item) -> str | None:
+    """Return the release that the case names, if it names one."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    suite = params.get("suite")
+    return str(suite) if suite else None
+
+
+def _runs_also_on(item: pytest.Item, suite: str) -> bool:
+    """Say whether the story of this case is not for one other release alone."""
+    pinned = [
+        mark.args[1]
+        for mark in item.iter_markers("parametrize")
+        if mark.args and mark.args[0] == "suite"
+    ]
+    return not pinned or suite in pinned[0]

@@ -1,0 +1,143 @@
+"""`make mutants`: whether `make test` notices when a mechanism that matters is taken away.
+
+RUNS AS ROOT on the host. Each mutant is a copy of the tree with one line changed; the stories of
+its room in the fast tier run until one fails. Exit status: 0 each mutant was noticed; 1 otherwise.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[3]
+FAILED = re.compile(r"^(?:FAILED|ERROR) tests/system/(.*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one file, and the room of the stories that should notice it."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+    room: str
+
+
+MUTANTS = (
+    Mutant(
+        "a packet rule: what is of a wrapper is judged",
+        "nftables/mcpwrap.nft",
+        "meta skuid @wrapped goto wrapper\n",
+        "\n",
+        "isolation",
+    ),
+    Mutant(
+        "a unit directive: ProtectHome=",
+        "units/mcpwrap@.service",
+        "\nProtectHome=",
+        "\n#ProtectHome=",
+        "isolation",
+    ),
+    Mutant(
+        "a line of Squid's: what was not judged good is refused",
+        "squid/last.conf",
+        "miss_access deny all\n",
+        "miss_access allow all\n",
+        "egress",
+    ),
+    Mutant(
+        "the policy's block",
+        "mcpwrap/core/agent_request.py",
+        "    if judgement.decision is Decision.BLOCK:\n",
+        "    if False:\n",
+        "gate",
+    ),
+    Mutant(
+        "the redactor",
+        "mcpwrap/core/redact.py",
+        "        if not self._marker_by_form:\n            return chunk\n",
+        "        return chunk\n",
+        "secrets",
+    ),
+    Mutant(
+        "the check of who approves",
+        "mcpwrap/core/approver_rights.py",
+        '        return "yes" if rights.same_uid else "proof"',
+        '        return "yes"',
+        "approvals",
+    ),
+    Mutant(
+        "the order: a record is written before its message is forwarded",
+        "mcpwrap/session/recorder.py",
+        "not self._file.append(encode(self._record(decided, us)))",
+        "not self._file.append(self._late(encode(self._record(decided, us))))",
+        "audit",
+    ),
+)
+# Of the last mutant: each record is written when the next one comes.
+LATE = """
+    _held = b""
+
+    def _late(self, record: bytes) -> bytes:
+        before, self._held = self._held, record
+        return before
+
+    def _has_room("""
+
+
+def copy_of_the_tree(target: Path) -> None:
+    """Copy what git knows, and what it would add."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=TOP, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (TOP / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(TOP / name, target / name)
+
+
+def mutate(tree: Path, mutant: Mutant) -> None:
+    """Change the one place.
+
+    Raises:
+        ValueError: the text is not there, so the table above is out of date.
+    """
+    file = tree / mutant.file
+    text = file.read_text()
+    if mutant.text not in text:
+        raise ValueError(f"{mutant.file} has no {mutant.text!r}")
+    text = text.replace(mutant.text, mutant.instead)
+    if "self._late(" in text:
+        text = text.replace("\n    def _has_room(", LATE)
+    file.write_text(text)
+
+
+def noticed_by(mutant: Mutant) -> str:
+    """Return the first story that fails on a mutant; empty if none does."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy_of_the_tree(Path(folder))
+        mutate(Path(folder), mutant)
+        how = ["-q", "-x", "-n", "2", "--dist", "loadgroup", "--tier=fast"]
+        argv = [sys.executable, "-m", "pytest", *how, f"tests/system/{mutant.room}"]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+    found = FAILED.search(done.stdout)
+    return found[1].partition(" - ")[0] if found else ""
+
+
+def main(names: list[str]) -> int:
+    """Try those whose name has one of these words; all without any."""
+    missed = 0
+    for mutant in MUTANTS:
+        if names and not any(name in mutant.name for name in names):
+            continue
+        story = noticed_by(mutant)
+        missed += not story
+        print(f"{'noticed' if story else 'MISSED ':8} {mutant.name}\n         {story}", flush=True)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,51 @@
+"""`make screenshots`: the page for approvals as docs/screenshots shows it, by a real browser.
+
+RUNS AS ROOT on the host, which it leaves as it was.
+"""
+
+from pathlib import Path
+
+from tests.system.approvals.browser import Browser, browser
+from tests.system.approvals.web_machine import PASSWORD, agent, ask, asking_machine, text_of
+from tests.system.bed import roots
+
+SUITE = "bookworm"
+FOLDER = Path(__file__).resolve().parents[3] / "docs/screenshots"
+LAST = "DELETE FROM t WHERE id = 6"
+NOW = "DELETE FROM t WHERE id = 7 OR name LIKE 'n%'"
+
+
+def main() -> None:
+    """Show one call in full: on a phone and on a desk, light and dark."""
+    roots.need_root("make screenshots")
+    FOLDER.mkdir(exist_ok=True)
+    with (
+        asking_machine(SUITE) as machine,
+        agent(machine) as session,
+        browser(machine, "carol") as window,
+    ):
+        window.log_in("carol", PASSWORD)
+        request = ask(session, "write_query", LAST)
+        _read_the_first(window)
+        window.press(f"a{PASSWORD}\n")
+        window.sees("is approved")
+        text_of(session, request)
+        ask(session, "write_query", NOW)
+        _read_the_first(window)
+        for scheme in ("light", "dark"):
+            window.looks(width=1000, height=1560, scheme=scheme, is_phone=False)
+            window.screenshot(FOLDER / f"{scheme}-desktop.png")
+            window.looks(width=390, height=844, scheme=scheme, is_phone=True)
+            window.screenshot(FOLDER / f"{scheme}-phone.png")
+    for path in sorted(FOLDER.iterdir()):
+        print(path.relative_to(FOLDER.parents[1]))
+
+
+def _read_the_first(window: Browser) -> None:
+    window.sees("write_query on sqlite")
+    window.press("j\n")
+    window.is_at("/approval/")
+
+
+if __name__ == "__main__":
+    main()

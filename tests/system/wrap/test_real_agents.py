@@ -1,0 +1,107 @@
+"""Real agents find their servers healthy: raw, wrapped, and raw again."""
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from tests.system.bed.machine import Machine
+from tests.system.support.tiers import on_release, only_in_test_all
+from tests.system.wrap import machines, real_agents
+from tests.system.wrap.people import ANSWERS, UNWRAPS
+from tests.system.wrap.real_agents import AGENTS, CLAUDE_CODE, GEMINI, INSPECTOR, SECRET, Agent
+
+STAGE = machines.with_agents
+# Of the release whose Node is new enough for the agents. Beside the tests of this file a layer is
+# made, the first time.
+pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def agents_machine(machine: Machine) -> Machine:
+    """Lend a machine on which alice has no file of an agent yet."""
+    return machines.anew(machine, groups="mcpwrap")
+
+
+def wrap(machine: Machine, agent: Agent) -> None:
+    """Let alice wrap the servers of an agent, and root say yes to those that are new."""
+    client = agent.name
+    if agent is INSPECTOR:
+        digest = hashlib.sha256(machine.path(agent.file).read_bytes()).hexdigest()
+        client = f"cursor --file {agent.file} --sha256 {digest}"  # of the same form
+    status, shown = machine.typed(f"mcpwrap wrap {client}", ANSWERS)
+    assert status == 0, shown
+    assert SECRET not in shown
+
+
+def unwrap(machine: Machine, agent: Agent) -> None:
+    """Let alice turn back what she wrapped."""
+    status, shown = machine.typed(f"mcpwrap unwrap --file {agent.file}", UNWRAPS)
+    assert status == 0, shown
+
+
+def assert_healthy(machine: Machine, agent: Agent, account: str) -> None:
+    """See that an agent finds its server healthy, and that this account runs it meanwhile."""
+    found = real_agents.health(machine, agent)
+    assert re.search(agent.healthy, found.said, re.MULTILINE), found.said
+    assert found.servers == {(account, agent.has_secret)}
+
+
+def name_of(agent: Agent) -> str:
+    return agent.name
+
+
+LATER = only_in_test_all("one more agent; the fast tier has two, which write their own files")
+ROWS = [
+    pytest.param(agent, marks=() if agent in (CLAUDE_CODE, GEMINI) else LATER) for agent in AGENTS
+]
+
+
+@pytest.mark.parametrize("agent", ROWS, ids=name_of)
+def test_an_agent_finds_its_server_healthy_whoever_runs_it(
+    agents_machine: Machine, agent: Agent
+) -> None:
+    machine = agents_machine
+    real_agents.set_up(machine, agent)
+    assert_healthy(machine, agent, "alice")
+    before = machine.path(agent.file).read_bytes()  # opencode has put a line into it
+
+    wrap(machine, agent)
+    assert SECRET not in machine.read(agent.file)
+    assert_healthy(machine, agent, f"mcpw-{agent.server}")
+
+    unwrap(machine, agent)
+    assert machine.path(agent.file).read_bytes() == before
+    assert_healthy(machine, agent, "alice")
+
+
+@only_in_test_all("second-order: files that change between wrapping and unwrapping")
+@pytest.mark.parametrize("agent", [CLAUDE_CODE, GEMINI], ids=name_of)
+def test_what_an_agent_wrote_meanwhile_is_kept(agents_machine: Machine, agent: Agent) -> None:
+    machine = agents_machine
+    real_agents.set_up(machine, agent)
+    before = machine.path(agent.file).read_bytes()
+    wrap(machine, agent)
+    machine.as_user("alice", agent.meanwhile)
+    assert_healthy(machine, agent, f"mcpw-{agent.server}")
+
+    unwrap(machine, agent)
+    left = json.loads(machine.read(agent.file))
+    assert left["mcpServers"].pop("other")["command"] == "/usr/bin/true"
+    assert left == json.loads(before)
+
+
+@only_in_test_all("the twin of the bed: what the stories look for is not found when nothing runs")
+def test_an_agent_says_so_when_its_server_is_not_there(agents_machine: Machine) -> None:
+    """The twin: what is looked for would not be found, if nothing ran."""
+    machine = agents_machine
+    real_agents.set_up(machine, CLAUDE_CODE)
+    wrap(machine, CLAUDE_CODE)
+    machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
+    try:
+        found = real_agents.health(machine, CLAUDE_CODE)
+    finally:
+        machine.as_root("systemctl start mcpwrap-gate.socket")
+    assert not re.search(CLAUDE_CODE.healthy, found.said, re.MULTILINE)
+    assert found.servers == set()
