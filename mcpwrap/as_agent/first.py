@@ -7,10 +7,11 @@ import os
 import resource
 import select
 import signal
+from functools import partial
 from typing import NoReturn
 
 from mcpwrap.as_agent.launch import FORWARDED, Launch, Report, Stage
-from mcpwrap.linux import descendants, prctl
+from mcpwrap.linux import children, descendants, prctl
 
 BUG = 70  # hello.Exit.WRAPPER; the traceback is on standard error
 _RELAY_HAS_ENDED = signal.SIGUSR1
@@ -28,10 +29,10 @@ def run(launch: Launch, report: Report) -> NoReturn:
     if server_pid == 0:
         _become_server(launch, report)
     _let_go_of_streams()
-    for number in FORWARDED:
-        signal.signal(number, lambda number, _: os.kill(server_pid, number))
-    signal.pthread_sigmask(signal.SIG_SETMASK, launch.signals_blocked)
-    status = _status_of(server_pid)
+    numbers = {*FORWARDED} - launch.signals_blocked
+    if not launch.closing.is_apart:
+        numbers.add(_RELAY_HAS_ENDED)
+    status = children.await_end(server_pid, numbers, partial(_heed, server_pid))
     if not launch.closing.is_apart:
         descendants.end_all()
     os._exit(status)
@@ -51,7 +52,7 @@ def _end_with_relay(launch: Launch, report: Report) -> None:
         prctl.end_with_parent(signal.SIGKILL)
     else:
         prctl.adopt_orphans()
-        signal.signal(_RELAY_HAS_ENDED, _end_all)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {_RELAY_HAS_ENDED})
         prctl.end_with_parent(_RELAY_HAS_ENDED)
     poll = select.poll()
     poll.register(report.fd, 0)  # POLLERR is always asked for: nobody reads any more
@@ -59,18 +60,13 @@ def _end_with_relay(launch: Launch, report: Report) -> None:
         os._exit(0)
 
 
-def _end_all(*_: object) -> None:
+def _heed(server_pid: int, number: int) -> None:
+    """Forward what the relay sends, and end all when it has ended."""
+    if number != _RELAY_HAS_ENDED:
+        os.kill(server_pid, number)
+        return
     descendants.end_all()
     os._exit(0)
-
-
-def _status_of(server_pid: int) -> int:
-    """Wait for the server, and reap whatever else ends here; 128+N is signal N, as in a shell."""
-    while True:
-        pid, status = os.wait()
-        if pid == server_pid:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
 
 
 def _become_server(launch: Launch, report: Report) -> NoReturn:

@@ -12,6 +12,7 @@ from mcpwrap.as_agent.closing import Closing, Layer
 from mcpwrap.session.spawn import Program
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AWAITED = (*FORWARDED, signal.SIGCHLD)  # by relay and first process, which block them
 _RECORD = struct.Struct("=Bi")
 _MAX_RECORDS_BYTES = 4096
 
@@ -35,7 +36,7 @@ class Launch:
     program: Program
     closing: Closing
     stdio: tuple[int, int, int]  # what is to be its 0, 1 and 2
-    signals_blocked: frozenset[signal.Signals]  # as the agent had them; for now FORWARDED are too
+    signals_blocked: frozenset[signal.Signals]  # as the agent had them; for now AWAITED are too
 
 
 class StageError(OSError):

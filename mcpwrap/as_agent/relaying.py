@@ -12,12 +12,12 @@ from functools import partial
 
 from mcpwrap.as_agent import starting
 from mcpwrap.as_agent.closing import Closing
-from mcpwrap.as_agent.launch import FORWARDED, Launch
+from mcpwrap.as_agent.launch import AWAITED, FORWARDED, Launch
 from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.sanitise import Sanitiser
-from mcpwrap.linux import descendants
+from mcpwrap.linux import children, descendants
 from mcpwrap.linux.log import say
 from mcpwrap.session import relay
 from mcpwrap.session.judged import Judged
@@ -65,17 +65,23 @@ def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], No
     Raises:
         StageError: it could not be started.
     """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    blocked = frozenset(map(signal.Signals, mask))
     try:
-        first_pid, streams = _start(program, closing, frozenset(map(signal.Signals, blocked)))
-        _on_signals(lambda number, _: _signal(first_pid, number))
+        first_pid, streams = _start(program, closing, blocked)
+        threading.excepthook = _give_up
+        return _relayed(gate, arrived, first_pid, streams, blocked)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    threading.excepthook = _give_up
-    return _relayed(gate, arrived, first_pid, streams)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _relayed(gate: Gate, arrived: Callable[[], None], first_pid: int, streams: _Streams) -> Ended:
+def _relayed(
+    gate: Gate,
+    arrived: Callable[[], None],
+    first_pid: int,
+    streams: _Streams,
+    blocked: frozenset[signal.Signals],
+) -> Ended:
     to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_when_unheard` sees it too
     # The server has ended, and its first process will say so.
     judged = _judged(gate, arrived, to_agent, Sink(streams.to_server, lambda: None))
@@ -91,25 +97,20 @@ def _relayed(gate: Gate, arrived: Callable[[], None], first_pid: int, streams: _
         _thread(partial(_follow, judged.from_server, streams.from_server, break_off)),
         _thread(partial(_copy_errors, streams.errors)),
     )
-    status = _wait_for(first_pid)
-    _on_signals(signal.SIG_DFL)  # now for us, who may wait for an agent that does not read
+    numbers = [number for number in FORWARDED if _is_ours(number, blocked)]
+    status = children.await_end(first_pid, numbers, partial(_signal, first_pid))
+    descendants.end_all()  # none, where a namespace has ended them
+    for number in numbers:  # now for us, who may wait for an agent that does not read
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for thread in outward:  # what the server wrote before it ended is still in its pipes
         thread.join()
     return Ended(hello.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered)
 
 
-def _on_signals(do: Callable[[int, object], None] | signal.Handlers) -> None:
-    """Do so from now on, but for those that the agent had us ignore."""
-    for number in FORWARDED:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, do)
-
-
-def _wait_for(first_pid: int) -> int:
-    _, status = os.waitpid(first_pid, 0)
-    descendants.end_all()  # none, where a namespace has ended them
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+def _is_ours(number: signal.Signals, blocked: frozenset[signal.Signals]) -> bool:
+    """Say whether the agent lets a signal come through: it neither blocks nor ignores it."""
+    return number not in blocked and signal.getsignal(number) is not signal.SIG_IGN
 
 
 def _start(

@@ -17,7 +17,7 @@ from mcpwrap.linux import prctl
 def start(launch: Launch) -> int:
     """Return the pid of the session's first process, once the server runs.
 
-    The caller is single-threaded, and blocks the signals that are forwarded.
+    The caller is single-threaded, and blocks the signals of AWAITED.
 
     Raises:
         StageError: it does not run, and no process is left.

@@ -103,8 +103,8 @@ def test_what_cannot_be_started_says_where_it_failed(command: str, cwd: str, sta
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_the_servers(number: signal.Signals) -> None:
     code = (
-        f"import signal, sys; signal.signal({number}, lambda *_: sys.exit(40));"
-        f"{ANSWER}; sys.stdout.flush(); signal.pause()"
+        f"import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [{number}]);"
+        f"{ANSWER}; sys.stdout.flush(); signal.sigwait([{number}]); sys.exit(40)"
     )
     with relay(code) as process:
         assert process.stdin

@@ -1,0 +1,51 @@
+"""The end of a child, and the signals that come before it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.shared import pace
+
+# The signal is there before anybody waits for it: what a handler would be told too late.
+PENDING = """
+import os, signal
+from mcpwrap.linux import children
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
+pid = os.fork()
+if pid == 0:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.pause()
+os.kill(os.getpid(), signal.SIGTERM)
+print(children.await_end(pid, {signal.SIGTERM}, lambda number: os.kill(pid, number)))
+"""
+# Another child ends first: it is reaped, and is not taken for the one.
+SEVERAL = """
+import os, signal
+from mcpwrap.linux import children
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+read_fd, write_fd = os.pipe()
+other = os.fork()
+if other == 0:
+    os._exit(3)
+pid = os.fork()
+if pid == 0:
+    os.close(write_fd)
+    os.read(read_fd, 1)
+    os._exit(7)
+os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
+os.close(write_fd)
+status = children.await_end(pid, (), print)
+try:
+    os.waitpid(other, 0)
+except ChildProcessError:
+    print(status)
+"""
+
+
+@pytest.mark.parametrize(("code", "said"), [(PENDING, "143\n"), (SEVERAL, "7\n")])
+def test_it_is_waited_for(code: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=pace.WAIT_S
+    )
+    assert (done.stdout, done.stderr) == (said, "")
