@@ -8,35 +8,26 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.machine import BED_AT, Machine
 from tests.system.bed.nspawn import Profile
-from tests.system.support.servers import PROBE_SERVER
+from tests.system.support.servers import PROBE_SERVER, a_server
 from tests.system.support.tiers import only_in_test_all
 
 PYTHON = "/usr/bin/python3"
 ECHO = f'command = "{PYTHON}"\nargs = ["{BED_AT}/tests/system/guest/echo_server.py"]'
-# A real Debian has cgroup v2, and with it `cgroup.kill`; the other modules' machines have v1.
+# A real Debian has cgroup v2, and with it `cgroup.kill`.
 PROFILES = [
-    pytest.param(
-        Profile.LIMITS, marks=only_in_test_all("test_session_end.py has cgroup v1 in `make test`")
-    ),
+    pytest.param(Profile.V1, marks=only_in_test_all("every Debian boots with v2; v1 is an option")),
     Profile.BPF,
 ]
 STUBS = "'^/usr/bin/python3 -ISE .*mcpwrap-connect'"
 
 # Servers that may take little; one that ends soon when it is idle; three that send back what they
 # get, by the gate, without it, and with a redactor.
-BOUNDED = f"""
-[mcp_servers.greedy]
-command = "{PYTHON}"
-args = ["/opt/probe.py"]
-[mcp_servers.greedy.mcpwrap]
-limits = {{ memory = "160M", tasks = 20, sessions = 4 }}
-idle_exit = "never"
-[mcp_servers.swift]
-command = "{PYTHON}"
-args = ["/opt/probe.py"]
-[mcp_servers.swift.mcpwrap]
-relay = "direct"
-idle_exit = "1s"
+BOUNDED = (
+    a_server(
+        "greedy", 'limits = { memory = "160M", tasks = 20, sessions = 4 }\nidle_exit = "never"'
+    )
+    + a_server("swift", 'relay = "direct"\nidle_exit = "1s"')
+    + f"""
 [mcp_servers.brief]
 command = "/usr/bin/false"
 [mcp_servers.echo]
@@ -55,6 +46,7 @@ env = {{ TOKEN = "${{TOKEN}}" }}
 agents = ["alice"]
 idle_exit = "never"
 """
+)
 # Like the probe, but it has a secret and does not end when its agent leaves.
 STUBBORN = f"""
 [mcp_servers.stubborn]
@@ -72,7 +64,7 @@ command = "/usr/bin/cat"
 
 @contextmanager
 def bounded(suite: str) -> Iterator[Machine]:
-    """Boot a machine on which memory and tasks are limited, for a whole wrapper (cgroup v1)."""
+    """Boot a machine on which memory and tasks are limited, for a whole wrapper."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.configure(BOUNDED)

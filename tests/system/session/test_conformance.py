@@ -50,16 +50,13 @@ UNSCORED = ("json-schema-2020-12:", "tasks-", "http-")  # pending, or of an exte
 @contextmanager
 def with_suite(suite: str) -> Iterator[Machine]:
     """Boot a machine with the suite and its server, under a policy that allows all."""
-    machine = installed.conformance_machine(suite)
-    try:
+    with installed.conformance_machine(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         machine.write("/etc/mcpwrap/policy.yaml", POLICY)
         machine.as_root("mcpwrap policy check && systemctl reload mcpwrap-gate")
         machine.configure(SERVERS)
         machine.apply()
         yield machine
-    finally:
-        machine.remove()
 
 
 STAGE = with_suite

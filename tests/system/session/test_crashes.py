@@ -87,7 +87,7 @@ def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -
                 assert other.evaluate("result = 'alive'") == "alive"
                 assert set(machine.pids("probe")) == others
             other.close()
-    if who == "mcpwrap@probe" and machine.profile is Profile.LIMITS:
+    if who == "mcpwrap@probe" and machine.profile is Profile.V1:
         # On cgroup v1 nobody tells a systemd in a container that a control group is empty.
         machine.await_admission("probe")
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")

@@ -20,13 +20,7 @@ command = "/usr/bin/no-such-program"
 [mcp_servers.nowhere]
 command = "/usr/bin/true"
 cwd = "/no/such/folder"
-
-[mcp_servers.alone]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.alone.mcpwrap]
-limits = { sessions = 1 }
-"""
+""" + servers.a_server("alone", "limits = { sessions = 1 }")
 
 
 @pytest.mark.parametrize(

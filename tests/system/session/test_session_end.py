@@ -37,7 +37,7 @@ def test_a_server_cannot_leave_its_session(machine: Machine) -> None:
     with machine.session("probe") as session:
         session.evaluate("result = 1")
         group = machine.show("mcpwrap@probe.service", "ControlGroup")["ControlGroup"]
-        trees = [f"/sys/fs/cgroup{tree}{group}/supervisor" for tree in ("", "/systemd")]
+        trees = [f"/sys/fs/cgroup{tree}{group}/supervisor" for tree in ("", "/unified")]
         found = machine.look(f"ls -d {' '.join(trees)} 2>/dev/null; true")
         file = f"{found.strip()}/cgroup.procs"
         assert session.evaluate(f"open({file!r}, 'w').write('0')") == "OSError 13"
