@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.support import durations
-
 SYSTEM = Path(__file__).parents[1] / "system"
 # A program of more lines is a file of `guest/`, where it is linted and typed.
 MAX_LINES = 5
@@ -69,16 +67,3 @@ def test_what_a_file_of_stories_may_have(path: Path) -> None:
 )
 def test_a_program_is_told_from_a_configuration(text: str, *, expected: bool) -> None:
     assert is_program(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "story"),
-    [
-        ("tests/system/a/test_b.py::test_c[bookworm-1]", "a/test_b.py::test_c[bookworm]"),
-        ("tests/system/a/test_b.py::test_c[x-trixie]@a-trixie", "a/test_b.py::test_c[trixie]"),
-        ("tests/system/a/test_b.py::test_c[row]", "a/test_b.py::test_c"),
-        ("tests/system/a/test_b.py::test_c", "a/test_b.py::test_c"),
-    ],
-)
-def test_the_rows_of_a_story_count_together(nodeid: str, story: str) -> None:
-    assert durations.story_of(nodeid) == story

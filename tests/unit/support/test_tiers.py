@@ -1,0 +1,45 @@
+"""Tier and release of a story follow from its marks."""
+
+import pytest
+
+from tests.system.support import tiers
+from tests.unit.support.collection import collected
+
+# Each case, its release, and whether the fast tier has it.
+CASES = {
+    "test_unmarked[bookworm]": ("bookworm", True),
+    "test_unmarked[trixie]": ("trixie", False),
+    "test_without_a_machine": (None, True),
+    "test_on_one_release[bookworm]": ("bookworm", True),
+    "test_on_trixie[trixie]": ("trixie", True),  # there is no other
+    "test_on_each_release[bookworm]": ("bookworm", True),
+    "test_on_each_release[trixie]": ("trixie", True),
+    "test_only_in_test_all[bookworm]": ("bookworm", False),
+    "test_only_in_test_all[trixie]": ("trixie", False),
+    "test_only_on_trixie[trixie]": ("trixie", False),
+    "test_of_rows[bookworm-kept]": ("bookworm", True),
+    "test_of_rows[bookworm-left]": ("bookworm", False),  # the mark of a row
+    "test_of_rows[trixie-kept]": ("trixie", False),
+    "test_of_rows[trixie-left]": ("trixie", False),
+}
+
+
+@pytest.fixture(scope="module")
+def of_all() -> dict[str, pytest.Item]:
+    return {item.name: item for item in collected(tiers.ALL)}
+
+
+def test_test_all_has_each_case(of_all: dict[str, pytest.Item]) -> None:
+    assert of_all.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_marks_decide(of_all: dict[str, pytest.Item], name: str) -> None:
+    item = of_all[name]
+    assert (tiers.suite_of(item), tiers.is_fast(item)) == CASES[name]
+
+
+def test_the_fast_tier_is_a_part_of_all(of_all: dict[str, pytest.Item]) -> None:
+    fast = {item.name for item in collected(tiers.FAST)}
+    assert fast == {name for name, (_, is_fast) in CASES.items() if is_fast}
+    assert fast < of_all.keys()
