@@ -19,7 +19,8 @@ from tests.system.bed import roots
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
-from tests.system.support.egress_sessions import a_server, machine_with_internet
+from tests.system.support.egress_sessions import machine_with_internet
+from tests.system.support.servers import a_server
 
 HERE = Path(__file__).parent
 SUITE = "bookworm"

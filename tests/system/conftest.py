@@ -74,7 +74,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     def prepare(suite: str) -> None:
         roots.ensure(roots.build_root(suite))
-        installed.installed_machine(suite).remove()
+        installed.booted(suite).remove()
 
     remove_abandoned(installed.MACHINES)
     with ThreadPoolExecutor() as pool:
@@ -105,7 +105,7 @@ def boot(suite: str) -> Iterator[Callable[..., Machine]]:
     machines: list[Machine] = []
 
     def boot_one(profile: Profile = Profile.LIMITS, *, package: bool = True) -> Machine:
-        kind = installed.installed_machine if package else installed.bare_machine
+        kind = installed.booted if package else installed.bare_machine
         machines.append(kind(suite, profile))
         machines[-1].add_person("alice", groups="mcpwrap" if package else "")
         return machines[-1]

@@ -11,38 +11,22 @@ import pytest
 from tests.system.bed.machine import Machine
 from tests.system.support import emptied, kill_at_syscall
 from tests.system.support.kill_at_syscall import Call
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = emptied.booted
 
-OLD = """
-[mcp_servers.kept]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.kept.mcpwrap]
-agents = ["alice"]
-
-[mcp_servers.leaving]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.leaving.mcpwrap]
-agents = ["mallory"]
-"""
+OLD = a_server("kept", 'agents = ["alice"]') + a_server("leaving", 'agents = ["mallory"]')
+COMING = a_server("coming", 'agents = ["alice"]')
 # `kept` is for mallory no longer, if it ever was; `leaving` goes; `coming` is new.
-NEW = """
+NEW = f"""
 [mcp_servers.kept]
 command = "/usr/bin/python3"
 args = ["/opt/probe.py", "changed"]
 [mcp_servers.kept.mcpwrap]
 agents = ["alice"]
 state = true
-
-[mcp_servers.coming]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.coming.mcpwrap]
-agents = ["alice"]
-"""
+{COMING}"""
 
 
 @pytest.fixture
@@ -154,9 +138,7 @@ def test_removing_a_server_removes_all_of_it(machine: Machine) -> None:
     machine.apply()
     uid = machine.uid_of("mcpw-kept")
     told(machine, "kept", "open('mine', 'w')")
-    machine.configure(
-        OLD.partition("[mcp_servers.kept]")[0] + NEW[NEW.index("[mcp_servers.coming]") :]
-    )
+    machine.configure(COMING)
     machine.apply()
     gone = (
         "getent passwd mcpw-kept",

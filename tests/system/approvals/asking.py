@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
-from tests.system.bed.machine import Machine
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.session import Session
 from tests.system.support import approvers
 
@@ -14,16 +12,8 @@ from tests.system.support import approvers
 TABLES = ("t", "of_commands")
 
 
-@dataclass(frozen=True)
-class Asking:
-    """The stage of the room."""
-
-    machine: Machine
-    internet: Internet
-
-
 @contextmanager
-def booted(suite: str) -> Iterator[Asking]:
+def booted(suite: str) -> Iterator[Connected]:
     """Boot it, with the people of `support/approvers.py` and mallory, and two tables of 100 rows.
 
     bob and root take their steps by a process that stays.
@@ -39,7 +29,7 @@ def booted(suite: str) -> Iterator[Asking]:
                 call(session, "create_table", query=f"CREATE TABLE {table} (id INTEGER)")
                 call(session, "write_query", query=f"INSERT INTO {table} VALUES {rows}")
         with approvers.ready(machine, "bob", "root"):
-            yield Asking(machine, internet)
+            yield Connected(machine, internet)
 
 
 def call(session: Session, tool: str, **arguments: object) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.shared import pace
 from tests.system.approvals import asking
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.internet_map import BAD_AUTHORITY
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
@@ -30,7 +30,7 @@ TABLE = {"query": "CREATE TABLE hunter2 (id INTEGER)"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _policy(stage: asking.Asking) -> None:
+def _policy(stage: Connected) -> None:
     """Put the policy in force once: after a restart of the gate the webhook is back in 5 s."""
     approvers.put(stage.machine)
 

@@ -23,8 +23,7 @@ rules:
 @contextmanager
 def asking_machine(suite: str) -> Iterator[Machine]:
     """Boot it. alice's agent asks; carol approves for all; bob has a password, and no agent."""
-    machine = installed.browser_machine(suite)
-    try:
+    with installed.browser_machine(suite) as machine:
         machine.as_root(
             "useradd -m -s /bin/bash -G mcpwrap alice; useradd -m -s /bin/bash bob;"
             "useradd -m -s /bin/bash -G mcpwrap-approvers carol"
@@ -38,8 +37,6 @@ def asking_machine(suite: str) -> Iterator[Machine]:
         with agent(machine) as session:
             call(session, "create_table", "CREATE TABLE t (id INTEGER, name TEXT)")
         yield machine
-    finally:
-        machine.remove()
 
 
 @contextmanager

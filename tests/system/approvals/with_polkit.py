@@ -16,8 +16,7 @@ NOT_OF_THE_SANDBOX = re.compile(r"(Exec\w+|Type|Restart\w*|WatchdogSec|TimeoutSt
 @contextmanager
 def booted(suite: str) -> Iterator[Machine]:
     """Boot it, with a service that asks polkit under the gate's account, in the gate's sandbox."""
-    machine = installed.polkit_machine(suite)
-    try:
+    with installed.polkit_machine(suite) as machine:
         approvers.prepare(machine)
         machine.add_person("mallory")
         machine.as_root("chpasswd", stdin=f"alice:{PASSWORD}\nmallory:{PASSWORD}\n")
@@ -33,5 +32,3 @@ def booted(suite: str) -> Iterator[Machine]:
         approvers.put(machine)
         with approvers.ready(machine, "bob"):
             yield machine
-    finally:
-        machine.remove()

@@ -10,15 +10,9 @@ from typing import Any
 from tests.shared import pace
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
+from tests.system.support.servers import a_server
 
-SERVERS = """
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.probe.mcpwrap]
-agents = ["alice", "bob"]
-audit = "sealed"
-"""
+SERVERS = a_server("probe", 'agents = ["alice", "bob"]\naudit = "sealed"')
 POLICY = "version: 1\nrules: [{name: no-drop, tool: drop, action: block}]\n"
 AUDIT = "/var/log/mcpwrap/audit"
 AS_GATE = "setpriv --reuid=mcpwrap-gate --regid=mcpwrap-gate --clear-groups"

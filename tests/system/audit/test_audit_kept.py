@@ -20,20 +20,14 @@ from tests.system.audit.audited import AUDIT, POLICY
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.support import tiers
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 pytestmark = ON_ONE_RELEASE
 
-SERVERS = """
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.probe.mcpwrap]
-agents = ["alice"]
-audit = "plain"
-state = true
-limits = {sessions = 40}
-"""
+SERVERS = a_server(
+    "probe", 'agents = ["alice"]\naudit = "plain"\nstate = true\nlimits = {sessions = 40}'
+)
 REFUSED = "Refused by mcpwrap (rule no-drop)."
 UNRECORDED = "Refused by mcpwrap: the audit cannot be written."
 FILL = f"{AUDIT}/.fill"

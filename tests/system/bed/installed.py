@@ -2,8 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.system.bed import package, roots
@@ -21,19 +19,9 @@ def bare_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     return machine
 
 
-def installed_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
+def booted(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian on which apt has installed the package."""
     return _boot(suite, [layer(suite), *roots.run_root(suite).lower_dirs()], profile)
-
-
-@contextmanager
-def booted(suite: str, profile: Profile = Profile.LIMITS) -> Iterator[Machine]:
-    """Boot a Debian on which apt has installed the package, for the time of the block."""
-    machine = installed_machine(suite, profile)
-    try:
-        yield machine
-    finally:
-        machine.remove()
 
 
 def conformance_machine(suite: str) -> Machine:
@@ -93,8 +81,7 @@ def layer(suite: str) -> Path:
     deb = package.build(suite)
     kept = deb.parent / f"installed-on-{roots.run_root(suite).name}"
     if not kept.is_dir():
-        machine = bare_machine(suite)
-        try:
+        with bare_machine(suite) as machine:
             machine.as_root("apt-get install -y /root/mcpwrap.deb")
             # The files of `guest/` come with each boot.
             machine.as_root(f"rm -r /root/mcpwrap.deb /var/cache/apt/*.bin {GUEST_AT}")
@@ -102,6 +89,4 @@ def layer(suite: str) -> Path:
             upper = machine.shut_down()
             subprocess.run(["cp", "-a", str(upper), f"{kept}.new"], check=True)
             Path(f"{kept}.new").rename(kept)
-        finally:
-            machine.remove()
     return kept

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import msgspec
 
@@ -171,6 +172,13 @@ class Internet:
         if not line:
             raise EOFError("the internet ended; what it said is on standard error")
         return line
+
+
+class Connected(NamedTuple):
+    """A machine, and the internet that it is plugged into."""
+
+    machine: Machine
+    internet: Internet
 
 
 def _ip(pid: int, commands: str) -> None:

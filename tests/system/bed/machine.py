@@ -199,6 +199,12 @@ class Machine:
         """Take the machine off the host."""
         self._container.remove()
 
+    def __enter__(self) -> "Machine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     @contextmanager
     def patched(self, module: str, line: str, instead: str) -> Iterator[None]:
         """Replace a piece of the installed code, for the time of the block."""

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Protocol
 
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import GUEST, Machine
 from tests.system.bed.session import Session
-from tests.system.support.egress_sessions import Connected, play
+from tests.system.support.egress_sessions import play
 
 NODE_FILE = "/opt/mcp/npm/goes-out.mjs"  # beside node_modules, where it finds the SDK
 CONFIG = f"""

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from tests.shared import pace
+from tests.system.bed.internet import Connected
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.support import tiers
-from tests.system.support.egress_sessions import Connected, a_server, machine_with_internet
+from tests.system.support.egress_sessions import machine_with_internet
+from tests.system.support.servers import a_server
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 PUT_BACK = "mcpwrap-watch.service: .*put back"

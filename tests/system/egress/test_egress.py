@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.shared import pace
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.egress.egress_clients import (
@@ -15,7 +15,7 @@ from tests.system.egress.egress_clients import (
     initialized,
     text_of_tool,
 )
-from tests.system.support.egress_sessions import Connected, play
+from tests.system.support.egress_sessions import play
 from tests.system.support.servers import PROBE_SERVER
 
 STAGE = booted

@@ -8,17 +8,13 @@ import pytest
 from mcpwrap.plan.squid import MAX_LISTENERS
 from tests.shared import pace
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
 from tests.system.egress.recovery import await_that
-from tests.system.support.egress_sessions import (
-    Connected,
-    a_server,
-    finished,
-    play,
-)
+from tests.system.support.egress_sessions import finished, play
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
 # What is true of 128 and the next is here true of 2 and the next: each server is an account, two

@@ -26,7 +26,8 @@ from tests.system.egress.recovery import (
     outside,
     own_address,
 )
-from tests.system.support.egress_sessions import a_server, finished, play
+from tests.system.support.egress_sessions import finished, play
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import on_each_release, only_in_test_all
 
 STAGE = booted

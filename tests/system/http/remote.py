@@ -6,12 +6,11 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tests.shared import pace
 from tests.system.bed import installed, internet_map
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import BED_AT, CLIENT, Machine
 from tests.system.bed.session import Session
 from tests.system.support.servers import NODE_MODULES
@@ -79,14 +78,6 @@ args = ["--local-timezone", "UTC"]
 [mcp_servers.piped.mcpwrap]
 agents = ["alice"]
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """A machine and the internet that it is plugged in."""
-
-    machine: Machine
-    internet: Internet
 
 
 @contextmanager

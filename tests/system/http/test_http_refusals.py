@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.http import remote
-from tests.system.http.remote import BODY, Connected, request, sent
+from tests.system.http.remote import BODY, request, sent
 from tests.system.support import approvers
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 

@@ -50,8 +50,7 @@ OTHERS = {
 @contextmanager
 def suite_machine(suite: str) -> Iterator[Machine]:
     """Boot a machine with the suite, and the suite's server twice: here and elsewhere."""
-    machine = installed.conformance_machine(suite)
-    try:
+    with installed.conformance_machine(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
         with Internet(machine) as internet:
             put_policy(machine, POLICY)
@@ -59,8 +58,6 @@ def suite_machine(suite: str) -> Iterator[Machine]:
             with remote.far_server(machine, internet):
                 start_here(machine)
                 yield machine
-    finally:
-        machine.remove()
 
 
 STAGE = suite_machine

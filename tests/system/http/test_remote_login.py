@@ -6,9 +6,8 @@ from contextlib import contextmanager
 
 from tests.shared import pace
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
-from tests.system.http import remote
 
 CONFIG = """
 [mcp_servers.far]
@@ -21,7 +20,7 @@ EGRESS = 'egress = ["login.good.test"]\n'
 
 
 @contextmanager
-def with_members(suite: str) -> Iterator[remote.Connected]:
+def with_members(suite: str) -> Iterator[Connected]:
     """Boot a machine on an internet, with a remote server that wants a login."""
     with installed.booted(suite) as machine:
         machine.add_person("alice", groups="mcpwrap")
@@ -30,7 +29,7 @@ def with_members(suite: str) -> Iterator[remote.Connected]:
         with Internet(machine) as internet:
             machine.configure(CONFIG)
             machine.apply()
-            yield remote.Connected(machine, internet)
+            yield Connected(machine, internet)
 
 
 STAGE = with_members

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.guest import search
 from tests.system.http import remote
-from tests.system.http.remote import TOKEN, Connected, request, sent
+from tests.system.http.remote import TOKEN, request, sent
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 STAGE = remote.connected

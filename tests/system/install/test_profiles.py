@@ -11,15 +11,10 @@ from tests.shared import pace
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
-SMALL = """
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.probe.mcpwrap]
-limits = { memory = "64M", tasks = 12, sessions = 1 }
-"""
+SMALL = a_server("probe", 'limits = { memory = "64M", tasks = 12, sessions = 1 }')
 
 
 @contextmanager

@@ -4,11 +4,10 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Done, Machine
 from tests.system.bed.session import Session
 
@@ -27,19 +26,10 @@ WITHOUT = {
 }
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The machine, and the internet that it is on."""
-
-    machine: Machine
-    internet: Internet
-
-
 @contextmanager
-def booted(suite: str) -> Iterator[Trial]:
+def booted(suite: str) -> Iterator[Connected]:
     """Boot a machine on the internet, where alice has a checkout and types what README.md says."""
-    machine = installed.trial_machine(suite)
-    try:
+    with installed.trial_machine(suite) as machine:
         machine.add_person("alice")
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             machine.write(f"/home/alice/checkout/{name}", (TOP / name).read_text())
@@ -50,9 +40,7 @@ def booted(suite: str) -> Iterator[Trial]:
         make = "mkdir -m 700 .ssh project notes && echo KEY | tee .ssh/id > notes/n"
         machine.as_user("alice", make)
         with Internet(machine) as internet:
-            yield Trial(machine, internet)
-    finally:
-        machine.remove()
+            yield Connected(machine, internet)
 
 
 def unit(command: str, settings: str = "") -> str:

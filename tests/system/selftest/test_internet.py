@@ -6,14 +6,13 @@ From machines without mcpwrap, so that a refusal elsewhere means something.
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.shared import pace
 from tests.system.bed import installed, internet_map
-from tests.system.bed.internet import Internet
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.bed.origins.record import Packet, Query
 from tests.system.support.servers import FROM_NPM, FROM_PYPI, GO_GET, NODE_MODULES
@@ -24,24 +23,13 @@ pytestmark = [ON_ONE_RELEASE, only_in_test_all("tests the bed: stories that need
 FETCH = "fetch(process.argv[1]).then(a => a.json()).then(a => console.log(a.host))"
 
 
-@dataclass(frozen=True)
-class Plugged:
-    """A machine, and its internet."""
-
-    machine: Machine
-    internet: Internet
-
-
 @contextmanager
-def plugged(suite: str) -> Iterator[Plugged]:
+def plugged(suite: str) -> Iterator[Connected]:
     """Boot a machine without mcpwrap and plug it in."""
-    machine = installed.bare_machine(suite)
-    try:
+    with installed.bare_machine(suite) as machine:
         machine.add_person("alice")
         with Internet(machine) as internet:
-            yield Plugged(machine, internet)
-    finally:
-        machine.remove()
+            yield Connected(machine, internet)
 
 
 STAGE = plugged

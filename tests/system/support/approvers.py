@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.system.bed.machine import BED_AT, GUEST, Machine
 from tests.system.bed.session import Session, probe_call
-from tests.system.support.servers import SQLITE_SERVER
+from tests.system.support.servers import SQLITE_SERVER, a_server
 
 Step = tuple[str, dict[str, Any]]
 APPROVER = f"{BED_AT}/tests/system/guest/approver.py"
@@ -21,14 +21,7 @@ SERVERS = f"""
 [mcp_servers.time]
 command = "/opt/mcp/pypi/bin/mcp-server-time"
 args = ["--local-timezone", "UTC"]
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.probe.mcpwrap]
-agents = ["alice", "dave"]
-shared = true
-state = true
-"""
+""" + a_server("probe", 'agents = ["alice", "dave"]\nshared = true\nstate = true')
 RULES = """
   - name: no-drop
     tool: write_query

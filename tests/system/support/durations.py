@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.bed.roots import SUITES
 from tests.system.support.tiers import suite_of
 
 FILE = Path(__file__).parents[1] / "durations.json"
@@ -22,7 +23,7 @@ def story_of(nodeid: str) -> str:
     """Return the story that a case is a row of: `ROOM/test_FILE.py::test_NAME[RELEASE]`."""
     path, _, name = nodeid.removeprefix("tests/system/").partition("::")
     name, _, row = name.partition("@")[0].partition("[")
-    suites = [suite for suite in ("bookworm", "trixie") if suite in row]
+    suites = [suite for suite in SUITES if suite in row]
     return f"{path}::{name}" + (f"[{suites[0]}]" if suites else "")
 
 

@@ -2,35 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.shared import pace
 from tests.system.bed import installed
-from tests.system.bed.internet import Internet
-from tests.system.bed.machine import Machine
+from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import Session
 
 # What waits in the sandbox gives up before who waits for its answer.
 GUEST_WAIT_S = pace.WAIT_S / 2
-
-
-class Connected(NamedTuple):
-    """A machine, and the internet that it is plugged into."""
-
-    machine: Machine
-    internet: Internet
-
-
-def a_server(name: str, settings: str) -> str:
-    """Return a probe under this name, with these settings of ours."""
-    return f"""
-[mcp_servers.{name}]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.{name}.mcpwrap]
-{settings}
-"""
 
 
 @contextmanager

@@ -41,6 +41,18 @@ args = ["/opt/probe.py"]
 inherits = ["TZ", "PROJECT"]
 """
 
+
+def a_server(name: str, settings: str) -> str:
+    """Return a probe under this name, with these settings of ours."""
+    return f"""
+[mcp_servers.{name}]
+command = "/usr/bin/python3"
+args = ["/opt/probe.py"]
+[mcp_servers.{name}.mcpwrap]
+{settings}
+"""
+
+
 # For stories of egress: clients that are there, and packages of the registries in bed/origins.
 GO_GET = "/opt/mcp/go/get"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"

@@ -85,30 +85,29 @@ def step(what: str) -> Iterator[None]:
     print(f" {time.monotonic() - start:.1f} s", flush=True)
 
 
-def prepare() -> Machine:
-    """Build what is not there yet, boot, install by apt, configure."""
+def boot() -> Machine:
+    """Build what is not there yet, and boot."""
     with step("Debian root with real MCP servers (built once, then cached)"):
         roots.ensure(roots.run_root(SUITE))
     with step("the .deb, built inside Debian (cached while the tree is unchanged)"):
         roots.ensure(roots.build_root(SUITE))
         package.build(SUITE)
     with step("boot a machine: systemd, nftables, a network of its own"):
-        machine = installed.bare_machine(SUITE)
-    try:
-        with step("apt install ./mcpwrap.deb"):
-            machine.as_root("apt-get install -y /root/mcpwrap.deb")
-            machine.add_person("alice", groups="mcpwrap")
-            machine.add_person("mallory")
-            make_project(machine)
-        with step("list seven servers in /etc/mcpwrap/config.toml; mcpwrap apply"):
-            machine.configure(SERVERS)
-            machine.apply()
-        with step("mcpwrap secret set token API_KEY"):
-            machine.as_root("mcpwrap secret set token API_KEY", stdin=SECRET)
-    except BaseException:
-        machine.remove()
-        raise
-    return machine
+        return installed.bare_machine(SUITE)
+
+
+def prepare(machine: Machine) -> None:
+    """Install by apt, and configure."""
+    with step("apt install ./mcpwrap.deb"):
+        machine.as_root("apt-get install -y /root/mcpwrap.deb")
+        machine.add_person("alice", groups="mcpwrap")
+        machine.add_person("mallory")
+        make_project(machine)
+    with step("list seven servers in /etc/mcpwrap/config.toml; mcpwrap apply"):
+        machine.configure(SERVERS)
+        machine.apply()
+    with step("mcpwrap secret set token API_KEY"):
+        machine.as_root("mcpwrap secret set token API_KEY", stdin=SECRET)
 
 
 def make_project(machine: Machine) -> None:
@@ -293,8 +292,8 @@ def main() -> int:
     roots.need_root("make demo")
     start = time.monotonic()
     say("mcpwrap demo: real MCP servers, each an account of its own")
-    machine = prepare()
-    try:
+    with boot() as machine:
+        prepare(machine)
         report("It works: an agent of alice's notices nothing", it_works, machine)
         report("It is apart: what agent and server cannot do", it_is_apart, machine)
         report("Secrets: the server has the value, and nobody else", it_keeps_secrets, machine)
@@ -304,8 +303,6 @@ def main() -> int:
         report("Egress: the hosts that were listed, and no others", it_reaches, machine)
         say("\nmcpwrap status, as anybody sees it")
         say(machine.as_user("alice", "mcpwrap status").out.rstrip())
-    finally:
-        machine.remove()
     say(f"\nAll as promised, in {time.monotonic() - start:.0f} s. The machine is gone again.")
     say(LOOK_YOURSELF.rstrip())
     return 0

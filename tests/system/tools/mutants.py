@@ -103,12 +103,12 @@ def mutate(tree: Path, mutant: Mutant) -> None:
     """Change the one place.
 
     Raises:
-        ValueError: the text is not there, so the table above is out of date.
+        ValueError: the text is not there once, so the table above is out of date.
     """
     file = tree / mutant.file
     text = file.read_text()
-    if mutant.text not in text:
-        raise ValueError(f"{mutant.file} has no {mutant.text!r}")
+    if text.count(mutant.text) != 1:
+        raise ValueError(f"{mutant.file} does not have this once: {mutant.text!r}")
     text = text.replace(mutant.text, mutant.instead)
     if "self._late(" in text:
         text = text.replace("\n    def _has_room(", LATE)

@@ -10,15 +10,10 @@ from tests.shared import pace
 from tests.system.bed.machine import Machine, complaint
 from tests.system.bed.nspawn import Profile
 from tests.system.bed.vm import VmResult, call_in_vm
+from tests.system.support.servers import a_server
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
-SERVER = """
-[mcp_servers.probe]
-command = "/usr/bin/python3"
-args = ["/opt/probe.py"]
-[mcp_servers.probe.mcpwrap]
-limits = { memory = "64M", tasks = 20, cpu = "50%", sessions = 3 }
-"""
+SERVER = a_server("probe", 'limits = { memory = "64M", tasks = 20, cpu = "50%", sessions = 3 }')
 FILES = {"/etc/mcpwrap/config.toml": SERVER}
 CEILINGS = {
     "memory.max": str(64 * 1024**2),

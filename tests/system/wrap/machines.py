@@ -13,25 +13,19 @@ from tests.system.wrap.people import HOME, add_alice
 @contextmanager
 def with_agents(suite: str) -> Iterator[Machine]:
     """Boot a machine with the agents, for one module after the other: see `anew`."""
-    machine = installed.agents_machine(suite)
-    try:
+    with installed.agents_machine(suite) as machine:
         add_alice(machine)
         yield machine
-    finally:
-        machine.remove()
 
 
 @contextmanager
 def without_mcpwrap(suite: str) -> Iterator[Machine]:
     """Boot a machine with the agents, on which alice has the package and has not installed it."""
-    machine = installed.bare_agents_machine(suite)
-    try:
+    with installed.bare_agents_machine(suite) as machine:
         add_alice(machine)
         machine.as_user("alice", "mkdir -p dist")
         shutil.copy2(package.build(suite), machine.path(f"{HOME}/dist"))
         yield machine
-    finally:
-        machine.remove()
 
 
 def anew(machine: Machine, *, groups: str = "") -> Machine:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.system.bed.machine import Machine
-from tests.system.guest import search
 from tests.system.support import vault
 from tests.system.support.tiers import on_release, only_in_test_all
 from tests.system.wrap import machines
@@ -41,7 +40,6 @@ ENVIRONMENT = "import os; result = [os.environ['LEVEL'], os.getuid()]"
 @pytest.fixture(scope="module")
 def from_nothing(stage: Machine) -> list[tuple[str, int, str]]:
     """Type what the README says, as alice whose agent has two servers; return how each went."""
-    stage.write("/opt/search.py", Path(search.__file__).read_text())
     stage.as_user("alice", TOOLS)
     stage.as_user("alice", f"umask 077; cat > {FILE}", stdin=json.dumps(CONFIG, indent=2))
     # `make deb` is what the bed has done.
