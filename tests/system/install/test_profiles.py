@@ -14,7 +14,8 @@ from tests.system.bed.nspawn import Profile
 from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
-SMALL = a_server("probe", 'limits = { memory = "64M", tasks = 12, sessions = 1 }')
+# A name of its own gives a UID of its own: the kernel counts a UID's processes over all machines.
+SMALL = a_server("small", 'limits = { memory = "64M", tasks = 12, sessions = 1 }')
 
 
 @contextmanager
@@ -57,30 +58,30 @@ def filtered(suite: str, lend: Callable[..., Machine]) -> Iterator[Machine]:
 
 
 def test_a_memory_bomb_ends_its_session_alone(limited: Machine) -> None:
-    with limited.session("probe") as session:
+    with limited.session("small") as session:
         assert session.evaluate("result = len('x' * 10_000_000)") == 10_000_000  # the twin
-        limited.announce("mcpwrap@probe.service: (A process of this unit|Failed with result)")
+        limited.announce("mcpwrap@small.service: (A process of this unit|Failed with result)")
         session.ask("result = len('x' * 200_000_000)")
         assert session.close()[0] == 137  # 128 + SIGKILL
-    assert limited.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
-    limited.as_user("alice", "mcpwrap-connect probe </dev/null")
-    limited.as_root("systemctl stop mcpwrap@probe.service")  # after which no line of it is late
+    assert limited.show("mcpwrap@small", "ActiveState")["ActiveState"] == "active"
+    limited.as_user("alice", "mcpwrap-connect small </dev/null")
+    limited.as_root("systemctl stop mcpwrap@small.service")  # after which no line of it is late
 
 
 def test_a_fork_bomb_stays_within_its_wrapper(limited: Machine) -> None:
-    with limited.session("probe") as session:
+    with limited.session("small") as session:
         assert 5 <= session.call("many_processes", "fork_up_to", 100) <= 20
         limited.as_root("true")  # the machine has processes to give
-    limited.await_end_of("probe")
+    limited.await_end_of("small")
 
 
 def test_on_cgroup_v2_a_session_ends_whole_too(filtered: Machine) -> None:
-    with filtered.session("probe") as session:
+    with filtered.session("small") as session:
         assert session.call("many_processes", "fork_up_to", 5) == 5
         stub = int(filtered.look("pgrep -u alice -f mcpwrap-connect"))
         filtered.as_root(f"kill -KILL {stub}")
-        filtered.await_end_of("probe")
-    unit = "/sys/fs/cgroup/system.slice/*/mcpwrap@probe.service"
+        filtered.await_end_of("small")
+    unit = "/sys/fs/cgroup/system.slice/*/mcpwrap@small.service"
     assert filtered.look(f"ls -d {unit}/supervisor")
     assert filtered.look(f"ls -d {unit}/s-*/agent-* 2>/dev/null; true") == ""
 
@@ -90,12 +91,12 @@ def test_a_wrapper_that_dies_serves_the_next_session(filtered: Machine) -> None:
 
     On cgroup v1 nobody tells a systemd in a container that a control group is empty: it waits.
     """
-    with filtered.session("probe") as session:
+    with filtered.session("small") as session:
         session.evaluate("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
-        filtered.announce("mcpwrap@probe.service")
-        filtered.as_root("kill -KILL $(systemctl show -P MainPID mcpwrap@probe)")
+        filtered.announce("mcpwrap@small.service")
+        filtered.as_root("kill -KILL $(systemctl show -P MainPID mcpwrap@small)")
         within_s = pace.promised(3.0)
-        filtered.as_user("alice", f"timeout {within_s} mcpwrap-connect probe </dev/null")
+        filtered.as_user("alice", f"timeout {within_s} mcpwrap-connect small </dev/null")
         assert session.close()[0] == 70
 
 
@@ -116,7 +117,7 @@ def test_without_namespace_and_rules_the_control_group_refuses(filtered: Machine
     can_deny_bind = "+BPF_FRAMEWORK" in filtered.look("systemctl --version")
     connect = CONNECT.format(pace.promised(1.0))
     filtered.as_root("ip link set lo up")
-    drop = "/etc/systemd/system/mcpwrap@probe.service.d/99-mutant.conf"
+    drop = "/etc/systemd/system/mcpwrap@small.service.d/99-mutant.conf"
     check = "/etc/systemd/system/mcpwrap-check@.service.d/99-mutant.conf"
     filtered.write(check, "[Service]\nExecStart=\nExecStart=/usr/bin/true\n")
     filtered.as_root("systemctl stop mcpwrap-watch; nft delete table inet mcpwrap")
@@ -130,8 +131,8 @@ def test_without_namespace_and_rules_the_control_group_refuses(filtered: Machine
             ),  # the twin
         ):
             filtered.write(drop, f"[Service]\n{config}\n")
-            filtered.as_root("systemctl daemon-reload; systemctl stop mcpwrap@probe.service")
-            with filtered.session("probe") as session:
+            filtered.as_root("systemctl daemon-reload; systemctl stop mcpwrap@small.service")
+            with filtered.session("small") as session:
                 assert [session.evaluate(connect), session.evaluate(BIND)] == outcomes
         listener.send({})
     filtered.as_root(
@@ -151,9 +152,9 @@ def test_machines_side_by_side_do_not_meet(boot: Callable[..., Machine]) -> None
     one.apply()
     other.configure(SMALL)
     other.apply()
-    with one.session("probe") as session, other.session("probe") as next_door:
+    with one.session("small") as session, other.session("small") as next_door:
         assert (session.evaluate("result = 1"), next_door.evaluate("result = 2")) == (1, 2)
-        one.as_root("systemctl stop mcpwrap@probe.service")
+        one.as_root("systemctl stop mcpwrap@small.service")
         assert next_door.evaluate("result = 3") == 3
 
 
