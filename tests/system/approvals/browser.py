@@ -60,8 +60,10 @@ class Browser:
     def log_in(self, user: str, password: str) -> None:
         """Log in with the keyboard alone: the first field has the focus."""
         self.open("/login")
+        self.run("await_focus('user')")
         self.press(user)
         self.run("press(Keys.TAB)")
+        self.run("await_focus('password')")
         self.press(password + "\n")
         self.run("wait(lambda: not driver.current_url.endswith('/login'))")
 

@@ -27,7 +27,8 @@ driver = webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
 
 
 def press(keys: str) -> None:
-    """Type, wherever the focus is."""
+    """Type, wherever the focus is, when the page has been read whole: what listens is in it."""
+    wait(lambda: driver.execute_script("return document.readyState") == "complete")
     ActionChains(driver).send_keys(keys).perform()
 
 
@@ -41,6 +42,11 @@ def wait(condition: Callable[[], Any]) -> Any:
     # What waits is replaced on the page when it has changed, maybe while it is looked at.
     again = [NoSuchElementException, StaleElementReferenceException]
     return WebDriverWait(driver, float(wait_s), POLL_S, again).until(lambda _: condition())
+
+
+def await_focus(field: str) -> None:
+    """Wait until a field of this name has the focus, which comes after the page."""
+    wait(lambda: driver.execute_script("return document.activeElement?.name") == field)
 
 
 def find(kind: str, value: str) -> Any:
