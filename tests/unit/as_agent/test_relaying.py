@@ -13,7 +13,7 @@ from mcpwrap.core.lines import MAX_LINE_BYTES
 from tests.shared import pace
 
 RELAY = """
-import os, sys
+import os, signal, sys
 from mcpwrap.as_agent import relaying
 from mcpwrap.as_agent.closing import Closing, Network
 from mcpwrap.as_agent.deciding import gate_for
@@ -21,7 +21,9 @@ from mcpwrap.as_agent.launch import StageError
 from mcpwrap.core.rules import Policy
 from mcpwrap.session.spawn import Program
 from tests.unit.core.scripted import ScriptedAudit
-command, cwd, *args = sys.argv[1:]
+ignored, command, cwd, *args = sys.argv[1:]
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # nohup(1) makes us ignore one
+    signal.signal(number, signal.SIG_IGN if number.name == ignored else signal.SIG_DFL)
 program = Program(command=command, args=args, cwd=cwd, env={"PATH": os.environ["PATH"]})
 closing = Closing(to_read=(), to_write=(), network=Network.NOTHING, layers=frozenset())
 try:
@@ -40,9 +42,9 @@ ANSWER = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"res
 
 @contextmanager
 def relay(
-    code: str, command: str = sys.executable, cwd: str = "/"
+    code: str, command: str = sys.executable, cwd: str = "/", ignored: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
-    argv = [sys.executable, "-c", RELAY, command, cwd, "-c", code]
+    argv = [sys.executable, "-c", RELAY, ignored, command, cwd, "-c", code]
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -114,6 +116,19 @@ def test_a_signal_is_the_servers(number: signal.Signals) -> None:
         assert process.stdout.readline() == PONG
         process.send_signal(number)
         assert process.wait(pace.WAIT_S) == 40
+
+
+def test_a_signal_that_the_agent_ignores_is_nobodys() -> None:
+    code = f"{ANSWER}; sys.stdout.flush(); sys.stdin.read(); sys.exit(5)"
+    with relay(code, ignored="SIGHUP") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(PING)
+        process.stdin.flush()
+        assert process.stdout.readline() == PONG
+        process.send_signal(signal.SIGHUP)
+        process.stdin.close()
+        assert process.wait(pace.WAIT_S) == 5
 
 
 def test_a_server_that_closes_its_output_is_heard_to() -> None:
