@@ -65,6 +65,7 @@ def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], No
     Raises:
         StageError: it could not be started.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an agent that ignores it would have none told
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     blocked = frozenset(map(signal.Signals, mask))
     try:

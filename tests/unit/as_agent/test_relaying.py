@@ -22,7 +22,7 @@ from mcpwrap.core.rules import Policy
 from mcpwrap.session.spawn import Program
 from tests.unit.core.scripted import ScriptedAudit
 ignored, command, cwd, *args = sys.argv[1:]
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # nohup(1) makes us ignore one
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # as by nohup(1)
     signal.signal(number, signal.SIG_IGN if number.name == ignored else signal.SIG_DFL)
 program = Program(command=command, args=args, cwd=cwd, env={"PATH": os.environ["PATH"]})
 closing = Closing(to_read=(), to_write=(), network=Network.NOTHING, layers=frozenset())
@@ -129,6 +129,11 @@ def test_a_signal_that_the_agent_ignores_is_nobodys() -> None:
         process.send_signal(signal.SIGHUP)
         process.stdin.close()
         assert process.wait(pace.WAIT_S) == 5
+
+
+def test_an_agent_that_ignores_its_children_hears_how_it_ended() -> None:
+    with relay("raise SystemExit(7)", ignored="SIGCHLD") as process:
+        assert process.wait(pace.WAIT_S) == 7
 
 
 def test_a_server_that_closes_its_output_is_heard_to() -> None:
