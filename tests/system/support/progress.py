@@ -1,4 +1,4 @@
-"""Progress of a run of stories: a line now and then with the time left, and the ten longest."""
+"""Progress of a run of stories: the time left, what has failed by now, and the ten longest."""
 
 import time
 from collections import defaultdict
@@ -38,7 +38,9 @@ class Progress:
         self._took[durations.story_of(report.nodeid)] += report.duration
         if report.when == "teardown":
             self._done.add(report.nodeid)
-        self._failed += report.failed
+        if report.failed:
+            self._failed += 1
+            self._line(f"failed, shown at the end: {report.nodeid} ({report.when})")
         if time.monotonic() - self._last_s >= EVERY_S:
             self._last_s = time.monotonic()
             self._print()
