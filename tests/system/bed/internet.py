@@ -119,7 +119,7 @@ class Internet:
         self._ask(record.Forget())
 
     def add_name(
-        self, name: str, *values: str, then: tuple[str, ...] = (), ttl_s: int = 60
+        self, name: str, *values: str, then: tuple[str, ...] = (), ttl_s: int = 3600
     ) -> None:
         """Answer for a name (or `*.` and its parent): with addresses, or one other name.
 

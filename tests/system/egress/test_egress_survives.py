@@ -203,6 +203,7 @@ def test_other_resolvers_do_not_end_a_squid_whose_file_is_broken(
     machine.announce("mcpwrap-(resolvers|squid-)")
     file = "/var/lib/mcpwrap/squid/proxy-1.conf"
     with machine.session("probe") as session:
+        assert play(session, "status()") == 200  # Squid keeps what its resolver answered
         with changed(machine, file, f"{machine.read(file)}this is no directive\n"):
             journal = Journal(machine)
             machine.write("/etc/resolv.conf", f"nameserver {OTHER_RESOLVER}\n")

@@ -101,7 +101,7 @@ class AddName(msgspec.Struct, tag=True):
     name: str
     values: Sequence[str]
     then: Sequence[str] = ()
-    ttl_s: int = 60
+    ttl_s: int = 3600  # longer than a story that leans on what Squid has kept
 
 
 class AddPointer(msgspec.Struct, tag=True):
