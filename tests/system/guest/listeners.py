@@ -21,6 +21,7 @@ GATE = "/run/mcpwrap/gate.sock"
 CLAIMS = Path("/opt/claims.json")
 LISTED = ("/var/lib/mcpwrap", "/etc/mcpwrap", "/var/log", "/home/alice")
 WRITTEN = ("/run/lock/x", "/usr/x", "/run/x")
+READY = b"READY=1\nWATCHDOG_USEC=3600000000"  # an hour: nothing here tells the watchdog more
 OUT_S = 5.0  # for a connection that is not to come about: no test waits for its end
 
 
@@ -29,11 +30,10 @@ def answer() -> None:
     """Send each connection what the account can do here, then what the connection sends."""
     line = json.dumps(_found()).encode() + b"\n"
     listener = socket.socket(fileno=3)
-    _notify(b"READY=1")
+    _notify(READY)
     while True:
         peer, _ = listener.accept()
         threading.Thread(target=_serve, args=(peer, line), daemon=True).start()
-        _notify(b"WATCHDOG=1")
 
 
 def _found() -> dict[str, Any]:
@@ -80,7 +80,7 @@ def ask_for() -> None:
     """Ask the gate for a session of each server and UID in CLAIMS, as if it was taken over."""
     claims = json.loads(CLAIMS.read_text())
     listener = socket.socket(fileno=3)
-    _notify(b"READY=1")
+    _notify(READY)
     peer, _ = listener.accept()
     answers = [gate_answer(*claim) for claim in claims]
     peer.sendall(json.dumps(answers).encode() + b"\n")
