@@ -45,9 +45,9 @@ def test_without_a_terminal_standard_input_is_left_alone(given: str) -> None:
 
 
 ASK = """
-import sys
-import termios
+import signal
 from mcpwrap.linux import tty
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & makes us ignore it
 print(tty.says_yes(lambda columns: f"{columns} columns\\n" + "text\\n" * 2000, "Yes or no: "))
 """
 ASKED = [sys.executable, "-c", ASK]
