@@ -27,6 +27,10 @@ def story_of(nodeid: str) -> str:
     return f"{path}::{name}" + (f"[{suites[0]}]" if suites else "")
 
 
+def _room_of(story: str) -> str:
+    return story.partition("/")[0]
+
+
 def recorded() -> dict[str, float]:
     """Return the seconds of each story, all its rows together."""
     if not FILE.exists():
@@ -36,8 +40,10 @@ def recorded() -> dict[str, float]:
 
 
 def write(seconds_by_story: dict[str, float]) -> None:
-    """Record what a run took; stories that were not in it stay as they are."""
-    merged = recorded() | {story: round(s, 1) for story, s in seconds_by_story.items()}
+    """Record what a run of whole rooms took; the stories of other rooms stay as they are."""
+    rooms = {_room_of(story) for story in seconds_by_story}
+    others = {story: s for story, s in recorded().items() if _room_of(story) not in rooms}
+    merged = others | {story: round(s, 1) for story, s in seconds_by_story.items()}
     FILE.write_text(json.dumps(dict(sorted(merged.items())), indent=0) + "\n")
 
 
