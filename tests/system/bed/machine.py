@@ -185,6 +185,18 @@ class Machine:
         finally:
             self.as_root("systemctl start mcpwrap-watch")  # which puts them back first
 
+    @contextmanager
+    def without_rules_unit(self) -> Iterator[None]:
+        """Stop the unit of the packet rules, for the time of the block.
+
+        Masked, since whatever starts wants it: sysinit.target does.
+        """
+        self.as_root("systemctl mask --runtime --now mcpwrap-nft")
+        try:
+            yield
+        finally:
+            self.as_root("systemctl unmask --runtime mcpwrap-nft; systemctl start mcpwrap-nft")
+
     def reboot(self) -> None:
         """Shut down and boot again, with the same disk."""
         self._container.power_off()

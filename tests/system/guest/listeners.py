@@ -8,8 +8,10 @@ import json
 import os
 import pwd
 import socket
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -22,6 +24,7 @@ CLAIMS = Path("/opt/claims.json")
 LISTED = ("/var/lib/mcpwrap", "/etc/mcpwrap", "/var/log", "/home/alice")
 WRITTEN = ("/run/lock/x", "/usr/x", "/run/x")
 READY = b"READY=1\nWATCHDOG_USEC=3600000000"  # an hour: nothing here tells the watchdog more
+LOOK_EVERY_S = 0.05  # there is no event for this
 OUT_S = 5.0  # for a connection that is not to come about: no test waits for its end
 
 
@@ -133,6 +136,19 @@ def calls(accounts: list[str], addresses: list[str], within_s: float) -> list[tu
         for address in addresses
         for account in accounts
     ]
+
+
+def await_listener(address: str, within_s: float) -> None:
+    """Wait until systemd listens there: a unit's start is over before that of those it wants."""
+    end = time.monotonic() + within_s
+    while not _listening(address):
+        assert time.monotonic() < end, f"nobody listens at {address}"
+        time.sleep(LOOK_EVERY_S)
+
+
+def _listening(address: str) -> str:
+    argv = ["ss", "-Hltn", "src", f"{address}:{PORT}"]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 def hold(address: str) -> None:

@@ -252,10 +252,9 @@ def test_without_its_rule_nobody_listens(machine: Machine) -> None:
 
 def test_listeners_come_back_with_the_rules_and_after_a_boot(machine: Machine) -> None:
     address = urls(machine)["alice"]
-    machine.await_idle_gate()  # a session that begins starts its wrapper, and so the rules
-    machine.as_root("systemctl stop mcpwrap-nft")
-    assert call(machine, "alice", address) == "ECONNREFUSED"
-    machine.as_root("systemctl start mcpwrap-nft")
+    with machine.without_rules_unit():
+        assert call(machine, "alice", address) == "ECONNREFUSED"
+    machine.call("listeners", "await_listener", address, pace.WAIT_S)
     told(machine, "alice", address)
     machine.reboot()
     told(machine, "alice", address)
