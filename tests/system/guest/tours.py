@@ -24,6 +24,7 @@ RANDOM = [
         "TIME",
     ),
     (re.compile(r'"day_of_week": "\w+"'), "DAY"),
+    (re.compile(r"^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day$"), "DAY"),
     (re.compile(r"\b([0-9a-f]{40}|[0-9a-f]{7})\b"), "COMMIT"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "TASK"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
