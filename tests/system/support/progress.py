@@ -10,6 +10,7 @@ from tests.system.support import durations
 
 EVERY_S = 30.0
 LONGEST = 10
+ENOUGH_S = 30.0  # of what stories should take, done, before anything is concluded from it
 IDLE_PACE = 1.5  # of `tests/shared/pace.py`; what takes longer than that is not recorded
 
 
@@ -20,6 +21,8 @@ class Progress:
         self._config = config
         self._began_s = self._last_s = time.monotonic()
         self._expected: dict[str, float] = {}
+        self._done_s = 0.0
+        self._first_done_s = 0.0
         self._done: set[str] = set()
         self._took: dict[str, float] = defaultdict(float)
         self._failed = 0
@@ -37,7 +40,7 @@ class Progress:
         """Count a part of a case."""
         self._took[durations.story_of(report.nodeid)] += report.duration
         if report.when == "teardown":
-            self._done.add(report.nodeid)
+            self._count(report.nodeid)
         if report.failed:
             self._failed += 1
             self._line(f"failed, shown at the end: {report.nodeid} ({report.when})")
@@ -45,12 +48,22 @@ class Progress:
             self._last_s = time.monotonic()
             self._print()
 
+    def _count(self, nodeid: str) -> None:
+        if self._done:
+            self._done_s += self._expected.get(nodeid, 0.0)
+        else:
+            self._first_done_s = time.monotonic()  # before it, on a new machine, roots were built
+        self._done.add(nodeid)
+
     def _print(self) -> None:
-        gone_s = time.monotonic() - self._began_s
-        done_s = sum(self._expected.get(nodeid, 0.0) for nodeid in self._done)
-        left_s = (sum(self._expected.values()) - done_s) * gone_s / max(done_s, 1.0)
+        now_s = time.monotonic()
         text = f"{len(self._done)} of {len(self._expected)} cases, {self._failed} failed"
-        self._line(f"{text}, {_minutes(gone_s)} gone, about {_minutes(left_s)} left")
+        text += f", {_minutes(now_s - self._began_s)} gone"
+        if self._done_s >= ENOUGH_S:
+            left_s = sum(s for nodeid, s in self._expected.items() if nodeid not in self._done)
+            left_s *= (now_s - self._first_done_s) / self._done_s
+            text += f", about {_minutes(left_s)} left"
+        self._line(text)
 
     def _line(self, text: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
