@@ -161,17 +161,20 @@ class Battlefield:
 
     @contextmanager
     def edited(self, file: str, edits: list[tuple[str, str]], reload: str) -> Iterator[None]:
-        """Take something out of a file of ours, for the time of the block."""
+        """Take something out of a file of ours, for the time of the block.
+
+        mcpwrap-watch may load the rules at any moment, and stops everything if it cannot.
+        """
         text = edited = self.machine.read(file)
         for old, new in edits:
             assert old in edited, f"{file} does not have {old!r}"
             edited = edited.replace(old, new)
-        self.machine.write(file, edited)
+        self.machine.replace(file, edited)
         try:
             self.machine.as_root(reload)
             yield
         finally:
-            self.machine.write(file, text)
+            self.machine.replace(file, text)
             self.machine.as_root(reload)
 
 

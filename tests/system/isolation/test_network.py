@@ -64,11 +64,11 @@ def test_the_rule_is_what_refuses(machine: Machine) -> None:
     rules = machine.read(file)
     rule = "meta skuid @wrapped goto wrapper"
     assert rule in rules
-    machine.write(file, rules.replace(rule, ""))
+    machine.replace(file, rules.replace(rule, ""))
     machine.as_root("systemctl reload mcpwrap-nft")
     came, _ = arrivals(machine, "mcpw-probe")
     assert {entry[:2] for entry in came} == EVERYWHERE
-    machine.write(file, rules)
+    machine.replace(file, rules)
     machine.as_root("systemctl reload mcpwrap-nft")
     came, _ = arrivals(machine, "mcpw-probe")
     assert came == set()
@@ -133,9 +133,9 @@ def test_stopping_the_rules_unit_opens_nothing(machine: Machine) -> None:
 def test_a_mistake_in_the_rules_leaves_the_old_ones(machine: Machine) -> None:
     before = machine.look("nft list table inet mcpwrap")
     rules = machine.read("/usr/lib/mcpwrap/nftables/mcpwrap.nft")
-    machine.write("/usr/lib/mcpwrap/nftables/mcpwrap.nft", rules + "\nno such word\n")
+    machine.replace("/usr/lib/mcpwrap/nftables/mcpwrap.nft", rules + "\nno such word\n")
     machine.announce("mcpwrap-nft")
     machine.as_root("systemctl reload mcpwrap-nft", status=1)
     assert machine.look("nft list table inet mcpwrap") == before
-    machine.write("/usr/lib/mcpwrap/nftables/mcpwrap.nft", rules)
+    machine.replace("/usr/lib/mcpwrap/nftables/mcpwrap.nft", rules)
     machine.as_root("systemctl reload mcpwrap-nft")
