@@ -215,7 +215,11 @@ def booted(suite: str, profile: Profile = Profile.LIMITS) -> Iterator[Battlefiel
         with Internet(machine) as internet:
             machine.configure(SERVERS)
             machine.apply()
-            yield Battlefield(machine, internet)
+            battle = Battlefield(machine, internet)
+            try:
+                yield battle
+            finally:
+                battle.end_sessions()
 
 
 class Listener:
