@@ -1,6 +1,7 @@
 """A machine, as the operator and the agents on it see it."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -255,10 +256,14 @@ class Machine:
         path.chmod(mode)
 
     def replace(self, inside: str, text: str) -> None:
-        """Put a file in the place of another at once: who reads it meanwhile reads one of them."""
+        """Put a file in the place of another at once: who reads it meanwhile reads one of them.
+
+        It belongs to whom the other belonged to.
+        """
         path = self.path(inside)
         new = path.with_name(f".{path.name}.new")
         new.write_text(text)
+        os.chown(new, path.stat().st_uid, path.stat().st_gid)
         new.chmod(path.stat().st_mode)
         new.replace(path)
 

@@ -102,10 +102,13 @@ def own_address(machine: Machine, server: str) -> str:
 
 @contextmanager
 def changed(machine: Machine, file: str, text: str) -> Iterator[None]:
-    """Put another text into a file, for the time of the block."""
+    """Put another text into a file, for the time of the block.
+
+    At once: mcpwrap-watch may load the rules at any moment.
+    """
     before = machine.read(file)
-    machine.write(file, text)
+    machine.replace(file, text)
     try:
         yield
     finally:
-        machine.write(file, before)
+        machine.replace(file, before)
