@@ -5,6 +5,7 @@ are slow. It never makes a test fail.
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -16,47 +17,54 @@ from tests.system.support.tiers import suite_of
 
 FILE = Path(__file__).parents[1] / "durations.json"
 SLOW_S = 30.0
-UNKNOWN_S = 2.0  # of a story that is not in the file yet
+UNKNOWN_S = 1.0  # of a case that is not in the file yet
+_XDIST_GROUP = re.compile(r"@[^@\]]*$")  # which pytest-xdist appends
+
+
+def case_of(nodeid: str) -> str:
+    """Return the name of a case in the file: `ROOM/test_FILE.py::test_NAME[RELEASE-ROW]`."""
+    return _XDIST_GROUP.sub("", nodeid.removeprefix("tests/system/"))
 
 
 def story_of(nodeid: str) -> str:
     """Return the story that a case is a row of: `ROOM/test_FILE.py::test_NAME[RELEASE]`."""
-    path, _, name = nodeid.removeprefix("tests/system/").partition("::")
-    name, _, row = name.partition("@")[0].partition("[")
+    story, _, row = case_of(nodeid).partition("[")
     suites = [suite for suite in SUITES if suite in row]
-    return f"{path}::{name}" + (f"[{suites[0]}]" if suites else "")
+    return story + (f"[{suites[0]}]" if suites else "")
 
 
-def _room_of(story: str) -> str:
-    return story.partition("/")[0]
+def by_story(seconds_by_case: dict[str, float]) -> dict[str, float]:
+    """Return the seconds of each story, all its rows together, the longest story first."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case, seconds_of_case in seconds_by_case.items():
+        seconds[story_of(case)] += seconds_of_case
+    return dict(sorted(seconds.items(), key=lambda pair: -pair[1]))
+
+
+def _room_of(case: str) -> str:
+    return case.partition("/")[0]
 
 
 def recorded() -> dict[str, float]:
-    """Return the seconds of each story, all its rows together."""
+    """Return the seconds of each case."""
     if not FILE.exists():
         return {}
     found: dict[str, float] = json.loads(FILE.read_text())
     return found
 
 
-def write(seconds_by_story: dict[str, float]) -> None:
-    """Record what a run of whole rooms took; the stories of other rooms stay as they are."""
-    rooms = {_room_of(story) for story in seconds_by_story}
-    others = {story: s for story, s in recorded().items() if _room_of(story) not in rooms}
-    merged = others | {story: round(s, 1) for story, s in seconds_by_story.items()}
+def write(seconds_by_case: dict[str, float]) -> None:
+    """Record what a run of whole rooms took; the cases of other rooms stay as they are."""
+    rooms = {_room_of(case) for case in seconds_by_case}
+    others = {case: s for case, s in recorded().items() if _room_of(case) not in rooms}
+    merged = others | {case: round(s, 1) for case, s in seconds_by_case.items()}
     FILE.write_text(json.dumps(dict(sorted(merged.items())), indent=0) + "\n")
 
 
-def expected_s(items: list[str]) -> dict[str, float]:
-    """Return what each of these cases should take: its story's time, divided among its rows."""
-    seconds_by_story = recorded()
-    rows: dict[str, int] = defaultdict(int)
-    for nodeid in items:
-        rows[story_of(nodeid)] += 1
-    return {
-        nodeid: seconds_by_story.get(story := story_of(nodeid), UNKNOWN_S) / rows[story]
-        for nodeid in items
-    }
+def expected_s(nodeids: list[str]) -> dict[str, float]:
+    """Return what each of these cases should take."""
+    seconds_by_case = recorded()
+    return {nodeid: seconds_by_case.get(case_of(nodeid), UNKNOWN_S) for nodeid in nodeids}
 
 
 def sort(items: list[pytest.Item], group_of: Callable[[pytest.Item], str]) -> None:

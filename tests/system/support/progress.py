@@ -38,7 +38,7 @@ class Progress:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a part of a case."""
-        self._took[durations.story_of(report.nodeid)] += report.duration
+        self._took[durations.case_of(report.nodeid)] += report.duration
         if report.when == "teardown":
             self._count(report.nodeid)
         if report.failed:
@@ -74,7 +74,7 @@ class Progress:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the longest stories, and record them all where that was asked for."""
-        longest = sorted(self._took.items(), key=lambda pair: -pair[1])[:LONGEST]
+        longest = list(durations.by_story(self._took).items())[:LONGEST]
         if longest:
             terminalreporter.section(f"the {len(longest)} longest stories")
         for story, seconds in longest:
@@ -84,8 +84,10 @@ class Progress:
 
     def _recorded(self) -> str:
         """Record the durations where they mean something; say what became of that."""
-        if self._failed or pace.PACE > IDLE_PACE:
-            return f"{durations.FILE.name} stays: {self._failed} failed, pace {pace.PACE:.1f}"
+        not_run = len(self._expected) - len(self._done)
+        if self._failed or not_run or pace.PACE > IDLE_PACE:
+            why = f"{self._failed} failed, {not_run} not run, pace {pace.PACE:.1f}"
+            return f"{durations.FILE.name} stays: {why}"
         durations.write(self._took)
         return f"{durations.FILE.name} is written"
 

@@ -7,14 +7,11 @@ from tests.system.tools import proofs
 
 def main() -> None:
     """Print them."""
-    fast = {durations.story_of(case) for case in proofs.collected_cases(FAST)}
-    slow = [
-        (seconds, story)
-        for story, seconds in durations.recorded().items()
-        if seconds > durations.SLOW_S and story in fast
-    ]
+    fast = {durations.case_of(nodeid) for nodeid in proofs.collected_cases(FAST)}
+    took = {case: s for case, s in durations.recorded().items() if case in fast}
+    slow = {story: s for story, s in durations.by_story(took).items() if s > durations.SLOW_S}
     print(f"{len(slow)} stories of `make test` take over {durations.SLOW_S:.0f} s")
-    for seconds, story in sorted(slow, reverse=True):
+    for story, seconds in slow.items():
         print(f"{seconds:7.1f} s  {story}")
 
 

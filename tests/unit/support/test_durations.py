@@ -1,4 +1,4 @@
-"""Recorded durations: by story, divided among its rows, and the order that follows from them."""
+"""Recorded durations: of each case, by story, and the order that follows from them."""
 
 from pathlib import Path
 
@@ -21,16 +21,25 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("nodeid", "story"),
+    ("nodeid", "case", "story"),
     [
-        ("tests/system/a/test_b.py::test_c[bookworm-1]", "a/test_b.py::test_c[bookworm]"),
-        ("tests/system/a/test_b.py::test_c[x-trixie]@a-trixie", "a/test_b.py::test_c[trixie]"),
-        ("tests/system/a/test_b.py::test_c[row]", "a/test_b.py::test_c"),
-        ("tests/system/a/test_b.py::test_c", "a/test_b.py::test_c"),
+        ("test_c[bookworm-1]", "test_c[bookworm-1]", "test_c[bookworm]"),
+        ("test_c[x-trixie]@a-trixie", "test_c[x-trixie]", "test_c[trixie]"),
+        ("test_c[a@b]@group", "test_c[a@b]", "test_c"),
+        ("test_c[a@b]", "test_c[a@b]", "test_c"),  # in one process there are no groups
+        ("test_c@group", "test_c", "test_c"),
+        ("test_c", "test_c", "test_c"),
     ],
 )
-def test_the_rows_of_a_story_count_together(nodeid: str, story: str) -> None:
-    assert durations.story_of(nodeid) == story
+def test_a_case_is_a_row_of_its_story(nodeid: str, case: str, story: str) -> None:
+    nodeid = f"tests/system/a/test_b.py::{nodeid}"
+    assert durations.case_of(nodeid) == f"a/test_b.py::{case}"
+    assert durations.story_of(nodeid) == f"a/test_b.py::{story}"
+
+
+def test_the_rows_of_a_story_count_together() -> None:
+    took = {"a::b[1]": 1.0, "a::c": 4.0, "a::b[2]": 2.0}
+    assert list(durations.by_story(took).items()) == [("a::c", 4.0), ("a::b", 3.0)]
 
 
 def test_a_run_of_one_room_leaves_the_others(file: Path) -> None:
@@ -40,18 +49,10 @@ def test_a_run_of_one_room_leaves_the_others(file: Path) -> None:
     assert file.read_text() == '{\n"audit/a": 2.0,\n"gate/b": 3.0\n}\n'
 
 
-@pytest.mark.parametrize(
-    ("recorded", "expected"),
-    [
-        ({}, [UNKNOWN_S / 2, UNKNOWN_S / 2, UNKNOWN_S]),
-        ({"a.py::test_b[trixie]": 7.0}, [UNKNOWN_S / 2, UNKNOWN_S / 2, 7.0]),
-        ({"a.py::test_b[bookworm]": 6.0, "of another run": 9.0}, [3.0, 3.0, UNKNOWN_S]),
-    ],
-)
-def test_a_row_has_its_part_of_the_story(recorded: dict[str, float], expected: list[float]) -> None:
-    durations.write(recorded)
-    rows = [f"tests/system/a.py::test_b[{row}]" for row in ("bookworm-1", "bookworm-2", "trixie")]
-    assert durations.expected_s(rows) == dict(zip(rows, expected, strict=True))
+def test_what_is_not_recorded_has_a_guess() -> None:
+    durations.write({"a.py::test_b[1]": 7.0, "a.py::of_another_run": 9.0})
+    rows = ["tests/system/a.py::test_b[1]@group", "tests/system/a.py::test_b[2]@group"]
+    assert durations.expected_s(rows) == dict(zip(rows, [7.0, UNKNOWN_S], strict=True))
 
 
 def test_the_longest_group_is_first_and_its_releases_follow_each_other() -> None:
@@ -59,8 +60,8 @@ def test_the_longest_group_is_first_and_its_releases_follow_each_other() -> None
         {
             f"{SAMPLES}::test_unmarked[bookworm]": 5.0,
             f"{SAMPLES}::test_unmarked[trixie]": 3.0,
-            f"{SAMPLES}::test_of_rows[bookworm]": 1.0,
-            f"{SAMPLES}::test_of_rows[trixie]": 8.0,
+            f"{SAMPLES}::test_of_rows[bookworm-left]": 1.0,
+            f"{SAMPLES}::test_of_rows[trixie-kept]": 8.0,
         }
     )
     items = collected(ALL)
