@@ -80,13 +80,19 @@ def layer(suite: str) -> Path:
     """Install in a machine that runs, shut it down, and keep what changed on its disk."""
     deb = package.build(suite)
     kept = deb.parent / f"installed-on-{roots.run_root(suite).name}"
-    if not kept.is_dir():
-        with bare_machine(suite) as machine:
-            machine.as_root("apt-get install -y /root/mcpwrap.deb")
-            # The files of `guest/` come with each boot.
-            machine.as_root(f"rm -r /root/mcpwrap.deb /var/cache/apt/*.bin {GUEST_AT}")
-            machine.as_root(": > /etc/machine-id")
-            upper = machine.shut_down()
-            subprocess.run(["cp", "-a", str(upper), f"{kept}.new"], check=True)
-            Path(f"{kept}.new").rename(kept)
+    with roots.locked(f"{suite}-installed"):
+        if not kept.is_dir():
+            _install(suite, kept)
     return kept
+
+
+def _install(suite: str, kept: Path) -> None:
+    new = kept.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    with bare_machine(suite) as machine:
+        machine.as_root("apt-get install -y /root/mcpwrap.deb")
+        # The files of `guest/` come with each boot.
+        machine.as_root(f"rm -r /root/mcpwrap.deb /var/cache/apt/*.bin {GUEST_AT}")
+        machine.as_root(": > /etc/machine-id")
+        subprocess.run(["cp", "-a", str(machine.shut_down()), str(new)], check=True)
+        new.rename(kept)

@@ -30,14 +30,7 @@ RELEASES = TOP / "packaging/releases.toml"
 def build(suite: str) -> Path:
     """Return the .deb of the tree as it is now, for `suite`."""
     kept = roots.CACHE / f"deb-{suite}-{_tree_hash(suite)}"
-    if not kept.is_dir():
-        new = _build(suite, _copy_tree)
-        for old in roots.CACHE.glob(f"deb-{suite}-*"):
-            # A machine that runs may stand on a newer one.
-            if old.stat().st_mtime < time.time() - KEPT_S:
-                shutil.rmtree(old)
-        shutil.move(new, kept)
-    return _deb_in(kept)
+    return _kept(kept, f"deb-{suite}", partial(_build, suite, _copy_tree))
 
 
 def build_release(version: str, suite: str) -> Path:
@@ -50,13 +43,21 @@ def build_release(version: str, suite: str) -> Path:
     inputs = f"{commit} {roots.build_root(suite).name}"
     digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     kept = roots.CACHE / f"release-{version}-{suite}-{digest}"
-    if not kept.is_dir():
-        shutil.move(_build(suite, partial(_extract, commit)), kept)
-    return _deb_in(kept)
+    build = partial(_build, suite, partial(_extract, commit))
+    return _kept(kept, f"release-{version}-{suite}", build)
 
 
-def _deb_in(folder: Path) -> Path:
-    (deb,) = folder.glob("*.deb")
+def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
+    """Return the .deb in a folder of the cache, which is built where it is missing."""
+    with roots.locked(series):
+        if not kept.is_dir():
+            new = build()
+            for old in roots.CACHE.glob(f"{series}-*"):
+                # A machine that runs may stand on a newer one.
+                if old.stat().st_mtime < time.time() - KEPT_S:
+                    shutil.rmtree(old)
+            new.rename(kept)
+    (deb,) = kept.glob("*.deb")
     return deb
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 SUITES = ("bookworm", "trixie")
 CACHE = Path(os.environ.get("MCPWRAP_TEST_CACHE", "/var/cache/mcpwrap-test"))
 KEPT_S = 24 * 3600
+# One week for a run and its processes, also where the run begins on a Sunday and ends on a Monday.
+WEEK = os.environ.setdefault("MCPWRAP_TEST_WEEK", time.strftime("%G-%V"))
 RECIPES = Path(__file__).parent / "recipes"
 HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # What a package client of the host needs to find its registry, and nothing else.
@@ -41,7 +43,7 @@ class Layer:
     @property
     def name(self) -> str:
         """`SUITE-KIND-HASH`, where the hash covers all that the layer is built from."""
-        parts = [self.suite, self.parent.name if self.parent else time.strftime("%G-%V")]
+        parts = [self.suite, self.parent.name if self.parent else WEEK]
         parts += [self.recipe.read_text(), *(f.read_text() for f in self.inputs)]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
         return f"{self.suite}-{self.kind}-{digest}"
@@ -114,13 +116,20 @@ def ensure(layer: Layer) -> Layer:
     if layer.path.is_dir():
         Path(f"{layer.path}.log").touch()  # when it was last asked for
         return layer
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{layer.suite}-{layer.kind}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(f"{layer.suite}-{layer.kind}"):
         if not layer.path.is_dir():
             _build(layer)
             _forget_older(layer)
     return layer
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Keep other processes that use the cache from making the same, for the time of the block."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(layer: Layer) -> None:
