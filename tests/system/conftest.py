@@ -16,7 +16,9 @@ from tests.system.support import durations, tiers
 from tests.system.support.progress import Progress
 from tests.system.support.stages import Stages, machine_of
 
-TIMEOUT_S = 300  # for one case; a module that needs more has a mark
+# For one case; one that needs more has a mark. Most of it is for a root: the first story that needs
+# a browser, say, builds it, and downloads it at whatever speed the host has.
+TIMEOUT_S = 600
 STAGES = Stages()
 
 

@@ -504,7 +504,6 @@ def test_others_than_root_are_asked_nothing(machine: Machine) -> None:
 # --------------------------------------------------------------------------------- broken off
 @ON_ONE_RELEASE
 @only_in_test_all("a sweep of kill points, of files alone; test_apply.py has one of `apply`")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("completed_by", ["accept", "apply"])
 def test_killed_anywhere_a_second_run_completes_it(machine: Machine, completed_by: str) -> None:
     """strace kills root's program at each file that it puts in its place, before `apply` begins."""

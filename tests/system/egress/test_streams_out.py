@@ -298,7 +298,7 @@ def test_the_log_has_what_was_asked_and_no_query(machine: Machine, internet: Int
 
 
 # ------------------------------------------------------------------ what goes on all the time
-@pytest.mark.timeout(max(300, 2 * int(LENGTH_S or 60)))
+@pytest.mark.timeout(max(600, 2 * int(LENGTH_S or 60)))
 @pytest.mark.parametrize("kind", ["spliced", "by the front", "opened"])
 def test_a_long_stream_of_events_is_whole(machine: Machine, streams: Streams, kind: str) -> None:
     """The last in the file: they have been open since its beginning."""

@@ -14,12 +14,7 @@ from tests.system.bed.machine import BED_AT, Machine
 from tests.system.http import remote
 from tests.system.support import tiers
 
-# Beside the tests of this file a layer is made, the first time.
-pytestmark = [
-    pytest.mark.timeout(600),
-    tiers.on_release("trixie"),
-    tiers.only_in_test_all("conformance suite"),
-]
+pytestmark = [tiers.on_release("trixie"), tiers.only_in_test_all("conformance suite")]
 
 Found = dict[str, dict[str, str]]
 RUNS = {version: ["--requirements", version] for version in ("2025-11-25", "2026-07-28")}

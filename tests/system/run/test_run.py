@@ -18,7 +18,7 @@ from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 STAGE = trials.booted
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = [ON_ONE_RELEASE, pytest.mark.timeout(600)]
+pytestmark = ON_ONE_RELEASE
 
 KIND = only_in_test_all("decided by the same mechanism as a row beside it")
 EVERYTHING = f"node {NODE_MODULES}/server-everything/dist/index.js"

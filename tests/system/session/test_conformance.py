@@ -11,11 +11,10 @@ from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.support.tiers import on_release, only_in_test_all
 
-# Of one release: it takes its time. Beside the tests of this file a layer is made, the first time.
+# Of one release: it takes its time.
 pytestmark = [
     on_release("trixie"),
     only_in_test_all("the official suite takes minutes; test_agent.py has its official client"),
-    pytest.mark.timeout(600),
 ]
 
 Found = dict[str, dict[str, str]]

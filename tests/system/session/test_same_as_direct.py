@@ -18,7 +18,7 @@ from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 # Of one release: test_agent.py has some of the same calls on both. The first test waits for ten
 # sessions with each of two ways to the servers.
-pytestmark = [ON_ONE_RELEASE, pytest.mark.timeout(300)]
+pytestmark = ON_ONE_RELEASE
 
 SERVERS = f"""
 {THREE_SERVERS}

@@ -98,7 +98,6 @@ def alone(machine: Machine) -> Machine:
     return machine
 
 
-@pytest.mark.timeout(300)
 @only_in_test_all("a flood: `make test` has the same with a few sessions")
 def test_after_500_sessions_nothing_is_left(alone: Machine) -> None:
     """In a row; and then 16 at once."""

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.shared import pace
 from tests.system.bed.machine import Machine, complaint
 from tests.system.bed.nspawn import Profile
@@ -41,7 +39,6 @@ def complaints(result: VmResult) -> list[str]:
     return [text for text in found if not any(word in text for word in ANNOUNCED)]
 
 
-@pytest.mark.timeout(480)  # the kernel is emulated, and its root may have to be built
 def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
     """The main ways, in the time that an emulated kernel needs for them."""
     call = ("limits_story", "play", ["processes", "memory"], pace.WAIT_S)
@@ -54,7 +51,6 @@ def test_with_controllers_a_session_is_held_to_its_own_limits() -> None:
     assert complaints(result) == []
 
 
-@pytest.mark.timeout(480)
 @only_in_test_all("more ways to take too much, which an emulated kernel needs minutes for")
 def test_with_controllers_each_session_has_its_own_limits() -> None:
     result = call_in_vm("trixie", ("limits_story", "play_all", pace.WAIT_S), FILES)
@@ -80,7 +76,6 @@ def test_alice_is_told_once_by_a_service_manager_of_her_own(boot: Callable[..., 
     told_of_drift(machine.call("drift_story", "play", pace.WAIT_S))
 
 
-@pytest.mark.timeout(420)
 @only_in_test_all("the same story on an emulated kernel: the one above has it in a container")
 def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     call = ("drift_story", "play", pace.WAIT_S)

@@ -15,7 +15,7 @@ from tests.system.wrap.real_agents import AGENTS, CLAUDE_CODE, GEMINI, INSPECTOR
 STAGE = machines.with_agents
 # Of the release whose Node is new enough for the agents. Beside the tests of this file a layer is
 # made, the first time.
-pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+pytestmark = on_release("trixie")
 
 
 @pytest.fixture

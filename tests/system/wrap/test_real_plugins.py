@@ -12,7 +12,7 @@ from tests.system.wrap.real_plugins import PLUGINS, Plugin
 
 STAGE = machines.with_agents
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+pytestmark = on_release("trixie")
 
 SHOWN = "/home/alice/shown"
 NOTIFY_SEND = f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> {SHOWN}\n"

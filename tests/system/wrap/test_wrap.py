@@ -15,7 +15,7 @@ from tests.system.wrap.people import ANSWERS, HOME, UNWRAPS
 
 STAGE = machines.without_mcpwrap
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+pytestmark = on_release("trixie")
 
 README = Path(__file__).parents[3] / "README.md"
 FILE = f"{HOME}/.cursor/mcp.json"

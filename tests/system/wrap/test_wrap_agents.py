@@ -16,7 +16,7 @@ FIXTURES = sorted((Path(__file__).parents[2] / "shared/agent_files").iterdir())
 
 STAGE = machines.with_agents
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+pytestmark = on_release("trixie")
 
 FILES = {
     path.stem: BY_ID[path.stem].files[0].place({"HOME": HOME}) for path in FIXTURES

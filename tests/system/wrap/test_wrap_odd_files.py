@@ -27,7 +27,7 @@ from tests.system.wrap.people import ANSWERS, HOME, UNWRAPS
 
 STAGE = machines.with_agents
 # Beside the tests of this file a layer is made, the first time.
-pytestmark = [on_release("trixie"), pytest.mark.timeout(600)]
+pytestmark = on_release("trixie")
 
 MAX_SHOWN_CHARS = 64 * 1024  # of 10 MB no more than where they change
 
