@@ -9,6 +9,7 @@ from tests.system.support.servers import THREE_SERVERS
 from tests.system.support.tiers import on_each_release
 
 
+@on_each_release("the package of each release is built and installed by its own tools")
 def test_from_apt_install_to_a_second_apply(boot: Callable[..., Machine]) -> None:
     machine = boot(package=False)
     machine.as_root("apt-get install -y /root/mcpwrap.deb")

@@ -12,7 +12,7 @@ from tests.system.bed import installed
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.support.servers import a_server
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import on_each_release, only_in_test_all
 
 # A name of its own gives a UID of its own: the kernel counts a UID's processes over all machines.
 SMALL = a_server("small", 'limits = { memory = "64M", tasks = 12, sessions = 1 }')
@@ -57,6 +57,7 @@ def filtered(suite: str, lend: Callable[..., Machine]) -> Iterator[Machine]:
     assert machine.unannounced() == []
 
 
+@on_each_release("systemd decides what is ended where memory is used up")
 def test_a_memory_bomb_ends_its_session_alone(limited: Machine) -> None:
     with limited.session("small") as session:
         assert session.evaluate("result = len('x' * 10_000_000)") == 10_000_000  # the twin

@@ -10,7 +10,7 @@ from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.guest.secret_server import FORMS
 from tests.system.support import vault
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.tiers import on_each_release, only_in_test_all
 from tests.system.support.vault import DECOY, FILE, KEY, OTHERS, TOKEN
 
 STAGE = vault.booted
@@ -25,6 +25,7 @@ def the_pid(machine: Machine, name: str) -> int:
     return pid
 
 
+@on_each_release("systemd passes the credentials by which it is opened")
 def test_the_server_has_the_value_itself(machine: Machine) -> None:
     with machine.session("vault") as session:
         assert vault.has(session, TOKEN)
