@@ -11,6 +11,7 @@ from mcpwrap.as_agent import connect
 from mcpwrap.core import hello
 from mcpwrap.core.hello import Exit
 from mcpwrap.plan import paths
+from tests.shared import pace
 
 FILE = Path(connect.__file__)
 TREE = ast.parse(FILE.read_text())
@@ -21,7 +22,11 @@ STUB = [*FILE.read_text().splitlines()[0].removeprefix("#!").split(), str(FILE)]
 
 def run(*args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*STUB, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10
+        [*STUB, *args],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=pace.WAIT_S,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from mcpwrap.as_wrapper.remote import patience, serving
+from tests.shared import pace
 from tests.unit.as_wrapper.remote.proxy import proxy
 from tests.unit.as_wrapper.remote.world import (
     HELLO,
@@ -32,7 +33,8 @@ from tests.unit.as_wrapper.remote.world import (
     stream,
 )
 
-SHORT_S = 0.5
+# Short enough to wait for, and long enough for what is answered at once.
+SHORT_S = 0.5 * pace.PACE
 LATE = "the one that is slow"
 
 
@@ -92,9 +94,9 @@ class Hung:
 
 
 SLOW = {
-    "silent": f"says nothing for {SHORT_S} s",
-    "head_alone": f"begun its answer, and not ended it within {SHORT_S} s",
-    "drop_by_drop": f"begun its answer, and not ended it within {SHORT_S} s",
+    "silent": f"says nothing for {SHORT_S:g} s",
+    "head_alone": f"begun its answer, and not ended it within {SHORT_S:g} s",
+    "drop_by_drop": f"begun its answer, and not ended it within {SHORT_S:g} s",
     "refused_without_end": "has failed (HTTP 500 Internal Server Error)",
 }
 
@@ -207,7 +209,7 @@ async def test_a_greeting_has_less_time_whatever_it_is_answered_with(
 
     async with server(handle) as there, agent(there.url) as alice:
         heard = await alice.ask(greeting)
-        assert heard["error"]["message"] == f"The remote server says nothing for {SHORT_S} s"
+        assert heard["error"]["message"] == f"The remote server says nothing for {SHORT_S:g} s"
 
 
 @pytest.mark.usefixtures("hasty")
