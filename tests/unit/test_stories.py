@@ -1,15 +1,21 @@
-"""Order among stories: what may import what, and where code that runs inside a machine is."""
+"""Order among tests: what may import what, and where code that runs inside a machine is."""
 
 import ast
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-SYSTEM = Path(__file__).parents[1] / "system"
+TESTS = Path(__file__).parents[1]
 # A program of more lines is a file of `guest/`, where it is linted and typed.
 MAX_LINES = 5
-FILES = sorted(SYSTEM.rglob("*.py"))
+FILES = [path.relative_to(TESTS) for path in sorted(TESTS.rglob("*.py"))]
+STORIES = [path for path in FILES if path.parts[0] == "system"]
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse((TESTS / path).read_text())
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -38,20 +44,25 @@ def programs(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def is_program(text: str) -> bool:
+    """Say whether it can be one, with something in each place that is filled in later."""
     try:
-        body = ast.parse(text).body
+        body = ast.parse(textwrap.dedent(text.strip("\n")).replace("{}", "0")).body
     except SyntaxError:
         return False
     compound = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.For | ast.While | ast.With
     return any(isinstance(node, compound | ast.Try) for node in body)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SYSTEM)))
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_no_test_imports_a_test(path: Path) -> None:
+    names = [name for name in imported(parsed(path)) if name.startswith("tests.")]
+    assert [name for name in names if ".test_" in name] == []
+
+
+@pytest.mark.parametrize("path", STORIES, ids=str)
 def test_what_a_file_of_stories_may_have(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    names = list(imported(tree))
-    assert [name for name in names if name.startswith("tests.unit")] == []
-    assert [name for name in names if any(p.startswith("test_") for p in name.split("."))] == []
+    tree = parsed(path)
+    assert [name for name in imported(tree) if name.startswith("tests.unit")] == []
     if "guest" not in path.parts:
         assert list(programs(tree)) == []
 
@@ -60,6 +71,7 @@ def test_what_a_file_of_stories_may_have(path: Path) -> None:
     ("text", "expected"),
     [
         ("import os\nos.kill(1, 9)\n", True),
+        ("\n    import os\n    os.kill({}, 9)\n", True),
         ("[mcp_servers.x]\ncommand = 1\n", False),
         ("version: 1\nrules: []\n", False),
         ("a = 1\nb = 2\n", False),  # so is TOML

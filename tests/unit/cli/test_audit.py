@@ -17,17 +17,10 @@ from mcpwrap.core.audit import Anchor, Keys
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import audit_keys, egress_notes
 from mcpwrap.linux.systemd import ToolError
-from tests.unit.core.audits import T0, Files, Gate, keys
-from tests.unit.core.test_audit_params import sealed
+from tests.unit.core.audit_records import sealed
+from tests.unit.core.audits import T0, Gate, keys, put
 
 Audit = tuple[Path, Gate]
-
-
-def put(folder: Path, files: Files) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_bytes(content)
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from mcpwrap.cli import audit_place, audit_prune
 from mcpwrap.cli.audit import command
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import audit_keys
-from tests.unit.cli.test_audit import put
-from tests.unit.core.audits import T0, Gate, keys
+from tests.unit.core.audits import T0, Gate, keys, put
 
 NOW = T0 + 100.5
 Removed = list[tuple[tuple[str, ...], str]]

@@ -11,9 +11,8 @@ from mcpwrap.cli import audit_place
 from mcpwrap.cli.policy import command
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import audit_keys
-from tests.unit.cli.test_audit import put
-from tests.unit.core.audits import Gate, keys
-from tests.unit.core.test_audit_params import sealed
+from tests.unit.core.audit_records import sealed
+from tests.unit.core.audits import Gate, keys, put
 
 POLICY = """
 version: 1

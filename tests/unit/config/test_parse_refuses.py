@@ -20,7 +20,7 @@ from tests.unit.config.places import (
     Place,
     source,
 )
-from tests.unit.core.test_names import BAD_NAMES
+from tests.unit.core.bad_names import BAD_NAMES
 
 EGRESS = "egress = ['x.example', '*.y.example', '@npm']"
 OPENED = f"{EGRESS}\nintercept = true"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from itertools import count
+from pathlib import Path
 
 from mcpwrap.core import audit
 from mcpwrap.core.audit import Anchor, Event, Head, Keys, Record, folder_of, part_file, start_of
@@ -167,3 +168,11 @@ def checked(
 def read(files: Files, folder: str, name: str) -> BytesIO | None:
     path = f"{folder}/{name}"
     return BytesIO(files[path]) if path in files else None
+
+
+def put(folder: Path, files: Files) -> None:
+    """Write the files of an audit."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(content)

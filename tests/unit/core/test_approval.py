@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from mcpwrap.core.approval import Question, digest, document, read
 from mcpwrap.core.approvals import NOBODY, NotAsked, Wanted
 from mcpwrap.core.approvers import Approver, Approvers, decode, encode
-from tests.unit.core.test_approval_view import question
-from tests.unit.core.test_gate_agrees import JSON
+from tests.unit.core.json_values import FINITE
+from tests.unit.core.questions import question
 
-all_params = st.dictionaries(st.text(), JSON, max_size=4)
+all_params = st.dictionaries(st.text(), FINITE, max_size=4)
 OTHERS: list[dict[str, object]] = [
     {"agent_uid": 1001}, {"server": "git"}, {"method": "prompts/get"}, {"target": "u"},
     {"definition": "00"}, {"policy": "12ac"}, {"params": {"a": 1.0}},

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core import approval_view
-from mcpwrap.core.approval import Question
 from mcpwrap.core.approval_view import DiffLine, difference, one_line, pretty
 from mcpwrap.core.judgement import Json
+from tests.unit.core.questions import question
 
 SNEAKY = "\u202e\u2066\u200b\u200d\u2060\ufeff\u00ad\u3164\u034f\ufe0f\U000e0041\u2028\u00a0\u3000"
 SNEAKY += "\x00\x07\x1b\x7f\x9b\r\n\t\\\"'/nux0a e\u0301é😀"
@@ -24,18 +24,6 @@ all_params = st.fixed_dictionaries(
     {"name": st.just("t"), "arguments": st.dictionaries(texts, values, max_size=4)},
     optional={"requestState": texts, "_meta": values},
 )
-
-
-def question(params: dict[str, Json]) -> Question:
-    return Question(
-        agent_uid=1000,
-        server="sqlite",
-        method="tools/call",
-        target="t",
-        definition="",
-        params=params,
-        policy="12ab",
-    )
 
 
 @pytest.mark.parametrize(

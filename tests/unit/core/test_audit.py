@@ -21,17 +21,8 @@ from mcpwrap.core.audit import (
     part_file,
     start_of,
 )
+from tests.unit.core.audit_records import NASTY
 from tests.unit.core.audits import ROOT_KEY
-
-NASTY = [
-    'quotes " and \\ backslashes',
-    "new\nlines\r\n\x0b\x0c\x1c\x85",
-    "\u2028 and \u2029 begin a line for some",
-    "\x1b[2J\x7f\x00\x9b",
-    "\u202e turned round \u2066",
-    "\U0001f600 and \ud7ff",
-    '","mac":"00"}\n{"n":1',
-]
 
 
 def record(target: str, **fields: object) -> Record:

@@ -1,21 +1,10 @@
 """Params are read as they were kept: plain, sealed, or not at all."""
 
-from base64 import b64encode
-
 import msgspec
 import pytest
-from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit import start_of
-from mcpwrap.core.audit_params import Unread, box, params_of
-from tests.unit.core.audits import ROOT_KEY, keys
-from tests.unit.core.test_audit_view import record
-
-OPENS = box(keys())
-
-
-def sealed(text: bytes, key: bytes = ROOT_KEY) -> str:
-    return b64encode(SealedBox(PublicKey(start_of(key, 1).box)).encrypt(text)).decode()
+from mcpwrap.core.audit_params import Unread, params_of
+from tests.unit.core.audit_records import OPENS, record, sealed
 
 
 @pytest.mark.parametrize(

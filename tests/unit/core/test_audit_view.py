@@ -1,7 +1,6 @@
 """A record is one line for whoever reads it, and the one that was asked for."""
 
 import json
-from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -22,29 +21,11 @@ from mcpwrap.core.audit_view import (
     refusal,
 )
 from mcpwrap.core.judgement import Json
-from tests.unit.core.test_audit import NASTY
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+from tests.unit.core.audit_records import NASTY, NOW, record
 
 
 def json_of(one: Record, agent: str, params: Json = None) -> str:
     return ascii_json(fields_of(one, agent, params))
-
-
-def record(**fields: object) -> Record:
-    values: dict[str, object] = {
-        "n": 3,
-        "at": NOW,
-        "server": "sqlite",
-        "uid": 1000,
-        "session": "12-7",
-        "sender": "agent",
-        "decision": "blocked",
-        "method": "tools/call",
-        "target": "read_query",
-        **fields,
-    }
-    return msgspec.convert(values, Record)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.unit.core.agreement import (
     forwarded_and_judged,
     gate_in_session,
 )
+from tests.unit.core.json_values import FINITE
 from tests.unit.core.nasty import lines
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
@@ -71,18 +72,7 @@ def test_no_line_of_the_servers_is_too_much(line: bytes) -> None:
                 assert isinstance(value, dict | list)
 
 
-JSON: st.SearchStrategy[Json] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**40), 10**40)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=15,
-)
-
-
-@given(st.dictionaries(st.text(min_size=20), JSON, max_size=3), JSON, JSON)
+@given(st.dictionaries(st.text(min_size=20), FINITE, max_size=3), FINITE, FINITE)
 def test_what_nobody_judges_arrives_as_the_same_value(
     extra: dict[str, Json], argument: Json, content: Json
 ) -> None:

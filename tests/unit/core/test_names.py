@@ -8,29 +8,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.core import names
 from mcpwrap.core.front import ADDRESSES
-
-BAD_NAMES = [
-    "",
-    ".",
-    "..",
-    "A",
-    "gitHub",
-    "-x",
-    "_x",
-    "1x",
-    "a@b",
-    "a.b",
-    "a b",
-    "a/b",
-    "a%i",
-    "é",
-    "aé",
-    "a\u0661",  # a digit, but not of 0-9
-    "git\n",  # `$` would let it pass
-    "git\0",
-    "a" * (names.MAX_NAME_CHARS + 1),
-    "a" * 300,
-]
+from tests.unit.core.bad_names import BAD_NAMES
 
 
 @pytest.mark.parametrize("name", ["a", "git", "a-b_c9", "a-", "a" * names.MAX_NAME_CHARS])

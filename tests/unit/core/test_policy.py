@@ -26,8 +26,9 @@ from mcpwrap.core.rules import (
     SqlTest,
     encode,
 )
+from tests.unit.core.condition_table import TESTS
+from tests.unit.core.json_values import OF_FEW_KEYS
 from tests.unit.core.no_files import run_without_files
-from tests.unit.core.test_conditions import TESTS, json
 
 ALLOW, BLOCK, ASK = Decision.ALLOW, Decision.BLOCK, Decision.NEEDS_APPROVAL
 X = OfArgument("x", Equals("1"))
@@ -295,7 +296,7 @@ def test_judging_opens_no_file_and_loads_no_module() -> None:
     run_without_files(COMPILE, JUDGE, given)
 
 
-@given(json, st.text(), json)
+@given(OF_FEW_KEYS, st.text(), OF_FEW_KEYS)
 def test_no_message_raises(arguments: Json, method: str, params: Json) -> None:
     rules = [rule("log", f"r{n}", OfArgument("x", test)) for n, (test, _, _) in enumerate(TESTS)]
     judge = policy(*rules, on("*", "log", X)).judge

@@ -12,8 +12,7 @@ from mcpwrap.core.policy import compile_policy
 from mcpwrap.core.replay import Replay
 from mcpwrap.core.replay import judge as replayed
 from mcpwrap.core.rules import Equals, OfArgument, Policy, Range, Rule
-from tests.unit.core.test_audit_params import OPENS, sealed
-from tests.unit.core.test_audit_view import record
+from tests.unit.core.audit_records import OPENS, record, sealed
 
 IF_LARGE = (OfArgument("size", Range(100, None)),)
 IF_LARGER = (OfArgument("size", Range(150, None)),)

@@ -7,7 +7,7 @@ from mcpwrap.core import results
 from mcpwrap.core.judgement import Json, ResultJudgement
 from mcpwrap.core.results import compiled, judge_result, observed
 from mcpwrap.core.rules import ResultRule
-from tests.unit.core.test_conditions import json
+from tests.unit.core.json_values import OF_FEW_KEYS
 
 SIZE = ResultRule(name="cap", max_bytes=20)
 CLEAN = ResultRule(name="clean", control_characters="remove")
@@ -129,7 +129,7 @@ def test_keys_without_end_do_not_fill_the_memory() -> None:
     assert found == [value, {"password": GONE}, {"password": GONE}]
 
 
-@given(json)
+@given(OF_FEW_KEYS)
 def test_no_result_raises(value: Json) -> None:
     for rule in (SIZE, CLEAN, STRICT, TOKENS):
         judged(rule, value)

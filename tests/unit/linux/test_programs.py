@@ -7,21 +7,9 @@ import pytest
 
 from mcpwrap.config.proposals.draft import Place, Program, UnfitError
 from mcpwrap.linux.programs import places, program, top_of, with_environments
+from tests.unit.linux.program_files import link, script
 
 MINE = os.geteuid()
-
-
-def script(path: Path, first_line: str = "#!/bin/sh") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{first_line}\n")
-    path.chmod(0o755)
-    return path
-
-
-def link(path: Path, target: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(target)
-    return path
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.linux.shims import behind
-from tests.unit.linux.test_programs import link, script
+from tests.unit.linux.program_files import link, script
 
 
 @pytest.mark.parametrize(

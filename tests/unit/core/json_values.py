@@ -1,0 +1,22 @@
+"""Strategies of JSON values, decoded."""
+
+from hypothesis import strategies as st
+
+from mcpwrap.core.judgement import Json
+
+# What comes back as it was after it was written, also where a number is large.
+FINITE: st.SearchStrategy[Json] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**40), 10**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=15,
+)
+# Few keys, so that a path finds some; and infinite numbers.
+OF_FEW_KEYS: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("xyz") | st.text(), inner),
+    max_leaves=8,
+)

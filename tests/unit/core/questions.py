@@ -1,0 +1,16 @@
+"""A question of an approval."""
+
+from mcpwrap.core.approval import Question
+from mcpwrap.core.judgement import Json
+
+
+def question(params: dict[str, Json]) -> Question:
+    return Question(
+        agent_uid=1000,
+        server="sqlite",
+        method="tools/call",
+        target="t",
+        definition="",
+        params=params,
+        policy="12ab",
+    )
