@@ -101,6 +101,22 @@ def everywhere(
     return told
 
 
+def from_one_port(addresses: Sequence[str]) -> list[str]:
+    """Connect to each in turn, from the same port; return the answers."""
+    return [_from_port(address, 40_077) for address in addresses]
+
+
+def _from_port(address: str, port: int) -> str:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as s:
+        s.bind(("", port))
+        try:
+            s.connect((address, 443))
+        except OSError as error:
+            return name_of(error)
+    return "connected"
+
+
 def timed(addresses: Sequence[str]) -> list[tuple[str, float]]:
     """Connect to each, side by side; return the answers, and how many seconds each took."""
 
