@@ -61,12 +61,17 @@ def _are_ours(good: str) -> bool:
 
 
 def _have_our_elements() -> bool:
-    wanted, asked = Path(paths.ELEMENTS), Path(paths.RESOLVERS)
-    if wanted.exists():
-        found = nft.text(packet_rules.elements())
-        if _in_sets(wanted.read_text()) != _in_sets(found):
-            return False
-    return not asked.exists() or _in_braces(asked.read_text()) == _in_braces(_sets(_RESOLVERS))
+    wanted, asked = _text(paths.ELEMENTS), _text(paths.RESOLVERS)
+    if wanted is not None and _in_sets(wanted) != _in_sets(nft.text(packet_rules.elements())):
+        return False
+    return asked is None or _in_braces(asked) == _in_braces(_sets(_RESOLVERS))
+
+
+def _text(file: str) -> str | None:
+    try:
+        return Path(file).read_text()
+    except FileNotFoundError:
+        return None
 
 
 def _look() -> str:
