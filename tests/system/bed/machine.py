@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,12 +225,12 @@ class Machine:
         text = self.read(file)
         assert text.count(line) == 1, f"{module} has it {text.count(line)} times: {line}"
         restart = "systemctl stop 'mcpwrap@*.service'; systemctl restart mcpwrap-gate.service"
-        self.write(file, text.replace(line, instead))
+        self.replace(file, text.replace(line, instead))
         self.as_root(restart)
         try:
             yield
         finally:
-            self.write(file, text)
+            self.replace(file, text)
             self.as_root(restart)
 
     # ------------------------------------------------------------------ what one sees
@@ -292,7 +292,13 @@ class Machine:
         """
         give_up_at = time.monotonic() + pace.promised(within_s)
         while pids := self.pids(name):  # at first the server's, then what clears up after them
-            self._await_end(pids, give_up_at - time.monotonic())
+            self.look_by("processes", "await_end", 0.2, pids)
+            assert time.monotonic() < give_up_at, f"processes are left: {pids}"
+
+    def await_pids(self, name: str, are_so: Callable[[set[int]], bool]) -> set[int]:
+        """Wait until the processes of server `name` are so, and return them."""
+        pace.until(lambda: are_so(set(self.pids(name))))
+        return set(self.pids(name))
 
     def await_admission(self, name: str, *, user: str = "alice") -> None:
         """Try until the gate no longer holds a server back that could not be started before."""
@@ -301,12 +307,7 @@ class Machine:
     def await_idle_gate(self) -> None:
         """Wait until no child of the gate's is left."""
         gate = self.show("mcpwrap-gate.service", "MainPID")["MainPID"]
-        children = self.look(f"pgrep -P {gate} || true").split()
-        self._await_end([int(pid) for pid in children], pace.WAIT_S)
-
-    def _await_end(self, pids: list[int], within_s: float) -> None:
-        left = self.look_by("processes", "await_end", max(0.0, within_s), pids)
-        assert left == 0, "processes are left"
+        pace.until(lambda: not self.look(f"pgrep -P {gate} || true"))
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""

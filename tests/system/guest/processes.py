@@ -7,17 +7,21 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
+# Where one hierarchy of control groups is: version 2, and what a hybrid host has.
+TREES = tuple(Path("/sys/fs/cgroup", name) for name in (".", "unified", "systemd"))
+
 
 def of_server(account: str, main_pid: str) -> list[int]:
     """Return the processes of this account but its supervisor and what waits for a session.
 
-    The latter is alone in a control group that has no agent's label.
+    The latter is alone in a control group that has no agent's label, or on its way there.
     """
     uid = pwd.getpwnam(account).pw_uid
+    main = Path("/proc", main_pid)
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if folder.name != main_pid and _runs_as(folder, uid) and not _waits(folder):
+            if folder.name != main_pid and _runs_as(folder, uid) and not _waits(folder, main):
                 found.append(int(folder.name))
     return found
 
@@ -29,10 +33,18 @@ def _runs_as(folder: Path, uid: int) -> bool:
     return bool(status and int(status[1]) == uid)
 
 
-def _waits(folder: Path) -> bool:
-    group = re.search(r"/s-[0-9a-f]+$", (folder / "cgroup").read_text(), re.MULTILINE)
-    groups = list(Path("/sys/fs/cgroup").glob(f"**{group[0]}")) if group else []
-    return bool(groups) and not any(list(path.glob("agent-*")) for path in groups)
+def _waits(folder: Path, main: Path) -> bool:
+    paths = re.findall(r"^\d+:[^:]*:(.*)$", (folder / "cgroup").read_text(), re.MULTILINE)
+    if any(path.endswith("/supervisor") for path in paths):  # forked, and not moved yet
+        return _command(folder) == _command(main)
+    own = [path for path in paths if re.search(r"/s-[0-9a-f]+$", path)]
+    groups = [tree / path.lstrip("/") for path in own for tree in TREES]
+    there = [group for group in groups if group.is_dir()]
+    return bool(there) and not any(list(group.glob("agent-*")) for group in there)
+
+
+def _command(folder: Path) -> bytes:
+    return (folder / "cmdline").read_bytes()
 
 
 def await_end(within_s: float, pids: list[int]) -> int:

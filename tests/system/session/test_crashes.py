@@ -77,15 +77,14 @@ def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -
             tried = session.call("staying", "stay", groups_of(machine))
             assert len(tried) >= 2
             assert set(tried) == {13}  # Landlock: not even its own group's file opens
-            mine = set(machine.pids("probe")) - others
-            assert len(mine) == 4
+            mine = machine.await_pids("probe", lambda pids: len(pids - others) == 4) - others
             if ends_all:
                 machine.announce("mcpwrap")
             watched = sorted(mine | others if ends_all else mine)
             assert killed(machine, victim, watched) == []
             if not ends_all:
                 assert other.evaluate("result = 'alive'") == "alive"
-                assert set(machine.pids("probe")) == others
+                machine.await_pids("probe", lambda pids: pids == others)  # what clears up has ended
             other.close()
     if who == "mcpwrap@probe" and machine.profile is Profile.V1:
         # On cgroup v1 nobody tells a systemd in a container that a control group is empty.

@@ -25,7 +25,8 @@ def kill_stub(machine: Machine, number: int = signal.SIGKILL) -> None:
 def test_killing_the_stub_ends_the_whole_tree(machine: Machine) -> None:
     with machine.session("probe") as session:
         session.call("staying", "become_a_daemon")
-        assert len(machine.pids("probe")) == 2  # the server, and the daemon that it left behind
+        # The server, and the daemon that it left behind.
+        machine.await_pids("probe", lambda pids: len(pids) == 2)
         kill_stub(machine)
         machine.await_end_of("probe")
     assert machine.show("mcpwrap@probe", "ActiveState")["ActiveState"] == "active"
