@@ -136,6 +136,15 @@ class Internet:
         """Return every TCP connection that was accepted, oldest first."""
         return self._ask(record.Report()).connections
 
+    def hosts(self) -> set[str]:
+        """Return the names of what was connected to: as asked for by TLS, or by the address.
+
+        Squid tries the other family where the first does not answer in a quarter of a second, and
+        ends without a word what comes second.
+        """
+        by_address = internet_map.NAME_BY_ADDRESS
+        return {c.sni or by_address.get(c.address, c.address) for c in self.connections()}
+
     def requests(self) -> list[Request]:
         """Return every HTTP request, by connection."""
         return [request for connection in self.connections() for request in connection.requests]

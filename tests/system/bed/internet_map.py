@@ -65,6 +65,7 @@ NAMES = MappingProxyType(
         "alias.good.test": ("internal.test",),
     }
 )
+NAME_BY_ADDRESS = MappingProxyType({a: name for name, found in NAMES.items() for a in found})
 REBIND = "rebind.test"  # these, the first time it is asked for, then those, with TTL 0
 REBIND_FIRST = ("198.51.100.22",)
 REBIND_THEN = ("10.0.0.5",)
