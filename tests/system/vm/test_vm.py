@@ -22,7 +22,7 @@ CEILINGS = {
 MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
 TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
 ANNOUNCED = ("OOM killer", "oom-kill")
-DRIFT_STORY_S = 240  # it looks five times
+DRIFT_STORY_S = 400  # it looks five times
 MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
