@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
@@ -52,7 +52,6 @@ direct = ["10.0.0.5:5432", "10.0.0.5:9"]
 """
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 RELOAD = "systemctl reload mcpwrap-nft"
-_NAME_BY_ADDRESS = {a: name for name, addresses in world.NAMES.items() for a in addresses}
 NAMES = ("a", "b", "look", "direct", "none")
 
 
@@ -70,7 +69,7 @@ class Seen:
 
         Squid takes the other family where the first does not answer in a quarter of a second.
         """
-        return {_NAME_BY_ADDRESS.get(address, address) for address, _ in self.connections}
+        return {world.NAME_BY_ADDRESS.get(address, address) for address, _ in self.connections}
 
     def is_nothing(self) -> bool:
         """Say whether no byte and no name left the machine."""
@@ -163,19 +162,20 @@ class Battlefield:
     def edited(self, file: str, edits: list[tuple[str, str]], reload: str) -> Iterator[None]:
         """Take something out of a file of ours, for the time of the block.
 
-        mcpwrap-watch may load the rules at any moment, and stops everything if it cannot.
+        The rules are not watched meanwhile: mcpwrap-watch could load last what they were then.
         """
         text = edited = self.machine.read(file)
         for old, new in edits:
             assert old in edited, f"{file} does not have {old!r}"
             edited = edited.replace(old, new)
-        self.machine.replace(file, edited)
-        try:
-            self.machine.as_root(reload)
-            yield
-        finally:
-            self.machine.replace(file, text)
-            self.machine.as_root(reload)
+        with self.machine.unwatched() if file == RULES else nullcontext():
+            self.machine.replace(file, edited)
+            try:
+                self.machine.as_root(reload)
+                yield
+            finally:
+                self.machine.replace(file, text)
+                self.machine.as_root(reload)
 
 
 def reread(instance: str) -> str:

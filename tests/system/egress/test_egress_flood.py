@@ -78,10 +78,15 @@ def await_service(field: Battlefield, name: str, target: str) -> None:
 
 def expect_an_answer_at_once(field: Battlefield) -> None:
     """See that b reaches what it may, as if nobody else were there."""
-    answer, took_s = field.run("b", timed_inside, "other.test", pace.WAIT_S / 2)
-    print(f"{answer} after {took_s:.3f} s")
-    assert answer == "HTTP/1.1 200 OK"
-    assert took_s < pace.promised(AT_ONCE_S)
+
+    def time_of_an_answer() -> float:
+        answer, took_s = field.run("b", timed_inside, "other.test", pace.WAIT_S / 2)
+        print(f"{answer} after {took_s:.3f} s")
+        assert answer == "HTTP/1.1 200 OK"
+        return took_s
+
+    bound_s = pace.promised(AT_ONCE_S)
+    assert pace.best(time_of_an_answer, bound_s) < bound_s
 
 
 OF_THE_FRONT = only_in_test_all("the front's own count, which is the same for each of its ports")
@@ -114,7 +119,9 @@ def test_a_flood_of_connections_is_nobody_elses(
 def test_without_the_cap_it_is_everybodys(field: Battlefield, sessions: list[Session]) -> None:
     field.machine.announce("mcpwrap-squid-proxy@1.service")  # without a descriptor it ends, too
     field.run("b", connect, "other.test:443")
-    with field.edited(COMMON, [(CAP, "")], reread("proxy-1")):
+    # Nor is a connection that asks nothing ended while others are opened, on a busy host.
+    edits = [(CAP, ""), ("request_start_timeout 30 seconds", "request_start_timeout 1 hour")]
+    with field.edited(COMMON, edits, reread("proxy-1")):
         flood_by(sessions, 3128, EACH)
         assert holds(sessions) == SESSIONS * EACH
         answer, took_s = field.run("b", timed_inside, "other.test", 1.5 * AT_ONCE_S)
@@ -155,7 +162,7 @@ def test_a_server_cannot_choose_by_which_address_it_is_counted(field: Battlefiel
     for address in ("127.0.0.1", another, field.address_of("b")):
         assert field.run("a", flood.bound_to, address) == "ECONNREFUSED", address
     assert field.run("a", flood.bound_to, field.address_of("a")) == "connected"
-    with field.machine.unwatched(), field.edited(RULES, [(SOURCE, "meta skuid")], RELOAD):
+    with field.edited(RULES, [(SOURCE, "meta skuid")], RELOAD):
         assert field.run("a", flood.bound_to, another) == "connected"
 
 

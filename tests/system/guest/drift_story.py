@@ -70,6 +70,12 @@ def paths() -> list[str]:
     return [one["active"] for one in json.loads(listed)]
 
 
+def at_rest() -> bool:
+    """Say whether each path unit waits: of what changes before, nobody is told."""
+    listed = of_alice("systemctl --user list-units 'mcpwrap-drift*.path' --output=json")
+    return {one["sub"] for one in json.loads(listed)} == {"waiting"}
+
+
 def replace(path: str, **servers: object) -> None:
     """Do as agents do: a new file beside the old one, and a rename."""
     new = HOME / f"{path}.tmp"
@@ -82,6 +88,7 @@ def replace(path: str, **servers: object) -> None:
 
 def is_next(path: str, **servers: object) -> list[str]:
     """Return what is told when a file has these servers."""
+    wait_for(at_rest)
     before = len(shown())
     replace(path, **servers)
     wait_for(lambda: len(shown()) > before)
@@ -90,6 +97,7 @@ def is_next(path: str, **servers: object) -> list[str]:
 
 def is_quiet(path: str, **servers: object) -> bool:
     """Say whether it looks, and tells nothing, when a file has these servers."""
+    wait_for(at_rest)
     before, looked = len(shown()), looks()
     replace(path, **servers)
     wait_for(lambda: looks() > looked)

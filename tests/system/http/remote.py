@@ -3,8 +3,7 @@
 import json
 import re
 import secrets
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -148,18 +147,6 @@ def _plan(machine: Machine, name: str, wanted: tuple[tuple[Any, ...], ...], user
     return {"at": place(machine, name, user), "within_s": pace.WAIT_S, "steps": wanted}
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Look until something is so.
-
-    Raises:
-        AssertionError: it is not, within `pace.WAIT_S`.
-    """
-    give_up_at = time.monotonic() + pace.WAIT_S
-    while not is_so():
-        assert time.monotonic() < give_up_at, "it did not come so far"
-        time.sleep(LOOK_EVERY_S)
-
-
 # ------------------------------------------------------------------------------- in what form
 SPEC = "io.modelcontextprotocol/"
 META = {SPEC + "protocolVersion": "2026-07-28", SPEC + "clientCapabilities": {}}
@@ -265,4 +252,4 @@ def far_server(machine: Machine, internet: Internet, token: str = TOKEN) -> Iter
 def await_answer(machine: Machine, url: str) -> None:
     """Wait until a server answers there, whatever it answers."""
     look = f"curl -s -o /dev/null {url} && echo there || true"
-    until(lambda: machine.look(look) == "there\n")
+    pace.until(lambda: machine.look(look) == "there\n")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.shared import pace
 from tests.system.bed.internet import Connected, Internet
 from tests.system.bed.machine import Machine
 from tests.system.guest import search
@@ -91,7 +92,7 @@ def test_who_hangs_up_would_leave_the_upstream_at_work(
         assert echo["status"] == 400
         assert internet.left() == []
         machine.as_root(BEGIN_ANEW)
-        remote.until(lambda: internet.left() == ["/odd"])  # and not in the next story
+        pace.until(lambda: internet.left() == ["/odd"])  # and not in the next story
 
 
 def test_an_agent_at_a_door_that_is_not_its_own(machine: Machine, internet: Internet) -> None:

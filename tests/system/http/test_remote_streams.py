@@ -16,7 +16,7 @@ pytestmark = ON_ONE_RELEASE
 
 MANY = 10_000
 # Of simulated time: every clock of ours runs 600 times as fast, and slower on a busy host.
-HOUR_S = 6.0 * pace.PACE
+HOUR_S = 18.0 * pace.PACE
 MB = 1024 * 1024
 
 
@@ -77,7 +77,7 @@ def test_an_event_does_not_wait_for_the_next(machine: Machine, internet: Interne
     for seen in (alone, in_session):
         assert seen["message"]["params"] == {"progressToken": "left", "progress": 0}
     # Neither is noted in the next story.
-    remote.until(lambda: internet.left() == ["/odd"] * 2)
+    pace.until(lambda: internet.left() == ["/odd"] * 2)
 
 
 def test_however_events_are_cut_they_arrive_whole(machine: Machine, internet: Internet) -> None:
@@ -135,7 +135,7 @@ def test_an_upstream_that_dies_in_mid_event(machine: Machine, internet: Internet
 def test_an_agent_that_leaves_has_cancelled(machine: Machine, internet: Internet) -> None:
     """Since 2026-07-28."""
     remote.step(machine, "odd", "leave", "idle", {"seconds": 600})
-    remote.until(lambda: internet.left() == ["/odd"])
+    pace.until(lambda: internet.left() == ["/odd"])
     await_none_left(machine)
 
 
@@ -159,14 +159,14 @@ def test_agents_that_come_and_go_leave_nothing(machine: Machine, internet: Inter
     remote.steps(machine, "odd", *[leave] * 40)
     for _ in range(10):
         remote.steps(machine, "odd", ("begin", {}), ("use", "echo", {}, {}), ("end", {}))
-    remote.until(lambda: len(internet.left()) == 43)
-    remote.until(lambda: open_files(machine, pid) <= before + 4)
+    pace.until(lambda: len(internet.left()) == 43)
+    pace.until(lambda: open_files(machine, pid) <= before + 4)
     assert listener_pid(machine) == pid
     await_none_left(machine)
 
 
 # ------------------------------------------------------------------------------- what takes long
-@only_in_test_all("a long wait: an hour, 600 times as fast")
+@only_in_test_all("a long wait: an hour, 200 times as fast")
 def test_a_stream_is_idle_for_an_hour(machine: Machine, internet: Internet) -> None:
     """A POST's in both eras, and the one of a GET. Keep-alives go out, and no clock ends it."""
     idle: Any = {"seconds": HOUR_S}
@@ -175,7 +175,7 @@ def test_a_stream_is_idle_for_an_hour(machine: Machine, internet: Internet) -> N
             machine, "odd", ("count", "idle", idle), ("begin", {}), ("use", "idle", idle, {})
         )
         assert alone["last"]["result"]["content"][0]["text"] == "at last"
-        assert alone["signs"] > 100  # one every 15 s
+        assert alone["signs"] > 40  # one every 15 s would be 240
         assert remote.text_of(in_session) == "at last"
         session = begun["headers"]["mcp-session-id"]
         hear = (("resume", session), ("hear", 1))
