@@ -29,6 +29,12 @@ WARNING = 4  # syslog(3)
 HARMLESS = re.compile(r"Failed to delete controller cgroups .*, ignoring: Device or resource busy")
 
 
+# A gate that an agent has started serves before its unit is up; whoever stopped it then would end
+# its ExecStartPost=, which is a failure of the unit.
+GATE_IS_UP = """case $(systemctl show -P ActiveState mcpwrap-gate.service) in
+activating) systemctl start mcpwrap-gate.service ;; esac"""
+
+
 @dataclass(frozen=True)
 class Done:
     """A command that has ended."""
@@ -225,6 +231,7 @@ class Machine:
         text = self.read(file)
         assert text.count(line) == 1, f"{module} has it {text.count(line)} times: {line}"
         restart = "systemctl stop 'mcpwrap@*.service'; systemctl restart mcpwrap-gate.service"
+        restart = f"{GATE_IS_UP}; {restart}"
         self.replace(file, text.replace(line, instead))
         self.as_root(restart)
         try:

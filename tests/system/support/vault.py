@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tests.shared import pace
 from tests.system.bed import installed
-from tests.system.bed.machine import Machine
+from tests.system.bed.machine import GATE_IS_UP, Machine
 from tests.system.bed.session import Session
 from tests.system.guest import search
 from tests.system.support.servers import NODE_MODULES
@@ -98,7 +98,7 @@ def sealed(name: str, key: str) -> str:
 def stop(machine: Machine, *names: str) -> None:
     """End wrappers: the next session starts them anew. The gate too, which would hold it back."""
     units = " ".join(f"mcpwrap@{name}.service" for name in names)
-    machine.as_root(f"systemctl stop {units} mcpwrap-gate.service")
+    machine.as_root(f"{GATE_IS_UP}; systemctl stop {units} mcpwrap-gate.service")
 
 
 def digest(value: str) -> str:
