@@ -143,6 +143,16 @@ def machine(stage: Any) -> Iterator[Machine]:
 
 
 @pytest.fixture
+def alone_on_the_host() -> Iterator[None]:
+    """Keep out the same story of another run on this host.
+
+    The kernel counts the processes of one UID over all machines, and a bomb takes all that it may.
+    """
+    with roots.locked("processes-of-a-uid"):
+        yield
+
+
+@pytest.fixture
 def internet(stage: Any) -> Internet:
     """Return the stage's internet, which has seen nothing of this test yet."""
     internet: Internet = stage.internet

@@ -14,6 +14,7 @@ from tests.system.bed.nspawn import Profile
 from tests.system.support.servers import a_server
 from tests.system.support.tiers import on_each_release, only_in_test_all
 
+pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 # A name of its own gives a UID of its own: the kernel counts a UID's processes over all machines.
 SMALL = a_server("small", 'limits = { memory = "64M", tasks = 12, sessions = 1 }')
 

@@ -14,6 +14,7 @@ from tests.system.session import machines
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = machines.bounded
+pytestmark = pytest.mark.usefixtures("alone_on_the_host")
 
 FULL = "the session has filled its home and temporary folder of 256 MiB"
 TOO_MANY = "the session has used up its 20 processes and threads"
