@@ -51,8 +51,11 @@ class Session:
     def send(self, message: dict[str, Any]) -> None:
         """Send one line."""
         assert self.process.stdin
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError as error:
+            raise AssertionError(f"the session has ended: {self.close()}") from error
 
     def read_line(self) -> str:
         """Return the next line, without its newline.
