@@ -49,13 +49,17 @@ class Session:
             self.close()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send one line."""
+        """Send one line.
+
+        Raises:
+            EOFError: the session has ended, with its status and what stood on stderr.
+        """
         assert self.process.stdin
         try:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError as error:
-            raise AssertionError(f"the session has ended: {self.close()}") from error
+            raise EOFError(f"the session has ended: {self.close()}") from error
 
     def read_line(self) -> str:
         """Return the next line, without its newline.
