@@ -304,8 +304,14 @@ class Machine:
 
     def await_pids(self, name: str, are_so: Callable[[set[int]], bool]) -> set[int]:
         """Wait until the processes of server `name` are so, and return them."""
-        pace.until(lambda: are_so(set(self.pids(name))))
-        return set(self.pids(name))
+        found: list[set[int]] = []
+
+        def looked() -> bool:
+            found.append(set(self.pids(name)))
+            return are_so(found[-1])
+
+        pace.until(looked)
+        return found[-1]
 
     def await_admission(self, name: str, *, user: str = "alice") -> None:
         """Try until the gate no longer holds a server back that could not be started before."""
