@@ -160,7 +160,8 @@ class ApprovalsView(App[None]):
 
     def on_question_pane_readied(self) -> None:
         """Look again at what may be answered."""
-        self.refresh_bindings()
+        if self._is_shown:
+            self.refresh_bindings()
 
     def action_read(self) -> None:
         """Scroll in the question, from now on."""

@@ -218,6 +218,16 @@ def test_a_gate_that_is_restarted_is_found_again(gate: ScriptedGate) -> None:
     drive(story)
 
 
+def test_a_question_that_is_ready_while_the_view_closes_is_let_go(gate: ScriptedGate) -> None:
+    async def story(view: Driver) -> None:
+        gate.put("7f3a", DELETE)
+        await view.answerable("DELETE")
+        await view.app._close_all()  # the screens go first; what was posted is handled after
+        view.app.on_question_pane_readied()
+
+    drive(story)
+
+
 def test_one_that_is_gone_before_it_was_read_is_said(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.hidden.add("7f3a")
