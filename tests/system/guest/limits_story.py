@@ -50,7 +50,9 @@ class Session:
         """Send a code, and return what it leaves in `result`."""
         self.send(code)
         assert self.stub.stdout
-        return json.loads(self.stub.stdout.readline())["result"]["told"]
+        line = self.stub.stdout.readline()
+        assert line, self.end(60)
+        return json.loads(line)["result"]["told"]
 
     def end(self, within_s: float) -> list[Any]:
         """Close the session; return the status of its stub, and what it had on stderr."""

@@ -22,7 +22,6 @@ CEILINGS = {
 MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
 TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
 ANNOUNCED = ("OOM killer", "oom-kill")
-DRIFT_STORY_S = 400  # it looks five times
 MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
 
@@ -79,7 +78,7 @@ def test_alice_is_told_once_by_a_service_manager_of_her_own(boot: Callable[..., 
 @only_in_test_all("the same story on an emulated kernel: the one above has it in a container")
 def test_alice_is_told_once_of_a_server_that_is_not_wrapped() -> None:
     call = ("drift_story", "play", pace.WAIT_S)
-    result = call_in_vm("trixie", call, FILES, story_s=DRIFT_STORY_S)
+    result = call_in_vm("trixie", call, FILES)
     told_of_drift(seen_by(result))
     assert complaints(result) == []
 

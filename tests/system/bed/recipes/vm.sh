@@ -67,10 +67,6 @@ systemctl mask -q modprobe@drm.service modprobe@efi_pstore.service modprobe@conf
     proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-random-seed.service \
     systemd-journal-flush.service systemd-remount-fs.service
 
-# Beside other stories it is busy for longer than a watchdog of half a minute allows.
-mkdir -p /etc/systemd/system/mcpwrap-.service.d
-printf '[Service]\nWatchdogSec=10min\n' > /etc/systemd/system/mcpwrap-.service.d/bed.conf
-
 mkdir -p /usr/lib/bed /usr/lib/systemd/system/multi-user.target.wants
 cat > /usr/lib/bed/play <<'PLAY'
 #!/bin/sh
