@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import accept as module
-from mcpwrap.as_root import apply, main, secret, trial
+from mcpwrap.as_root import apply, lock, main, secret, trial
 from mcpwrap.as_root.accept import accept
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
@@ -296,7 +296,9 @@ def test_a_machine_that_has_lost_its_configuration_gets_none(machine: Machine) -
     machine.expect_refused("no such file; nothing was changed")
 
 
-def test_another_run_is_not_waited_for(machine: Machine) -> None:
+def test_another_run_is_not_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE_S", 0)
+
     def answer() -> bool:
         stack.enter_context(only_one())
         return True

@@ -1,0 +1,40 @@
+"""Who holds the lock for a moment is waited for."""
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import lock
+from mcpwrap.errors import McpwrapError
+from mcpwrap.plan import paths
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LOCK", str(tmp_path / "lock"))
+
+
+def test_one_who_holds_it_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    with ExitStack() as other:
+        other.enter_context(lock.in_turn(paths.LOCK))
+
+        def wait(seconds: float) -> None:
+            waited.append(seconds)
+            other.close()
+
+        monkeypatch.setattr(time, "sleep", wait)
+        with lock.only_one():
+            assert waited
+
+
+def test_one_who_goes_on_holding_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE_S", 0.1)
+    with (
+        lock.in_turn(paths.LOCK),
+        pytest.raises(McpwrapError, match="is at work; nothing was changed"),
+        lock.only_one(),
+    ):
+        raise AssertionError("two hold it")
