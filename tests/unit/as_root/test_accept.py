@@ -296,7 +296,9 @@ def test_a_machine_that_has_lost_its_configuration_gets_none(machine: Machine) -
     machine.expect_refused("no such file; nothing was changed")
 
 
-def test_another_run_is_not_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_run_is_not_waited_for_long(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lock, "_PATIENCE_S", 0)
 
     def answer() -> bool:
