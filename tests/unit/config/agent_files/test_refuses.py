@@ -73,7 +73,7 @@ def test_a_broken_file_is_refused(
 
 def test_yaml_deeper_than_the_parser_goes_is_refused_too() -> None:
     """PyYAML 6.0.4 looks ahead, and stops at 1000 levels before it tells us of the first."""
-    with pytest.raises(FileError, match="nested too deep|not YAML: .*nesting depth"):
+    with pytest.raises(FileError, match=r"nested too deep|not YAML: .*nesting depth"):
         open_file("f", "yaml", b"a: " + b"[" * 100_000)
 
 

@@ -1,0 +1,17 @@
+"""What is tested is what is shipped: both files name the same versions."""
+
+from tests.system.bed import roots
+from tests.system.tools.pins import TOP, pins
+
+
+def test_what_is_shipped_is_what_is_tested() -> None:
+    shipped = pins(TOP / "packaging/site.txt")
+    tested = pins(roots.PIP_CONSTRAINTS)
+    assert "pyyaml" in shipped
+    assert {name: tested.get(name) for name in shipped} == shipped
+
+
+def test_what_a_recipe_names_with_a_version_is_pinned_there_alone() -> None:
+    tested = pins(roots.PIP_CONSTRAINTS)
+    named = (TOP / "tests/requirements.txt", *roots.RECIPES.glob("*.txt"))
+    assert [name for path in named for name in pins(path) if name in tested] == []
