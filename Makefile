@@ -30,7 +30,7 @@ unit: .venv/done  ## tests that need no privilege
 	$(PYTHON) -m pytest -q -n $(WORKERS)
 
 covered: .venv/done
-	$(PYTHON) -m pytest -q -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
+	$(PYTHON) -m pytest -q -n $(WORKERS) --hypothesis-profile=searching --cov --cov-report=term-missing:skip-covered
 
 stories: .venv/done  ## each promise once, in a booted Debian, from the .deb (root)
 	$(STORIES) --tier=fast tests/system

@@ -38,7 +38,7 @@ def test_the_lines_are_nasty_and_yet_often_pass() -> None:
     passed: list[bool] = []
 
     @given(lines())
-    @settings(max_examples=200, derandomize=True)  # or it would fail once in a thousand runs
+    @settings(max_examples=200, derandomize=True)  # or it would fail once in a thousand searches
     def look(line: bytes) -> None:
         passed.append(bool(forwarded_and_judged(line)[1]))
 
@@ -53,7 +53,7 @@ def test_python_reads_the_calls_that_were_judged(line: bytes) -> None:
     assert repr(calls_as_python_reads(forwarded)) == repr(judged)  # 1 is not 1.0, nor true
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[*HealthCheck])
 @given(line=any_line)
 def test_node_reads_the_calls_that_were_judged(node: Node, line: bytes) -> None:
     forwarded, judged = forwarded_and_judged(line)

@@ -169,6 +169,18 @@ def test_what_would_change_more_is_refused(language: Language, text: str) -> Non
         wrap(language, text)
 
 
+@pytest.mark.parametrize("command", ["0E0", "1e5", "0o7", ".5"])
+def test_a_number_of_yaml_1_2_is_no_program(command: str) -> None:
+    """Though it is text in YAML 1.1 (section 10.3.2 of YAML 1.2.2): agents read either."""
+    file = open_file(
+        "f", "yaml", f"s: {{a: {{command: {command}}}, b: {{command: '{command}'}}}}".encode()
+    )
+    bare, quoted = servers(file, [("s",)], WORDS)
+    with pytest.raises(ValueError, match="`command` is a number, not text"):
+        wrapping(WORDS, bare, Stub("a"))
+    assert S.encode() in rewritten(file, [wrapping(WORDS, quoted, Stub("b"))])
+
+
 def test_what_was_not_understood_is_not_wrapped() -> None:
     file = open_file("f", "json", b'{"s": {"a": {"k": 1}, "b": 5}}')
     for one, why in zip(

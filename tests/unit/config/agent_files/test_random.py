@@ -123,10 +123,26 @@ def test_plain_json(value: object, indent: int | str | None) -> None:
     check("json", json.dumps(value, indent=indent), _read_json)
 
 
+class AgentsYaml(yaml.SafeDumper):  # type: ignore[misc]  # yaml has no types
+    """Puts text in quotes that is bare to PyYAML, of YAML 1.1, and a number of YAML 1.2: `0E0`."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if data[:1] in set("+-.0123456789") else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+AgentsYaml.add_representer(str, AgentsYaml.represent_str)
+
+
 @given(document, st.sampled_from([True, False, None]), st.sampled_from(["\n", "\r\n"]))
 def test_yaml(value: object, style: bool | None, eol: str) -> None:  # noqa: FBT001 - PyYAML's
-    content = yaml.safe_dump(
-        value, default_flow_style=style, allow_unicode=True, line_break=eol, sort_keys=False
+    content = yaml.dump(
+        value,
+        Dumper=AgentsYaml,
+        default_flow_style=style,
+        allow_unicode=True,
+        line_break=eol,
+        sort_keys=False,
     )
     check("yaml", content, yaml.safe_load)
 
