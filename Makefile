@@ -68,7 +68,8 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 .venv/done: tests/requirements.txt tests/constraints.txt tests/host-packages.sh pyproject.toml
 	tests/host-packages.sh
 	/usr/bin/python3 -m venv .venv
-	.venv/bin/pip install -q -c tests/constraints.txt -r tests/requirements.txt --editable .
+	# By its environment, where what builds a package finds it too.
+	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
 .PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench deb pins clean
