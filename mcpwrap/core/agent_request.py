@@ -1,5 +1,6 @@
 """What becomes of one request of the agent's."""
 
+from collections.abc import Iterator
 from hashlib import blake2b
 
 from msgspec.structs import replace
@@ -12,10 +13,12 @@ from mcpwrap.core.exchange import (
     Session,
     blocked,
     logged,
+    shown,
     subject,
 )
 from mcpwrap.core.holds import StateError
 from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.json_keys import has_control_characters
 from mcpwrap.core.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -64,9 +67,11 @@ def judge(session: Session, request: Request, json: bytes) -> Outcome:
 def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Outcome]:
     era = methods.era_of(request.params)
     way = _find_way(session, request, era)
+    _check_revision(session, request)
     _check_id(session, request)
     target = _find_target(session, request)
-    asked = Asked(request.method, target, era, _task(request))
+    revision = methods.revision_of(request.params)
+    asked = Asked(request.method, target, era, _task(request), revision)
     sent = request
     if "requestState" in request.params:
         request, json = _come_again(session, request, json)
@@ -115,6 +120,26 @@ def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
     raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
 
 
+def _check_revision(session: Session, request: Request) -> None:
+    """Refuse what would begin a session again, or go on in another revision than it has.
+
+    Servers keep the revision of a connection, and so do the rules for what is in a result.
+    """
+    if request.method == methods.INITIALIZE:
+        is_wrong = session.has_handshake or bool(session.version)
+        reason = "the session is initialized already; a new one needs a new connection"
+    else:
+        revision = methods.revision_of(request.params)
+        is_wrong = bool(session.version) and revision != session.version
+        if session.has_handshake:
+            is_wrong = is_wrong and methods.era_of(request.params) is methods.Era.MODERN
+        reason = (
+            f"the session is of {shown(session.version)}; another revision needs a new connection"
+        )
+    if is_wrong:
+        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+
+
 def _check_id(session: Session, request: Request) -> None:
     if request.id in session.asked_by_agent or request.id in session.holds:
         reason = "the id is in use"  # its answer would be judged as that of the other
@@ -127,7 +152,9 @@ def _check_id(session: Session, request: Request) -> None:
 def _find_target(session: Session, request: Request) -> str:
     """Return what the request is about, having seen that nobody can read another in it."""
     if is_misspelt(request.params):
-        raise _bad_params(request, "a key of params is in other letters than MCP has it in")
+        raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
+    if any(map(has_control_characters, _names(request.params))):
+        raise _bad_params(request, "a name or URI has a control character")
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
         return ""
@@ -143,6 +170,15 @@ def _find_target(session: Session, request: Request) -> str:
     if tool is None:  # by whose rules would its result be judged?
         raise _bad_params(request, "Unknown task")
     return tool
+
+
+def _names(params: dict[str, Json]) -> Iterator[str]:
+    """Yield what names a tool, a prompt or a resource; a completion has it in its `ref`."""
+    ref = params.get("ref")
+    for named in (params, ref) if isinstance(ref, dict) else (params,):
+        for key in ("name", "uri"):
+            if isinstance(name := named.get(key), str):
+                yield name
 
 
 def _task(request: Request) -> str:

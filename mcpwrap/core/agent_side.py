@@ -23,6 +23,7 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     as_id,
 )
+from mcpwrap.core.spelling import is_misspelt
 
 
 def judge(session: Session, decoded: Decoded) -> Outcome:
@@ -57,7 +58,11 @@ def _judge_notification(session: Session, notification: Notification, json: byte
     if methods.is_request(notification.method):
         about = subject(notification.method)
         return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
-    if notification.method == methods.CANCELLED:
+    if is_misspelt(notification.params):
+        about = subject(notification.method)
+        reason = "a key of params is in another spelling than MCP has it in"
+        outcome = Outcome(notes=(Note(NoteKind.MALFORMED, f"{about}: {reason}"),))
+    elif notification.method == methods.CANCELLED:
         outcome = _cancel(session, notification, json)
     else:
         way = methods.agent_notification(notification.method)

@@ -6,6 +6,7 @@ from enum import Enum
 
 import msgspec
 
+from mcpwrap.core.json_keys import folded
 from mcpwrap.core.judgement import Json
 
 MAX_STEPS = 16
@@ -18,7 +19,7 @@ class Place(Enum):
     ANY = "*"  # each element of a list
     MISSING = "missing"  # nothing is there
     MISFIT = "misfit"  # what is there has no such parts
-    RIVALLED = "rivalled"  # another key is the same to who ignores case, or there are too many
+    RIVALLED = "rivalled"  # another key is the same to some reader, or there are too many
 
 
 Step = str | int | Place
@@ -85,21 +86,15 @@ def _below(value: Found, step: Step) -> Found:
     return value if value is Place.RIVALLED else Place.MISFIT
 
 
-def folded(key: str) -> str:
-    """Return what all keys have in common that somebody who ignores case may take for this one."""
-    return key.upper().casefold()
-
-
 def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
     """Return the value of a key, unless a server might take that of another key in its place.
 
-    Readers that ignore case, as Go's encoding/json, take the last of `query` and `Query`. They
-    compare character by character, so that only keys of the same length can be the same to them.
+    encoding/json of Go takes the last of `query` and `Query`; readers that trim or normalise keys
+    take the one or the other (`json_keys.folded`).
     """
-    length = len(key)
     if len(of) > MAX_KEYS:
         return Place.RIVALLED
     for other in of:
-        if len(other) == length and other != key and folded(other) == folded_key:
+        if folded(other) == folded_key and other != key:
             return Place.RIVALLED
     return of.get(key, Place.MISSING)

@@ -5,7 +5,8 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.arguments import Found, Place, folded, found_at, steps_of, value_of
+from mcpwrap.core.arguments import Found, Place, found_at, steps_of, value_of
+from mcpwrap.core.json_keys import folded
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.paths import inside
 from mcpwrap.core.patterns import Patterns
@@ -28,6 +29,8 @@ from mcpwrap.core.sql import judge_sql
 from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, holds, inverted
 
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
+MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
+_NUL = "\0"  # where a text ends for a server that keeps it as a C string
 Judge = Callable[[Json], Truth]
 PatternsByPath = dict[str, Patterns]
 
@@ -121,7 +124,7 @@ def _matches(pattern: str, patterns: Patterns) -> Judge:
     number = patterns.texts.index(pattern)
 
     def judge(value: Json) -> Truth:
-        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
+        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS or _NUL in value:
             return UNJUDGEABLE
         try:
             return holds(number in patterns.found_in(value))
@@ -132,15 +135,22 @@ def _matches(pattern: str, patterns: Patterns) -> Judge:
 
 
 def _of_text(judge: Callable[[str], Truth]) -> Judge:
-    return lambda value: judge(value) if isinstance(value, str) else UNJUDGEABLE
+    return lambda value: (
+        judge(value) if isinstance(value, str) and _NUL not in value else UNJUDGEABLE
+    )
 
 
 def _length(value: Json) -> int | None:
-    return len(value) if isinstance(value, str | list) else None
+    if isinstance(value, str):
+        return None if _NUL in value else len(value)
+    return len(value) if isinstance(value, list) else None
 
 
 def _number(value: Json) -> float | int | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a value that is a number to all readers: beyond 2**53 doubles and integers differ."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) <= MAX_INTEGER else None
+    return value if isinstance(value, float) else None
 
 
 def _within(
@@ -163,9 +173,16 @@ def _same(value: Json, wanted: Json) -> Truth:
         if len(value) != len(wanted):
             return FAILS
         return all_of(_same(*pair) for pair in zip(value, wanted, strict=True))
-    if _kind(value) is not _kind(wanted):
+    if _kind(value) is not _kind(wanted) or not _is_read_alike(value):
         return UNJUDGEABLE
     return holds(value == wanted)
+
+
+def _is_read_alike(value: Json) -> bool:
+    """Say whether all servers find the same text or number in it."""
+    if isinstance(value, str):
+        return _NUL not in value
+    return _kind(value) is not float or _number(value) is not None
 
 
 def _kind(value: Json) -> type:

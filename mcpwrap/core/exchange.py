@@ -85,7 +85,7 @@ class Session:
     size: int = 0  # of the line that is judged, in bytes
     asked_by_agent: InFlight = field(default_factory=InFlight)
     asked_by_server: InFlight = field(default_factory=InFlight)
-    version: str = ""  # from the handshake
+    version: str = ""  # from the handshake, or from the first request that was answered by its own
     has_handshake: bool = False  # the agent began one, so the server may ask
     tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
     untold_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know

@@ -9,7 +9,7 @@ from mcpwrap.core import methods
 from mcpwrap.core.exchange import ALLOWED, Session, is_refused
 from mcpwrap.core.judgement import Decision, Json, Judgement
 from mcpwrap.core.methods import Way
-from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.spelling import is_misspelt, is_misspelt_in_result
 
 MISSPELT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
@@ -27,7 +27,7 @@ def judge_error(session: Session, error: dict[str, Json]) -> Judgement:
     if error["code"] != methods.URL_ELICITATION_REQUIRED:
         return ALLOWED
     data = error.get("data")
-    if isinstance(data, dict) and is_misspelt(data):
+    if isinstance(data, dict) and is_misspelt_in_result(data):
         return MISSPELT
     urls = data.get("elicitations") if isinstance(data, dict) else None
     if not isinstance(urls, list):

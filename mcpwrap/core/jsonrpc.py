@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core import strict_json
+from mcpwrap.core import json_keys, strict_json
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
 
@@ -104,7 +104,8 @@ def decode(line: bytes, sender: Sender, max_batch: int) -> Decoded | Batch | NoB
     """Read one line, in which up to `max_batch` messages may be together; 0 where none may.
 
     Keys that come twice are refused: an agent's anywhere, a server's on top. Further down a
-    server's collapse into the last, since some servers do write them.
+    server's collapse into the last, since some servers do write them. So are an agent's keys that
+    are others to some servers (`json_keys.flaw`).
     """
     if not max_batch and sender is Sender.AGENT and line.lstrip().startswith(b"["):
         return NoBatch(())  # nobody waits for an answer in it, so it need not even be read
@@ -127,6 +128,8 @@ def _read_line(
     json = encode(value)
     if line != json and _REPEATS[sender](line, json):
         return Malformed(INVALID_REQUEST, "a key comes twice", _concerned(value, sender))
+    if sender is Sender.AGENT and (flaw := json_keys.flaw(value, json)):
+        return Malformed(INVALID_REQUEST, flaw, _concerned(value, sender))
     if isinstance(value, list):
         return Batch(tuple(_read(element, encode(element), sender) for element in value))
     return _read(value, json, sender)
@@ -201,6 +204,8 @@ def _method(value: dict[str, Json]) -> str:
     method = value["method"]
     if not isinstance(method, str):
         raise _NoMessageError("a method is a text")
+    if json_keys.has_control_characters(method):
+        raise _NoMessageError("a method has no control characters")
     return method
 
 

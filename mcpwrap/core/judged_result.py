@@ -8,7 +8,7 @@ from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.inputs import MISSPELT, judge_error, judge_inputs
 from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
 from mcpwrap.core.methods import Era
-from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.spelling import is_misspelt_in_result
 
 # To be sent back byte for byte, and judged by itself.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
@@ -25,7 +25,7 @@ def judge_result(session: Session, asked: Asked, value: Json) -> ResultJudgement
     told = judged.value
     if judged.refusal is not None or not isinstance(told, dict):
         return judged
-    if is_misspelt(told):
+    if is_misspelt_in_result(told):
         return replace(judged, refusal=MISSPELT)
     if asked.era is Era.HANDSHAKE or "inputRequests" not in told:
         return judged
@@ -40,7 +40,7 @@ def judge_failure(session: Session, asked: Asked, error: dict[str, Json]) -> Res
         return judged
     told = error if judged.value is words else {**judged.value, "code": error["code"]}
     judged = replace(judged, value=told)
-    if is_misspelt(told):
+    if is_misspelt_in_result(told):
         return replace(judged, refusal=MISSPELT)
     return _with(judged, judge_error(session, told))
 
@@ -52,6 +52,8 @@ def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
 
 
 def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> ResultJudgement:
+    if asked.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
+        session.version = session.version or asked.revision
     match asked.method:
         case methods.INITIALIZE:
             version = value.get("protocolVersion")
@@ -87,7 +89,7 @@ def _judge_tools(session: Session, value: dict[str, Json]) -> ResultJudgement:
     tools = value.get("tools")
     if not isinstance(tools, list):
         return ResultJudgement(value)
-    if any(isinstance(tool, dict) and is_misspelt(tool) for tool in tools):
+    if any(isinstance(tool, dict) and is_misspelt_in_result(tool) for tool in tools):
         return ResultJudgement(value, MISSPELT)
     listed = [tool for tool in tools if not _is_hidden(session, tool)]
     if len(listed) == len(tools):

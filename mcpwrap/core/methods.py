@@ -15,6 +15,7 @@ BATCHES_IN = "2025-03-26"  # the one revision that has them
 URL_ELICITATION_REQUIRED = -32042  # an error of 2025-11-25, with URLs that the agent is to open
 
 INITIALIZE = "initialize"
+DISCOVER = "server/discover"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
 TASKS_GET = "tasks/get"
@@ -50,7 +51,7 @@ _MODERN = frozenset({Era.MODERN})
 _AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], Way]] = {
     INITIALIZE: (_BOTH, Way.FORWARD),  # a modern server says itself that it has none
     "ping": (_HANDSHAKE, Way.FORWARD),
-    "server/discover": (_BOTH, Way.FORWARD),  # a server says itself which envelope it wants
+    DISCOVER: (_BOTH, Way.FORWARD),  # a server says itself which envelope it wants
     TOOLS_LIST: (_BOTH, Way.BY_RULE),
     TOOLS_CALL: (_BOTH, Way.JUDGE),
     "prompts/list": (_BOTH, Way.BY_RULE),
@@ -132,10 +133,18 @@ _NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
 
 def era_of(params: Mapping[str, Json]) -> Era:
     """Return the era of a request by its envelope: a client of before 2026-07-28 has none."""
+    return Era.HANDSHAKE if _revision(params) is None else Era.MODERN
+
+
+def revision_of(params: Mapping[str, Json]) -> str:
+    """Return the revision in the envelope of a request, "" if it has none."""
+    return _revision(params) or ""
+
+
+def _revision(params: Mapping[str, Json]) -> str | None:
     meta = params.get("_meta")
-    if isinstance(meta, dict) and isinstance(meta.get(PROTOCOL_VERSION), str):
-        return Era.MODERN
-    return Era.HANDSHAKE
+    revision = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+    return revision if isinstance(revision, str) else None
 
 
 def agent_request(method: str, era: Era) -> Way | None:

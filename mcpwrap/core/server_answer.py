@@ -53,6 +53,7 @@ def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -
 
 def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes) -> Outcome:
     tell_of_failure(session, asked)
+    _let_it_be_initialized_again(session, asked)
     judged = judge_failure(session, asked, answer.error)
     if judged.refusal is not None:
         return _deny(session, asked, answer.id, judged.refusal, judged.notes)
@@ -62,6 +63,12 @@ def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes)
     notes = logged(_about(asked, answer.id), judged.notes)
     outcome = Outcome(json, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
+
+
+def _let_it_be_initialized_again(session: Session, asked: Asked) -> None:
+    """Let the agent try another revision, after a handshake that failed."""
+    if asked.method == methods.INITIALIZE:
+        session.has_handshake = False
 
 
 def _deny(
@@ -90,6 +97,7 @@ def give_up(session: Session, request_id: Id) -> bytes | None:
     if asked is None:
         return None
     tell_of_failure(session, asked)
+    _let_it_be_initialized_again(session, asked)
     return refusals.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
 
 

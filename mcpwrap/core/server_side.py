@@ -96,7 +96,7 @@ def _check(session: Session, request: Request) -> Outcome | None:
         reason = "too many requests wait for an answer"
         return _refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED)
     if is_misspelt(request.params):
-        reason = "a key of params is in other letters than MCP has it in"
+        reason = "a key of params is in another spelling than MCP has it in"
         return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
     return None
 

@@ -1,14 +1,17 @@
-"""Keys that are nearly one the gate looks at, and are that one to some readers.
+"""Keys of the protocol in another spelling, which some readers take for the one the gate judges.
 
-Go's encoding/json takes `Name` for `name`, and the last of the two, so that another value could be
-read than was judged. Source: CVE-2026-27896, of the Go SDK. Agents are written in Go too.
+encoding/json of Go takes `Name` for `name`, and the last of the two (CVE-2026-27896, of the Go
+SDK). The official Python SDK fills each field by its own name too: `task_id` for `taskId`, `meta`
+for `_meta`. Agents and servers are written in either.
 """
 
 from collections.abc import Iterable
 
+from mcpwrap.core.json_keys import folded
+
 _IN_REQUESTS = """
-    _meta argument arguments context cursor id inputResponses level method name params ref
-    requestState task taskId uri
+    _meta argument arguments context cursor id inputResponses level method name params progressToken
+    ref requestId requestState task taskId uri
 """
 _IN_RESULTS = """
     cacheScope code content contents data elicitations error inputRequests isError message messages
@@ -19,9 +22,21 @@ _IN_QUESTIONS = """
     systemPrompt temperature toolChoice url
 """
 _JUDGED = frozenset(f"{_IN_REQUESTS} {_IN_RESULTS} {_IN_QUESTIONS}".split())
-_FOLDED = frozenset(key.casefold() for key in _JUDGED)
+_CASEFOLDED = frozenset(map(str.casefold, _JUDGED))
+_FOLDED = frozenset(map(folded, _JUDGED))
+# By this name the official Python client reads questions that were not judged. Other keys with `_`
+# are common in results, and rules on results look at all keys alike.
+_QUESTIONS = folded("inputRequests")
 
 
 def is_misspelt(keys: Iterable[str]) -> bool:
-    """Say whether one of these is in other letters than MCP has it in."""
-    return any(key not in _JUDGED and key.casefold() in _FOLDED for key in keys)
+    """Say whether a key of a request's params is in another spelling than MCP has it in."""
+    return any(key not in _JUDGED and folded(key) in _FOLDED for key in keys)
+
+
+def is_misspelt_in_result(keys: Iterable[str]) -> bool:
+    """Say whether a key of a result, an error or a tool is in other letters than MCP has it in."""
+    return any(
+        key not in _JUDGED and (key.casefold() in _CASEFOLDED or folded(key) == _QUESTIONS)
+        for key in keys
+    )

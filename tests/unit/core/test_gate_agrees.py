@@ -17,7 +17,7 @@ from tests.unit.core.agreement import (
     forwarded_and_judged,
     gate_in_session,
 )
-from tests.unit.core.json_values import FINITE
+from tests.unit.core.json_values import FINITE, KEYS
 from tests.unit.core.nasty import lines
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
@@ -72,7 +72,7 @@ def test_no_line_of_the_servers_is_too_much(line: bytes) -> None:
                 assert isinstance(value, dict | list)
 
 
-@given(st.dictionaries(st.text(min_size=20), FINITE, max_size=3), FINITE, FINITE)
+@given(st.dictionaries(KEYS.map("more ".__add__), FINITE, max_size=3), FINITE, FINITE)
 def test_what_nobody_judges_arrives_as_the_same_value(
     extra: dict[str, Json], argument: Json, content: Json
 ) -> None:

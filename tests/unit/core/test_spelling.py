@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.policy import compile_policy
 from mcpwrap.core.rules import Policy, ResultRule, Rule
-from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.spelling import is_misspelt, is_misspelt_in_result
 from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spoken
 
 
@@ -18,11 +18,32 @@ from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spok
         (["NAME"], True),
         (["inputrequests"], True),
         (["argument\u017f"], True),  # which folds to an s
-        (["input_requests"], False),  # which no reader takes for it
+        (["task_id"], True),  # by the field's own name, to the official Python SDK
+        (["meta"], True),
+        ([" name"], True),
+        (["na\u200bme"], True),
+        (["\uff4eame"], True),  # a full-width n
+        (["names", "nam", "$name", "n\u00e4me"], False),
     ],
 )
-def test_a_key_in_other_letters_is_found(keys: list[str], expected: bool) -> None:  # noqa: FBT001
+def test_a_key_in_another_spelling_is_found(keys: list[str], expected: bool) -> None:  # noqa: FBT001
     assert is_misspelt(keys) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["content", "isError", "is_error", "meta", "structured_content"], False),
+        (["Content"], True),
+        (["inputRequest\u017f"], True),
+        (["input_requests"], True),
+    ],
+)
+def test_in_results_all_but_questions_may_have_marks(
+    keys: list[str],
+    expected: bool,  # noqa: FBT001
+) -> None:
+    assert is_misspelt_in_result(keys) == expected
 
 
 def test_a_rule_that_changes_keys_makes_no_question_that_is_not_judged() -> None:

@@ -1,0 +1,97 @@
+"""Keys of JSON objects that a server may take for another key than the one that was judged.
+
+A parser ends a C string at NUL (json-c), ignores case (encoding/json of Go), fills a field by its
+name as well as by its alias (Pydantic: `task_id` for `taskId`), trims, or normalises to NFKC. An
+agent's message with a key that means something to the language itself is refused: `__proto__` sets
+what an object inherits (ECMA-262 section B.2.2.1), `__class__` and its relatives lead out of a
+Python object, `json_class` names the class that JSON.load of Ruby makes of an object.
+"""
+
+import re
+from unicodedata import category, normalize
+
+from mcpwrap.core.sanitise import visible
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# In JSON as we write it a control character is an escape, DEL, or follows the first byte of C1.
+_MAY_BE_CONTROL = (b"\\", b"\x7f", b"\xc2")
+# Each key of a language ends in one of these; a text that has one is looked at more closely.
+_ENDS_OF_KEYS = (b'__":', b'json_class":', b'prototype":')
+_OF_LANGUAGES = re.compile(rb'"(?:__(?:proto|class|init|dict|globals|builtins)__|json_class)":')
+_ASCII_SEPARATORS = dict.fromkeys(map(ord, "_-" + "".join(map(chr, (*range(33), 127)))))
+_SEPARATORS = frozenset({"Cc", "Cf", "Pc", "Pd", "Zl", "Zp", "Zs"})  # general categories
+_MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_CHARS = 128
+
+
+def flaw(value: object, encoded: bytes) -> str:
+    """Return why the keys of a value are not to be forwarded, "" if they may be.
+
+    `encoded` is the value as `strict_json.encode` writes it: without space, quotes escaped, so that
+    `":` stands at the end of keys alone.
+    """
+    if any(mark in encoded for mark in _MAY_BE_CONTROL) and _has_a_control_character(value):
+        return "a key has a control character"
+    if any(end in encoded for end in _ENDS_OF_KEYS) and _has_a_key_of_a_language(encoded):
+        return "a key has a meaning of its own in JavaScript, Python or Ruby"
+    return ""
+
+
+def has_control_characters(text: str) -> bool:
+    """Say whether a text has a character of C0 or C1, or DEL."""
+    return not text.isprintable() and _CONTROL.search(text) is not None
+
+
+def folded(key: str) -> str:
+    """Return what all spellings of a key have in common that some parser takes for this one.
+
+    Case, compatibility forms (NFKC), space, `_` and `-`, and what is not seen make no difference.
+    """
+    return _FOLDED[key]
+
+
+def _has_a_control_character(value: object) -> bool:
+    rest = [value]
+    while rest:
+        inner = rest.pop()
+        if isinstance(inner, dict):
+            if has_control_characters("".join(inner)):
+                return True
+            inner = inner.values()
+        elif not isinstance(inner, list):
+            continue
+        rest += [below for below in inner if isinstance(below, (dict, list))]
+    return False
+
+
+def _has_a_key_of_a_language(encoded: bytes) -> bool:
+    """Say whether one is there; `constructor` is one with `prototype` in it or anywhere after."""
+    at = encoded.find(b'"constructor":{')
+    return _OF_LANGUAGES.search(encoded) is not None or (
+        at >= 0 and encoded.find(b'"prototype":', at) >= 0
+    )
+
+
+def _fold(key: str) -> str:
+    if key.isascii():
+        bare = key.lower().translate(_ASCII_SEPARATORS)
+        return bare or key
+    text = normalize("NFKC", normalize("NFKC", key).upper().casefold())
+    bare = "".join(c for c in text if category(c) not in _SEPARATORS and visible(c) == c)
+    return bare or text
+
+
+class _Folded(dict[str, str]):
+    """Forms of keys that were asked for, by key. A dict, since judging asks for each key anew."""
+
+    def __missing__(self, key: str) -> str:
+        """Fold, and forget all rather than grow: an agent can think up any number of keys."""
+        form = _fold(key)
+        if len(key) <= _MAX_REMEMBERED_CHARS:
+            if len(self) >= _MAX_REMEMBERED:
+                self.clear()
+            self[key] = form
+        return form
+
+
+_FOLDED = _Folded()
