@@ -53,6 +53,9 @@ screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted ma
 bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside their targets (root)
 	@$(PYTHON) -m benchmarks.run
 
+bench-gate: .venv/done  ## the gate's rows of `bench` alone; AGAINST=COMMIT measures that one in turns with this tree (root)
+	@$(PYTHON) -m benchmarks.gate $(if $(AGAINST),--against $(AGAINST))
+
 deb: .venv/done  ## dist/mcpwrap_*.deb, for Debian 12 and 13 (root)
 	@$(PYTHON) -m tests.system.bed.package $(SUITES)
 
@@ -72,5 +75,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench bench-gate deb pins clean
 .DEFAULT_GOAL := help

@@ -50,11 +50,14 @@ class Prepared:
 
 
 @contextmanager
-def prepared() -> Iterator[Prepared]:
-    """Build what is not there yet, boot, install by apt, compile, configure; remove at the end."""
+def prepared(commit: str = "") -> Iterator[Prepared]:
+    """Build what is not there yet, boot, install by apt, compile, configure; remove at the end.
+
+    The package is that of the tree, or of a commit.
+    """
     roots.need_root("make bench")
     root = roots.ensure(BenchRoot(SUITE, "bench", roots.Layer(SUITE, "base")))
-    deb = package.build(SUITE)
+    deb = package.build_commit(commit, SUITE) if commit else package.build(SUITE)
     installed.MACHINES.mkdir(parents=True, exist_ok=True)
     remove_abandoned(installed.MACHINES)
     container = Container(root.lower_dirs(), installed.MACHINES, Profile.LIMITS)

@@ -30,6 +30,18 @@ class Comparison:
 
         Returns rows without a value for ways that have no command. `also` goes to load.c as it is.
         """
+        value = self.values(prepared, commands, also)
+        return [
+            row
+            for metric in self.metrics
+            for way in self.ways
+            for row in self._of(value, metric, way)
+        ]
+
+    def values(
+        self, prepared: Prepared, commands: Mapping[str, str], also: str = ""
+    ) -> dict[str, float]:
+        """Run them in the same way, and return the value of each `LABEL METRIC`."""
         arguments = " ".join(
             f"'{label}/{number}={command}'"
             for number in range(self.sessions)
@@ -37,13 +49,7 @@ class Comparison:
             if number == 0 or label not in self.slow
         )
         load = f"exec {INSIDE}/load {self.rounds} {self.kinds} {arguments} {also}"
-        value = self._medians(parse(prepared.machine.as_user(AGENT, load).out), commands)
-        return [
-            row
-            for metric in self.metrics
-            for way in self.ways
-            for row in self._of(value, metric, way)
-        ]
+        return self._medians(parse(prepared.machine.as_user(AGENT, load).out), commands)
 
     def _medians(self, value: dict[str, float], labels: Iterable[str]) -> dict[str, float]:
         """Return the median over the sessions of each way."""

@@ -1,9 +1,16 @@
-"""Topic "gate": what judging costs by a policy, by the shape of a message, beside others' gates."""
+"""Topic "gate": what judging costs by a policy, by the shape of a message, beside others' gates.
 
-from benchmarks.bench_machine import ECHO, INSIDE, Prepared
+`make bench-gate` measures this topic alone; `make bench-gate AGAINST=COMMIT` the package of that
+commit and that of the tree in turns, on two machines at once. RUNS AS ROOT on the host.
+"""
+
+import argparse
+
+from benchmarks.bench_machine import ECHO, INSIDE, Prepared, prepared
 from benchmarks.comparison import Comparison, HeldAgainst
 from benchmarks.gate_rules import HOW_MANY, LIMITED, MANY_RULES, POLICED
-from benchmarks.rows import Of, Row, at_least, at_most
+from benchmarks.pairs import print_pairs
+from benchmarks.rows import Of, Row, at_least, at_most, print_tables
 
 SESSIONS = 2
 WAYS = {
@@ -92,11 +99,42 @@ MANY_CALLS = Comparison(
 )
 
 
+OURS = {label: COMMANDS[label] for label in ("gate", "policed", "limited", "many")}
+FLOODED = f"flood='mcpwrap-connect {POLICED}'"
+TURNS = 5
+
+
 def measure(prepared: Prepared) -> list[Row]:
     """Return a table for each way of sending. The session that is flooded is the gate's too."""
-    flooded = f"flood='mcpwrap-connect {POLICED}'"
     return [
         *SMALL.rows(prepared, COMMANDS),
         *SHAPES.rows(prepared, COMMANDS),
-        *MANY_CALLS.rows(prepared, COMMANDS, also=flooded),
+        *MANY_CALLS.rows(prepared, COMMANDS, also=FLOODED),
     ]
+
+
+def main() -> None:
+    """Print the tables of this topic, or what they are of another commit's."""
+    parser = argparse.ArgumentParser(description="Measure what the gate costs.")
+    parser.add_argument("--against", metavar="COMMIT", help="measure its package too, in turns")
+    against = parser.parse_args().against
+    if not against:
+        with prepared() as ready:
+            print_tables(measure(ready))
+        return
+    with prepared(against) as before, prepared() as after:
+        turns = [(_ours(before), _ours(after)) for _ in range(TURNS)]
+    print_pairs(turns)
+
+
+def _ours(prepared: Prepared) -> dict[str, float]:
+    """Return the values of our own rows: microseconds, or calls a second under `window`."""
+    return {
+        **SMALL.values(prepared, OURS),
+        **SHAPES.values(prepared, OURS),
+        **MANY_CALLS.values(prepared, OURS, also=FLOODED),
+    }
+
+
+if __name__ == "__main__":
+    main()

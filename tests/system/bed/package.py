@@ -34,17 +34,27 @@ def build(suite: str) -> Path:
 
 
 def build_release(version: str, suite: str) -> Path:
-    """Return the .deb of an earlier release for `suite`, built from its commit the first time.
+    """Return the .deb of an earlier release for `suite`.
 
     Raises:
         RuntimeError: it cannot be built; a shallow clone has no such commit.
     """
     commit = str(tomllib.loads(RELEASES.read_text())[version]["commit"])
+    return build_commit(commit, suite, f"release-{version}-{suite}")
+
+
+def build_commit(commit: str, suite: str, series: str = "") -> Path:
+    """Return the .deb of a commit for `suite`, built the first time.
+
+    Raises:
+        RuntimeError: as above.
+    """
+    commit = _git("rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
     inputs = f"{commit} {roots.build_root(suite).name}"
     digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
-    kept = roots.CACHE / f"release-{version}-{suite}-{digest}"
+    series = series or f"commit-{suite}"
     build = partial(_build, suite, partial(_extract, commit))
-    return _kept(kept, f"release-{version}-{suite}", build)
+    return _kept(roots.CACHE / f"{series}-{digest}", series, build)
 
 
 def _kept(kept: Path, series: str, build: Callable[[], Path]) -> Path:
@@ -84,12 +94,17 @@ def _copy_tree(target: Path) -> None:
 def _extract(commit: str, target: Path) -> None:
     """Put what `git archive` has of a commit into a folder."""
     target.mkdir(parents=True)
+    archive = _git("archive", commit, *SOURCES)
+    subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
+
+
+def _git(*command: str) -> bytes:
     # The clone may belong to another account than root.
-    git = ["git", "-c", f"safe.directory={TOP}", "-C", str(TOP), "archive", commit, *SOURCES]
-    archive = subprocess.run(git, capture_output=True)
-    if archive.returncode:
-        raise RuntimeError(f"git archive {commit}: {archive.stderr.decode()}")
-    subprocess.run(["tar", "-x", "-C", str(target)], input=archive.stdout, check=True)
+    git = ["git", "-c", f"safe.directory={TOP}", "-C", str(TOP), *command]
+    done = subprocess.run(git, capture_output=True)
+    if done.returncode:
+        raise RuntimeError(f"git {' '.join(command)}: {done.stderr.decode()}")
+    return done.stdout
 
 
 def _build(suite: str, put_source: Callable[[Path], None]) -> Path:
