@@ -1,6 +1,5 @@
 """What becomes of one request of the agent's."""
 
-from collections.abc import Iterator
 from hashlib import blake2b
 
 from msgspec.structs import replace
@@ -65,12 +64,12 @@ def judge(session: Session, request: Request, json: bytes) -> Outcome:
 
 
 def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Outcome]:
-    era = methods.era_of(request.params)
+    revision = methods.revision_of(request.params)
+    era = methods.Era.HANDSHAKE if revision is None else methods.Era.MODERN
     way = _find_way(session, request, era)
-    _check_revision(session, request)
+    _check_revision(session, request, revision)
     _check_id(session, request)
     target = _find_target(session, request)
-    revision = methods.revision_of(request.params)
     asked = Asked(request.method, target, era, _task(request), revision)
     sent = request
     if "requestState" in request.params:
@@ -120,23 +119,23 @@ def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
     raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
 
 
-def _check_revision(session: Session, request: Request) -> None:
+def _check_revision(session: Session, request: Request, revision: str | None) -> None:
     """Refuse what would begin a session again, or go on in another revision than it has.
 
     Servers keep the revision of a connection, and so do the rules for what is in a result.
     """
+    reason = ""
     if request.method == methods.INITIALIZE:
-        is_wrong = session.has_handshake or bool(session.version)
-        reason = "the session is initialized already; a new one needs a new connection"
-    else:
-        revision = methods.revision_of(request.params)
-        is_wrong = bool(session.version) and revision != session.version
-        if session.has_handshake:
-            is_wrong = is_wrong and methods.era_of(request.params) is methods.Era.MODERN
-        reason = (
-            f"the session is of {shown(session.version)}; another revision needs a new connection"
-        )
-    if is_wrong:
+        if session.has_handshake or session.version:
+            reason = "the session is initialized already; a new one needs a new connection"
+    elif (
+        revision != session.version
+        and session.version
+        and not (revision is None and session.has_handshake)
+    ):
+        version = shown(session.version)
+        reason = f"the session is of {version}; another revision needs a new connection"
+    if reason:
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
 
 
@@ -153,7 +152,7 @@ def _find_target(session: Session, request: Request) -> str:
     """Return what the request is about, having seen that nobody can read another in it."""
     if is_misspelt(request.params):
         raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
-    if any(map(has_control_characters, _names(request.params))):
+    if _is_named_oddly(request.params):
         raise _bad_params(request, "a name or URI has a control character")
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
@@ -172,13 +171,14 @@ def _find_target(session: Session, request: Request) -> str:
     return tool
 
 
-def _names(params: dict[str, Json]) -> Iterator[str]:
-    """Yield what names a tool, a prompt or a resource; a completion has it in its `ref`."""
-    ref = params.get("ref")
-    for named in (params, ref) if isinstance(ref, dict) else (params,):
-        for key in ("name", "uri"):
-            if isinstance(name := named.get(key), str):
-                yield name
+def _is_named_oddly(params: dict[str, Json]) -> bool:
+    """Say whether what names a tool, a prompt or a resource has a control character."""
+    name, uri, ref = params.get("name"), params.get("uri"), params.get("ref")
+    return (
+        (isinstance(name, str) and has_control_characters(name))
+        or (isinstance(uri, str) and has_control_characters(uri))
+        or (isinstance(ref, dict) and _is_named_oddly(ref))  # of a completion
+    )
 
 
 def _task(request: Request) -> str:

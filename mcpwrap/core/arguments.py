@@ -95,6 +95,6 @@ def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
     if len(of) > MAX_KEYS:
         return Place.RIVALLED
     for other in of:
-        if folded(other) == folded_key and other != key:
+        if other != key and folded(other) == folded_key:
             return Place.RIVALLED
     return of.get(key, Place.MISSING)

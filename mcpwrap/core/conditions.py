@@ -9,7 +9,7 @@ from mcpwrap.core.arguments import Found, Place, found_at, steps_of, value_of
 from mcpwrap.core.json_keys import folded
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.paths import inside
-from mcpwrap.core.patterns import Patterns
+from mcpwrap.core.patterns import ArgumentPatterns, NulError
 from mcpwrap.core.rules import (
     Condition,
     Equals,
@@ -32,7 +32,7 @@ MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
 _NUL = "\0"  # where a text ends for a server that keeps it as a C string
 Judge = Callable[[Json], Truth]
-PatternsByPath = dict[str, Patterns]
+PatternsByPath = dict[str, ArgumentPatterns]
 
 
 def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
@@ -43,7 +43,7 @@ def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
         test = about.test.test if isinstance(about.test, NotSo) else about.test
         if isinstance(test, Matches):
             texts.setdefault(about.arg, []).append(test.pattern)
-    return {path: Patterns(dict.fromkeys(found)) for path, found in texts.items()}
+    return {path: ArgumentPatterns(dict.fromkeys(found)) for path, found in texts.items()}
 
 
 def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
@@ -77,21 +77,21 @@ def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
     return lambda root: any_of(map(judge, found_at(root, steps)))
 
 
-def _test(test: Test, patterns: Patterns | None) -> Judge:
+def _test(test: Test, patterns: ArgumentPatterns | None) -> Judge:
     if isinstance(test, NotSo):
         judge = _plain(test.test, patterns)
         return lambda value: inverted(judge(value))
     return _plain(test, patterns)
 
 
-def _plain(test: Plain, patterns: Patterns | None) -> Judge:
+def _plain(test: Plain, patterns: ArgumentPatterns | None) -> Judge:
     match test:
         case Equals(json=text):
             return _one_of((text,))
         case OneOf(jsons=texts):
             return _one_of(texts)
         case Matches(pattern=pattern):
-            return _matches(pattern, patterns or Patterns([pattern]))
+            return _matches(pattern, patterns or ArgumentPatterns([pattern]))
         case Length(least=least, most=most):
             return lambda value: _within(_length(value), least, most)
         case Range(least=least, most=most):
@@ -120,15 +120,15 @@ def _one_of(texts: tuple[str, ...]) -> Judge:
     return lambda value: any_of(_same(value, other) for other in wanted)
 
 
-def _matches(pattern: str, patterns: Patterns) -> Judge:
+def _matches(pattern: str, patterns: ArgumentPatterns) -> Judge:
     number = patterns.texts.index(pattern)
 
     def judge(value: Json) -> Truth:
-        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS or _NUL in value:
+        if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
             return UNJUDGEABLE
         try:
             return holds(number in patterns.found_in(value))
-        except UnicodeEncodeError:
+        except (NulError, UnicodeEncodeError):
             return UNJUDGEABLE
 
     return judge

@@ -20,7 +20,7 @@ class Asked(msgspec.Struct, frozen=True):
     target: str
     era: Era
     task: str = ""
-    revision: str = ""  # in its envelope
+    revision: str | None = None  # in its envelope
 
 
 class InFlight:

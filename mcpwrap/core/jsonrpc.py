@@ -185,9 +185,12 @@ def _message(value: Json) -> Message:
 
 
 def as_id(value: Json) -> Id | None:
-    """Return a value that is an id; True is an int to Python and 1.0 equals 1, but neither is."""
+    """Return a value that is an id; True is an int to Python and 1.0 equals 1, but neither is.
+
+    Nor is a text with a NUL, where some servers end it: they would answer another request.
+    """
     if isinstance(value, str):
-        return value if len(value) <= MAX_ID_CHARS else None
+        return value if len(value) <= MAX_ID_CHARS and value.isprintable() else None
     if isinstance(value, int) and not isinstance(value, bool):
         return value if -MAX_ID <= value <= MAX_ID else None
     return None
@@ -196,7 +199,9 @@ def as_id(value: Json) -> Id | None:
 def _id(value: dict[str, Json]) -> Id:
     found = as_id(value.get("id"))
     if found is None:
-        raise _NoMessageError(f"an id is an integer or a text of up to {MAX_ID_CHARS} characters")
+        raise _NoMessageError(
+            f"an id is an integer or a printable text of up to {MAX_ID_CHARS} characters"
+        )
     return found
 
 

@@ -53,7 +53,7 @@ def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
 
 def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> ResultJudgement:
     if asked.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
-        session.version = session.version or asked.revision
+        session.version = session.version or asked.revision or ""
     match asked.method:
         case methods.INITIALIZE:
             version = value.get("protocolVersion")

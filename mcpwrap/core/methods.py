@@ -133,15 +133,11 @@ _NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
 
 def era_of(params: Mapping[str, Json]) -> Era:
     """Return the era of a request by its envelope: a client of before 2026-07-28 has none."""
-    return Era.HANDSHAKE if _revision(params) is None else Era.MODERN
+    return Era.HANDSHAKE if revision_of(params) is None else Era.MODERN
 
 
-def revision_of(params: Mapping[str, Json]) -> str:
-    """Return the revision in the envelope of a request, "" if it has none."""
-    return _revision(params) or ""
-
-
-def _revision(params: Mapping[str, Json]) -> str | None:
+def revision_of(params: Mapping[str, Json]) -> str | None:
+    """Return the revision in the envelope of a request; None if it has none."""
     meta = params.get("_meta")
     revision = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
     return revision if isinstance(revision, str) else None

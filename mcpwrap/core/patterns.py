@@ -73,6 +73,24 @@ class Patterns:
         return _NONE if len(found) == 1 else frozenset(n for n in found if n != sentinel)
 
 
+class NulError(ValueError):
+    """The text has a NUL."""
+
+
+class ArgumentPatterns(Patterns):
+    """Expressions on an argument, which some servers read up to a NUL: then none is looked for."""
+
+    def _found(self, text: str) -> frozenset[int]:
+        """Look for them.
+
+        Raises:
+            NulError: what is found might not be in what the server reads.
+        """
+        if "\0" in text:
+            raise NulError
+        return super()._found(text)
+
+
 def _set_of(texts: tuple[str, ...]) -> "re2.Set | None":
     """Return the set, or None if it would take too much memory.
 

@@ -4,6 +4,7 @@ msgspec refuses bytes that are not UTF-8, a byte order mark, lone surrogates, Na
 of range. What it takes is bounded here in depth, and looked through for keys that come twice.
 """
 
+import re
 from json import JSONDecoder
 
 import msgspec
@@ -26,7 +27,7 @@ _ONE_SHAPE = bytes.maketrans(b"{}", b"[]")
 _ALL_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _HUGE = 2**1024 - 2**970  # from here on integers round to a double that is infinite
 _HUGE_DIGITS = b"0" * len(str(_HUGE))
-_CHUNK_BYTES = 65_536
+_DIGIT = re.compile(rb"[0-9]")
 
 
 class NotJsonError(ValueError):
@@ -143,11 +144,19 @@ def _without_escapes(json: bytes) -> bytes:
 
 
 def _has_many_digits(line: bytes) -> bool:
-    """Say whether as many digits stand in a row as a huge integer has. Copies no megabyte."""
-    return len(line) >= len(_HUGE_DIGITS) and any(
-        _HUGE_DIGITS in line[at : at + _CHUNK_BYTES + len(_HUGE_DIGITS)].translate(_ALL_ZEROS)
-        for at in range(0, len(line), _CHUNK_BYTES)
-    )
+    """Say whether as many digits stand in a row as a huge integer has.
+
+    Of such a row one byte is in each sample, and half of it on one side of that byte.
+    """
+    size = len(_HUGE_DIGITS)
+    half = size // 2
+    for found in _DIGIT.finditer(line[::size]):
+        at = found.start() * size
+        if line[at : at + half].isdigit() or line[max(0, at - half) : at].isdigit():
+            around = line[max(0, at - size) : at + size]
+            if _HUGE_DIGITS in around.translate(_ALL_ZEROS):
+                return True
+    return False
 
 
 def _has_a_huge_integer(value: Json) -> bool:

@@ -9,7 +9,7 @@ from mcpwrap.core import json_keys, strict_json
 from mcpwrap.core.judgement import Json
 from tests.unit.core.json_values import FINITE, OF_FEW_KEYS
 
-CONTROL, LANGUAGE = "control character", "JavaScript, Python or Ruby"
+CONTROL, LANGUAGE = "control character", "some language"
 
 
 def flaw(value: Json) -> str:
@@ -30,6 +30,8 @@ def flaw(value: Json) -> str:
         ({"a": {"constructor": {"x": 1, "prototype": {}}}}, LANGUAGE),
         ({"__class__": {"__init__": {"__globals__": {}}}}, LANGUAGE),
         ({"json_class": "String", "raw": [1]}, LANGUAGE),
+        ({"a": {"$serde_json::private::RawValue": "{}"}}, LANGUAGE),
+        ({"$serde_json::private::Number": "5"}, LANGUAGE),
     ],
 )
 def test_a_key_that_is_another_to_some_reader_is_found(value: Json, why: str) -> None:
@@ -54,6 +56,7 @@ def test_a_key_that_is_another_to_some_reader_is_found(value: Json, why: str) ->
         {"x": "__proto__", "y": '"__proto__":', "z": ["json_class"]},
         {"proto": 1, "__proto": 2, "__typename": 3, "name__contains": 4, "__PROTO__": 5},
         {"constructor": "Ferrari", "prototype": {"x": 1}},
+        {"$set": 1, "$schema": 2, "std::pair": "$serde_json::private::Number"},
         {"prototype": 1, "constructor": {"name": "Ferrari"}},
     ],
 )

@@ -61,7 +61,7 @@ def test_a_message_is_read(line: bytes, message: Message, sender: Sender) -> Non
 
 NO_JSON = "not JSON in UTF-8 that all read alike"
 TOO_DEEP = "nested deeper than 64"
-NO_ID = "an id is an integer or a text of up to 256 characters"
+NO_ID = "an id is an integer or a printable text of up to 256 characters"
 NO_KIND = "its keys are of no request, notification, result or error"
 NO_VERSION = '"jsonrpc" is not "2.0"'
 DEEP = b"[" * 100_000
