@@ -1,0 +1,93 @@
+"""A name that looks like another is known as such, and is told from it."""
+
+import pytest
+
+from mcpwrap.core.tool_names import is_deceptive, told_apart, why_deceptive
+from tests.unit.core.no_files import run_without_files
+
+CONTROL = "a control character or a space"
+UNSEEN = "a character that is not seen"
+NFKC = "a character that stands for another (NFKC)"
+MIXED = "letters of two scripts"
+DECEPTIVE = [
+    ("copy\n", CONTROL),
+    ("co\x1b[1mpy", CONTROL),
+    ("copy\x7f", CONTROL),
+    ("co\x9bpy", CONTROL),
+    (" copy", CONTROL),
+    ("copy ", CONTROL),
+    ("copy\u3000", CONTROL),
+    ("co\u00a0py", CONTROL),  # a space that is not U+0020
+    ("co\u200bpy", CONTROL),
+    ("co\u202epy", CONTROL),
+    ("\ue000", CONTROL),  # of nobody: each font draws its own
+    ("co\ufe0fpy", UNSEEN),  # a variation selector, which Python calls printable
+    ("co\u034fpy", UNSEEN),
+    ("copy\u3164", UNSEEN),
+    ("\u1160copy", UNSEEN),
+    ("\uff43opy", NFKC),  # fullwidth
+    ("\ufb01nd", NFKC),  # the ligature of `fi`
+    ("\u212aill", NFKC),  # the sign of kelvin
+    ("cafe\u0301", NFKC),  # `café`, in two characters where one will do
+    ("c\u043epy", MIXED),  # Cyrillic
+    ("\u03bfpen", MIXED),  # Greek
+    ("c\u0585py", MIXED),  # Armenian
+    ("\u13a0dd", MIXED),  # Cherokee
+    ("c\u2c9fpy", MIXED),  # Coptic
+    ("\u043f\u03bf\u0438\u0441\u043a", MIXED),  # Cyrillic with a Greek letter
+    ("v\u09ea", MIXED),  # a digit of Bengali, which looks like 8
+    ("\u30ab\u3105", MIXED),  # Katakana with Bopomofo
+]
+PLAIN = [
+    "",
+    "copy",
+    "get_issue-2.v1/x:y",
+    "my tool",
+    "caf\u00e9",
+    "\u0441\u043e\u0440\u0443",  # all of it Cyrillic: shown apart, and permitted
+    "\u043f\u043e\u0438\u0441\u043a_2",
+    "\u691c\u7d22\u3059\u308b_\u30c7\u30fc\u30bf API",  # Han, Hiragana, Katakana and Latin
+    "\u4eba\u3005",
+    "\u641c\u7d22_\u3105\u3106_api",
+    "\uac80\uc0c9_api",
+    "\u0628\u062d\u062b\u0661\u0662",  # Arabic, and its digits
+    "\u0939\u093f\u0928\u094d\u0926\u0940",
+    "deploy \U0001f680",
+    "\u2801",
+    "\U00017000\U00017001",  # Tangut, of which Python knows no names
+]
+
+
+@pytest.mark.parametrize(("name", "why"), DECEPTIVE)
+def test_a_name_that_looks_like_another_is_deceptive(name: str, why: str) -> None:
+    assert why_deceptive(name) == why
+    assert is_deceptive(name)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_name_of_one_script_is_not(name: str) -> None:
+    assert why_deceptive(name) == ""
+    assert not is_deceptive(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("copy", "copy"),
+        ("\u0441\u043e\u0440\u0443", "\u0441\u043e\u0440\u0443 (\\u0441\\u043e\\u0440\\u0443)"),
+        ("caf\u00e9", "caf\u00e9 (caf\\xe9)"),
+        ("co\u200bpy", r"co\u200bpy (co\u200bpy)"),
+        ("\x1b[2J", r"\x1b[2J"),
+    ],
+)
+def test_a_name_is_told_from_its_look_alike(name: str, shown: str) -> None:
+    assert told_apart(name) == shown
+
+
+def test_a_name_is_looked_at_without_files() -> None:
+    """The session's process that does this may open none."""
+    run_without_files(
+        "from mcpwrap.core.tool_names import told_apart, why_deceptive",
+        'said = why_deceptive("c\\u043epy") + told_apart("c\\u043epy")',
+        [],
+    )
