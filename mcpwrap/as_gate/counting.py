@@ -31,7 +31,7 @@ class Counting:
             return
         key = (child.who.uid, child.server, told.tool)
         if why := self._breaker.tell(key, limits, now_s, failed=told.failed):
-            say(f"uid {child.who.uid}, {child.server!r}: {told.tool!r} is held back: {why}")
+            say(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
 
     def forget_all(self) -> None:
         """Start anew, by a new policy."""

@@ -12,6 +12,7 @@ from mcpwrap.core.approve_words import Paused, Pending
 from mcpwrap.core.holds import without
 from mcpwrap.core.methods import TOOLS_CALL
 from mcpwrap.core.sanitise import visible
+from mcpwrap.core.tool_names import told_apart
 from mcpwrap.linux import accounts
 from mcpwrap.linux.approve_door import Seen
 
@@ -45,8 +46,12 @@ def cell(text: str) -> str:
 
 
 def tool_of(one: Pending | Question) -> str:
-    """Return what is asked for: a tool, or another method and its URI or prompt."""
-    return one.target if one.method == TOOLS_CALL else f"{one.method} {one.target}".rstrip()
+    """Return what is asked for: a tool, or another method and its URI or prompt.
+
+    The gate lists targets in ASCII; those of a document are as the agent wrote them.
+    """
+    target = told_apart(one.target)
+    return target if one.method == TOOLS_CALL else f"{one.method} {target}".rstrip()
 
 
 def span(seconds: float) -> str:

@@ -29,6 +29,7 @@ from mcpwrap.core.judgement import Decision, Json, Judgement
 from mcpwrap.core.methods import Way
 from mcpwrap.core.spelling import is_misspelt
 from mcpwrap.core.strict_json import encode, encode_sorted
+from mcpwrap.core.tool_names import why_deceptive
 
 _DIGEST_BYTES = 16
 
@@ -152,8 +153,8 @@ def _find_target(session: Session, request: Request) -> str:
     """Return what the request is about, having seen that nobody can read another in it."""
     if is_misspelt(request.params):
         raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
-    if _is_named_oddly(request.params):
-        raise _bad_params(request, "a name or URI has a control character")
+    if why := _why_deceptive(request.params):
+        raise _bad_params(request, f"what it is called has {why}")
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
         return ""
@@ -171,14 +172,15 @@ def _find_target(session: Session, request: Request) -> str:
     return tool
 
 
-def _is_named_oddly(params: dict[str, Json]) -> bool:
-    """Say whether what names a tool, a prompt or a resource has a control character."""
+def _why_deceptive(params: dict[str, Json]) -> str:
+    """Return why a name or URI may be taken for another, by people or servers; "" if it is not."""
     name, uri, ref = params.get("name"), params.get("uri"), params.get("ref")
-    return (
-        (isinstance(name, str) and has_control_characters(name))
-        or (isinstance(uri, str) and has_control_characters(uri))
-        or (isinstance(ref, dict) and _is_named_oddly(ref))  # of a completion
-    )
+    why = why_deceptive(name) if isinstance(name, str) else ""
+    if not why and isinstance(uri, str) and has_control_characters(uri):
+        why = "a control character"
+    if not why and isinstance(ref, dict):  # of a completion
+        why = _why_deceptive(ref)
+    return why
 
 
 def _task(request: Request) -> str:

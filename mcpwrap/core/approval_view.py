@@ -37,11 +37,6 @@ def pretty_params(params: dict[str, Json]) -> str:
     return visible(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 
 
-def one_line(text: str) -> str:
-    r"""Return a name so that it cannot look like more than one: a newline in it is `\n`."""
-    return visible(json.dumps(text, ensure_ascii=False)[1:-1])
-
-
 def difference(before: Question, now: Question) -> list[DiffLine]:
     """Return what is other than in the last approved one of this tool; empty if nothing is."""
     one, two = pretty(before).split("\n"), pretty(now).split("\n")

@@ -4,12 +4,13 @@ What is typed there passes through the agent, so it is worth what the agent is. 
 elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
-from mcpwrap.core.approval_view import one_line, pretty_params
+from mcpwrap.core.approval_view import pretty_params
 from mcpwrap.core.holds import Hold
 from mcpwrap.core.jsonrpc import Request
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.methods import CANCELLED, ELICITATION
 from mcpwrap.core.strict_json import encode
+from mcpwrap.core.tool_names import told_apart
 
 KEY = "mcpwrap_approval"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -85,5 +86,5 @@ def _params(hold: Hold) -> dict[str, Json]:
 
 
 def _message(hold: Hold) -> str:
-    what = f"{one_line(hold.asked.target)}\n{pretty_params(hold.request.params)}"
+    what = f"{told_apart(hold.asked.target)}\n{pretty_params(hold.request.params)}"
     return f"mcpwrap asks for your approval (rule {hold.judgement.rule}): {what}"

@@ -1,11 +1,12 @@
 """Keys of JSON objects that a server may take for another key than the one that was judged.
 
 A parser ends a C string at NUL (json-c), ignores case (encoding/json of Go), fills a field by its
-name as well as by its alias (Pydantic: `task_id` for `taskId`), trims, or normalises to NFKC. An
-agent's message with a key that means something to the language itself is refused: `__proto__` sets
-what an object inherits (ECMA-262 section B.2.2.1), `__class__` and its relatives lead out of a
-Python object, `json_class` names the class that JSON.load of Ruby makes of an object, and serde_json
-of Rust, built with `raw_value`, reads what stands under a private key of its own as JSON again.
+name as well as by its alias (Pydantic: `task_id` for `taskId`), trims, or normalises to NFKC.
+
+Refused in an agent's message is a key that means something to a language or a parser: `__proto__`
+sets what an object inherits (ECMA-262 section B.2.2.1), `__class__` and its relatives lead out of a
+Python object, `json_class` names the class of which JSON.load of Ruby makes an object, and what
+stands under a private key of serde_json is, built with `raw_value`, read as JSON again.
 """
 
 import re

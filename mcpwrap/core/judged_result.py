@@ -3,13 +3,17 @@
 from msgspec.structs import replace
 
 from mcpwrap.core import methods
-from mcpwrap.core.exchange import Session, is_refused
+from mcpwrap.core.exchange import Session, is_refused, shown
 from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.inputs import MISSPELT, judge_error, judge_inputs
 from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
 from mcpwrap.core.methods import Era
 from mcpwrap.core.spelling import is_misspelt_in_result
+from mcpwrap.core.tool_names import why_deceptive
 
+# Lists whose entries the agent calls by name.
+_NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}
+_MAX_TOLD = 10  # of the names that were left out
 # To be sent back byte for byte, and judged by itself.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
@@ -60,7 +64,9 @@ def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> Resul
             session.version = version if isinstance(version, str) else ""
         case methods.TOOLS_LIST:
             session.remember_tools(value.get("tools"))
-            return _judge_tools(session, value)
+            return _judge_named(session, asked.method, value)
+        case methods.PROMPTS_LIST:
+            return _judge_named(session, asked.method, value)
         case _:
             pass
     return _judge_content(session, asked, value)
@@ -84,21 +90,34 @@ def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgeme
     return judged
 
 
-def _judge_tools(session: Session, value: dict[str, Json]) -> ResultJudgement:
-    """Leave those out of a list of tools that the policy hides."""
-    tools = value.get("tools")
-    if not isinstance(tools, list):
+def _judge_named(session: Session, method: str, value: dict[str, Json]) -> ResultJudgement:
+    """Leave out tools that the policy hides, and tools and prompts with a deceptive name."""
+    key = _NAMED[method]
+    entries = value.get(key)
+    if not isinstance(entries, list):
         return ResultJudgement(value)
-    if any(isinstance(tool, dict) and is_misspelt_in_result(tool) for tool in tools):
+    if any(isinstance(entry, dict) and is_misspelt_in_result(entry) for entry in entries):
         return ResultJudgement(value, MISSPELT)
-    listed = [tool for tool in tools if not _is_hidden(session, tool)]
-    if len(listed) == len(tools):
+    names = [_name(entry) for entry in entries]
+    why = {name: reason for name in names if (reason := why_deceptive(name))}
+    hidden = set(filter(session.policy.hides, names)) if method == methods.TOOLS_LIST else set()
+    unlisted = why.keys() | hidden
+    if unlisted.isdisjoint(names):
         return ResultJudgement(value)
+    listed = [one for one, name in zip(entries, names, strict=True) if name not in unlisted]
     # What one agent is shown must not be kept for another. Source: 2026-07-28, caching.
     private: dict[str, Json] = {"cacheScope": "private"} if "cacheScope" in value else {}
-    return ResultJudgement({**value, "tools": listed, **private})
+    told: dict[str, Json] = {**value, key: listed, **private}
+    return ResultJudgement(told, left_out=_told(why))
 
 
-def _is_hidden(session: Session, tool: Json) -> bool:
-    name = tool.get("name") if isinstance(tool, dict) else None
-    return isinstance(name, str) and session.policy.hides(name)
+def _name(entry: Json) -> str:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _told(why_by_name: dict[str, str]) -> str:
+    """Return names and why they were left out, in printable ASCII."""
+    told = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
+    more = [f"{len(told) - _MAX_TOLD} more"] if len(told) > _MAX_TOLD else []
+    return ", ".join([*told[:_MAX_TOLD], *more])

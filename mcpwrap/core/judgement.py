@@ -43,6 +43,7 @@ class ResultJudgement(msgspec.Struct, frozen=True):
     value: Json
     refusal: Judgement | None = None
     notes: tuple[str, ...] = ()
+    left_out: str = ""  # entries of a list that no rule left out, and why; printable ASCII
 
 
 class ServerPolicy(Protocol):

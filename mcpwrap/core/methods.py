@@ -18,6 +18,7 @@ INITIALIZE = "initialize"
 DISCOVER = "server/discover"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
+PROMPTS_LIST = "prompts/list"
 TASKS_GET = "tasks/get"
 TASKS_RESULT = "tasks/result"
 ELICITATION = "elicitation/create"
@@ -54,7 +55,7 @@ _AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], Way]] = {
     DISCOVER: (_BOTH, Way.FORWARD),  # a server says itself which envelope it wants
     TOOLS_LIST: (_BOTH, Way.BY_RULE),
     TOOLS_CALL: (_BOTH, Way.JUDGE),
-    "prompts/list": (_BOTH, Way.BY_RULE),
+    PROMPTS_LIST: (_BOTH, Way.BY_RULE),
     "prompts/get": (_BOTH, Way.JUDGE),
     "resources/list": (_BOTH, Way.BY_RULE),
     "resources/templates/list": (_BOTH, Way.BY_RULE),

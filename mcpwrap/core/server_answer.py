@@ -16,7 +16,7 @@ from mcpwrap.core.exchange import (
 from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
 from mcpwrap.core.judged_result import judge_failure, judge_result
-from mcpwrap.core.judgement import Json, Judgement
+from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
 from mcpwrap.core.methods import Era
 from mcpwrap.core.strict_json import encode
 from mcpwrap.core.told import tell_of_failure, tell_of_result, tell_of_state
@@ -46,9 +46,17 @@ def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -
         return _deny(session, asked, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not value
     forward = refusals.result(answer.id, judged.value) if is_changed else json
-    notes = logged(_about(asked, answer.id), judged.notes) if judged.notes else ()
+    notes = _notes(_about(asked, answer.id), judged) if is_changed or judged.notes else ()
     outcome = Outcome(forward, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
+
+
+def _notes(about: str, judged: ResultJudgement) -> tuple[Note, ...]:
+    notes = logged(about, judged.notes)
+    if not judged.left_out:
+        return notes
+    left_out = f"left out {judged.left_out}"
+    return (Note(NoteKind.LOGGED, f"{about}: {left_out}", left_out), *notes)
 
 
 def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes) -> Outcome:

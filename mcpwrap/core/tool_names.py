@@ -1,5 +1,6 @@
 """Tool and prompt names that people take for another name."""
 
+import json
 import unicodedata
 from codecs import unicode_escape_encode
 
@@ -40,14 +41,15 @@ def why_deceptive(name: str) -> str:
 
 
 def told_apart(name: str) -> str:
-    r"""Return a name for people; one that is not ASCII is followed by its escapes.
+    r"""Return a name for people, on one line; one that is not ASCII is followed by its escapes.
 
     So Cyrillic U+0441 U+043E U+0440 U+0443 is told from `copy`: `… (\u0441\u043e\u0440\u0443)`.
     """
+    line = visible(json.dumps(name, ensure_ascii=False)[1:-1])
     if name.isascii():
-        return visible(name)
+        return line
     # Not by the codec's name: the first use of that opens a file, which a session may not.
-    return f"{visible(name)} ({unicode_escape_encode(name)[0].decode()})"
+    return f"{line} ({unicode_escape_encode(name)[0].decode()})"
 
 
 def _is_one_script(name: str) -> bool:

@@ -55,7 +55,7 @@ def test_nothing_in_it_acts(value: str, seen: str) -> None:
 
 def test_texts_of_rule_and_tool_stay_on_their_line() -> None:
     lines = lines_of(replace(question(), target="a\nb\x1b"))
-    assert r"tool     a\nb\x1b" in lines
+    assert r"tool     a\nb\u001b" in lines
     assert r"rule     no-delete: Think.\n\x1b[2J" in lines
 
 
@@ -93,6 +93,13 @@ def test_a_line_that_goes_on_is_marked_so_that_no_text_passes_as_another_line() 
     assert text.plain.split("\n") == [f"  {'x' * 16}  ", f'{ON}"drop": false', "", "  b", ""]
     wide = folded([Line("日" * 30)], 20).plain.split("\n")
     assert wide == ["日" * 10, f"{ON}{'日' * 9}", f"{ON}{'日' * 9}", f"{ON}{'日' * 2}", ""]
+
+
+def test_a_tool_is_told_from_one_that_looks_like_it() -> None:
+    cyrillic = "\u0441\u043e\u0440\u0443"
+    asked = replace(question(), target=cyrillic)
+    assert f"tool     {cyrillic} (\\u0441\\u043e\\u0440\\u0443)" in lines_of(asked)
+    assert "tool     copy" in lines_of(replace(question(), target="copy"))
 
 
 def test_columns_are_short_and_on_one_line() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core import approval_view
-from mcpwrap.core.approval_view import DiffLine, difference, one_line, pretty
+from mcpwrap.core.approval_view import DiffLine, difference, pretty
 from mcpwrap.core.judgement import Json
 from tests.unit.core.questions import question
 
@@ -54,12 +54,6 @@ def test_what_differs_is_shown_to_differ(one: dict[str, Json], two: dict[str, Js
     shown = [pretty(question(params)) for params in (one, two)]
     same = [json.dumps({**params, "_meta": 0}, sort_keys=True) for params in (one, two)]
     assert (shown[0] == shown[1]) == (same[0] == same[1])
-
-
-@given(texts, texts)
-def test_a_name_is_one_line_and_no_others(one: str, two: str) -> None:
-    assert one_line(one).isprintable()
-    assert (one_line(one) == one_line(two)) == (one == two)
 
 
 def test_what_is_other_than_the_last_time() -> None:

@@ -233,16 +233,15 @@ def test_what_is_forwarded_was_encoded_again() -> None:
 
 
 def test_what_ends_a_line_for_some_readers_is_written_as_an_escape() -> None:
-    gate = Gate(ScriptedPolicy(hidden={"\u2029"}), ScriptedLimits(), ScriptedAudit())
-    call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
+    gate = Gate(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit())
+    params = '{"name":"a","arguments":{"x":"%s"}}'
+    call = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'
     escaped = r"é\u2028\u2029…"
-    (forwarded,) = gate.from_agent((call % (1, "é\u2028\u2029…")).encode())
-    assert spoken(forwarded) == f"to server> {call % (1, escaped)}"
+    (forwarded,) = gate.from_agent((call % "é\u2028\u2029…").encode())
+    assert spoken(forwarded) == f"to server> {call % escaped}"
     answer = '{"jsonrpc":"2.0","id":1,"result":{"content":["%s"]}}'
     (forwarded,) = gate.from_server((answer % "é\u2028\u2029…").encode())
     assert spoken(forwarded) == f"to agent> {answer % escaped}"
-    _, refused = gate.from_agent((call % (2, "\u2029")).encode())
-    assert "Unknown tool: \\u2029" in spoken(refused)
 
 
 def test_a_batch_is_bounded() -> None:

@@ -1,6 +1,8 @@
 """A name that looks like another is known as such, and is told from it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpwrap.core.tool_names import is_deceptive, told_apart, why_deceptive
 from tests.unit.core.no_files import run_without_files
@@ -77,11 +79,17 @@ def test_a_name_of_one_script_is_not(name: str) -> None:
         ("\u0441\u043e\u0440\u0443", "\u0441\u043e\u0440\u0443 (\\u0441\\u043e\\u0440\\u0443)"),
         ("caf\u00e9", "caf\u00e9 (caf\\xe9)"),
         ("co\u200bpy", r"co\u200bpy (co\u200bpy)"),
-        ("\x1b[2J", r"\x1b[2J"),
+        ("\x1b[2J\n\\n", r"\u001b[2J\n\\n"),
     ],
 )
 def test_a_name_is_told_from_its_look_alike(name: str, shown: str) -> None:
     assert told_apart(name) == shown
+
+
+@given(st.text(), st.text())
+def test_a_name_is_one_line_and_no_others(one: str, two: str) -> None:
+    assert told_apart(one).isprintable()
+    assert (told_apart(one) == told_apart(two)) == (one == two)
 
 
 def test_a_name_is_looked_at_without_files() -> None:
