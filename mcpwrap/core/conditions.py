@@ -1,5 +1,6 @@
 """From a condition of a policy to a function that judges arguments by it."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
@@ -156,9 +157,23 @@ def _number(value: Json) -> float | int | None:
 def _within(
     value: float | int | None, least: float | int | None, most: float | int | None
 ) -> Truth:
-    if value is None:
+    if value is None or _is_beside(value, least) or _is_beside(value, most):
         return UNJUDGEABLE
     return holds((least is None or value >= least) and (most is None or value <= most))
+
+
+def _is_beside(value: float | int, bound: float | int | None) -> bool:
+    """Say whether a double is so near a bound that it may be on the other side for some server.
+
+    serde_json of Rust, built without `float_roundtrip`, reads doubles of many digits up to two
+    units in the last place off.
+    """
+    return (
+        isinstance(value, float)
+        and bound is not None
+        and value != bound
+        and abs(value - bound) <= 2 * math.ulp(value)
+    )
 
 
 def _same(value: Json, wanted: Json) -> Truth:
@@ -173,16 +188,19 @@ def _same(value: Json, wanted: Json) -> Truth:
         if len(value) != len(wanted):
             return FAILS
         return all_of(_same(*pair) for pair in zip(value, wanted, strict=True))
-    if _kind(value) is not _kind(wanted) or not _is_read_alike(value):
+    if _kind(value) is not _kind(wanted) or not _is_read_alike(value, wanted):
         return UNJUDGEABLE
     return holds(value == wanted)
 
 
-def _is_read_alike(value: Json) -> bool:
-    """Say whether all servers find the same text or number in it."""
+def _is_read_alike(value: Json, wanted: Json) -> bool:
+    """Say whether all servers find in a text or number that it is the other, or that it is not."""
     if isinstance(value, str):
         return _NUL not in value
-    return _kind(value) is not float or _number(value) is not None
+    if _kind(value) is not float:
+        return True
+    number = _number(value)
+    return number is not None and not _is_beside(number, _number(wanted))
 
 
 def _kind(value: Json) -> type:

@@ -74,6 +74,13 @@ TESTS: list[tuple[Test, Json, Truth]] = [
     (Range(None, 2**53), 2**53 - 1, HOLDS),
     (Range(None, 2**53), 2**53, UNJUDGEABLE),
     (Range(None, 3), -(2.0**60), HOLDS),
+    # A reader that is off by two units in the last place has it on the other side.
+    (Range(101, None), 100.99999999999999, UNJUDGEABLE),
+    (Range(None, 0.3), 0.30000000000000004, UNJUDGEABLE),
+    (Equals("0.3"), 0.30000000000000004, UNJUDGEABLE),
+    (Range(101, None), 100.9999999999999, FAILS),
+    (Range(None, 0.3), 0.3, HOLDS),
+    (Equals("0.3"), 0.3, HOLDS),
     (Range(2.5, None), 2, FAILS),
     (Range(0, 3), True, UNJUDGEABLE),
     (Range(0, 3), "2", UNJUDGEABLE),
