@@ -234,6 +234,32 @@ def test_an_answer_comes_once_and_never_not_at_all(
     assert all(note.startswith(start) for note, start in zip(written, notes, strict=True))
 
 
+GOOD_CALL: dict[str, Any] = {"name": "good", "arguments": {"words": "reached"}}
+READ_OTHERWISE: list[dict[str, Any]] = [
+    {**GOOD_CALL, "name\0": "say"},
+    {**GOOD_CALL, "arguments": {"words": "reached", "words\0x": "otherwise"}},
+    {**GOOD_CALL, "arguments": {"words": "reached", "__proto__": {"words": "otherwise"}}},
+    {**GOOD_CALL, "Name": "say"},
+    {**GOOD_CALL, "meta": {}},
+    {**GOOD_CALL, "name": "good\n"},
+    {**GOOD_CALL, "name": "g\u043e\u043ed"},
+]
+
+
+def test_a_call_that_a_server_may_read_otherwise_does_not_reach_it(odd: Machine) -> None:
+    with odd.session("odd") as session:
+        session.initialize()
+        for params in READ_OTHERWISE:
+            refused = session.answer_to(session.request("tools/call", params))
+            assert refused["error"]["code"] in {-32600, -32602}, params
+        again = session.answer_to(session.request("initialize", {"protocolVersion": "2025-03-26"}))
+        assert "initialized already" in again["error"]["message"]
+        good = session.request("tools/call", {**GOOD_CALL, "_meta": {"name": "good"}})
+        assert text_of(session.answer_to(good)) == "reached"
+    notes = [note for note in news(odd) if "malformed: " in note]
+    assert 1 <= len(notes) <= len(READ_OTHERWISE) + 1  # five a second
+
+
 def left_out(notes: list[str]) -> int:
     """Return how many lines the journal says it does not have."""
     counts = [re.search(r"(\d+) lines were left out here", note) for note in notes]
