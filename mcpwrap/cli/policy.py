@@ -9,7 +9,7 @@ import click
 from mcpwrap.cli import audit_filters, named_file
 from mcpwrap.cli.output import print_json
 from mcpwrap.config.flaws import PolicyError
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy import parse_policy, parse_with_warnings
 from mcpwrap.core.hello import ProtocolError
 from mcpwrap.core.rules import Policy, digest
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE
@@ -36,18 +36,21 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap policy check ./policy.yaml
-    Exit status: 0 nothing is wrong, 2 something is; each with its line and column.
+    Exit status: 0 nothing is wrong, 2 something is; each with line and column. Warnings leave 0.
     """
     try:
-        policy = parse_policy([named_file.read(path) for path in files] or policy_files())
+        found = parse_with_warnings([named_file.read(path) for path in files] or policy_files())
     except PolicyError as error:
         if not as_json:
             raise
-        print_json({"flaws": error.flaws})
+        print_json({"flaws": error.flaws, "warnings": []})
         return EXIT_USAGE
+    policy, warnings = found
     if as_json:
-        print_json({"flaws": []})
+        print_json({"flaws": [], "warnings": warnings})
     else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}")
         click.echo(
             f"nothing wrong; {len(policy.rules)} rules, {len(policy.results)} on results,"
             f" {len(policy.limits)} limits; default: {policy.default}"

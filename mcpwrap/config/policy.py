@@ -9,8 +9,19 @@ from mcpwrap.config.flaws import Flaw, Mark, PolicyError
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_conditions import condition
 from mcpwrap.config.yaml_tree import Items, Node, read_tree
+from mcpwrap.core.arguments import Place, steps_of
 from mcpwrap.core.judgement import Times
-from mcpwrap.core.rules import EVERYTHING, Action, Condition, LimitsEntry, Policy, ResultRule, Rule
+from mcpwrap.core.rules import (
+    EVERYTHING,
+    Action,
+    Condition,
+    Inverted,
+    LimitsEntry,
+    OfArgument,
+    Policy,
+    ResultRule,
+    Rule,
+)
 
 VERSION = 1
 KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")
@@ -31,6 +42,15 @@ def parse_policy(files: Sequence[SourceFile]) -> Policy:
     Raises:
         PolicyError: with every flaw of every file.
     """
+    return parse_with_warnings(files)[0]
+
+
+def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]]:
+    """Return the policy, and what in it has an effect that its author may not expect.
+
+    Raises:
+        PolicyError: as above.
+    """
     parser = _Parser()
     for file in files:
         tree = read_tree(file.name, file.content, parser.flaws)
@@ -39,7 +59,7 @@ def parse_policy(files: Sequence[SourceFile]) -> Policy:
             parser.read(top)
     if parser.flaws:
         raise PolicyError(in_order(parser.flaws, [file.name for file in files]))
-    return Policy(
+    policy = Policy(
         default=parser.default or "allow",
         observe=parser.observe,
         approval=parser.approval,
@@ -47,6 +67,7 @@ def parse_policy(files: Sequence[SourceFile]) -> Policy:
         rules=tuple(parser.rules),
         results=tuple(parser.results),
     )
+    return policy, parser.warnings
 
 
 @dataclass
@@ -54,6 +75,7 @@ class _Parser:
     """What was read so far."""
 
     flaws: list[Flaw] = field(default_factory=list)
+    warnings: list[Flaw] = field(default_factory=list)
     default: values.Default | None = None
     observe: tuple[str, ...] = ()
     limits: list[LimitsEntry] = field(default_factory=list)
@@ -113,6 +135,8 @@ class _Parser:
             ask_in_client=fields.flag("ask_in_client"),
         )
         self._expect_sound(fields, rule)
+        if warning := _warning_of_missing_argument(fields.mark_of("when"), rule):
+            self.warnings.append(warning)
         fields.finish(RULE_KEYS)
         self.rules.append(rule)
 
@@ -197,6 +221,35 @@ class _Parser:
         if name and (first := _taken(self.mark_by_name, name, fields.mark_of("name"))):
             fields.note("name", f"{name!a} is also the rule at {first}", "give it another name")
         return name
+
+
+def _warning_of_missing_argument(mark: Mark, rule: Rule) -> Flaw | None:
+    """Warn of a rule on everything that applies to each message without its arguments.
+
+    A missing argument cannot be judged, which a rule that blocks or asks takes for true. A
+    condition with `default` can fail where its argument is missing: then the rule does not apply.
+    """
+    effect = {"block": "blocks", "allow_with_approval": "asks for approval of"}.get(rule.action)
+    abouts = [one.condition if isinstance(one, Inverted) else one for one in rule.when]
+    is_for_all = any(map(_matches_every_name, (*rule.tools, *rule.methods)))
+    has_default = any(about.default is not None for about in abouts)
+    if effect is None or rule.observe or not abouts or not is_for_all or has_default:
+        return None
+    kind, what = ("tool", "call") if rule.tools else ("method", "message")
+    arguments = " and ".join(dict.fromkeys(f"`{about.arg}`" for about in abouts))
+    problem = f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}"
+    fix = f"name the {kind}s that have {arguments} instead of `*`"
+    if not any(map(_is_of_each_element, abouts)):
+        fix += ", or write `default: …`, the value that counts where it is missing"
+    return Flaw(mark, problem, fix)
+
+
+def _matches_every_name(glob: str) -> bool:
+    return "*" in glob and not glob.strip("*")
+
+
+def _is_of_each_element(about: OfArgument) -> bool:
+    return Place.ANY in steps_of(about.arg)  # it takes no `default`
 
 
 def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:

@@ -41,8 +41,27 @@ def test_check_counts_what_is_there(files: Path) -> None:
     assert found.output == "nothing wrong; 4 rules, 0 on results, 1 limits; default: allow\n"
     assert found.return_value == 0
     assert json.JSONDecoder().decode(run("check", files / "policy.yaml", "--json").output) == {
-        "flaws": []
+        "flaws": [],
+        "warnings": [],
     }
+
+
+def test_check_warns_and_finds_nothing_wrong(files: Path) -> None:
+    (files / "warned.yaml").write_text(
+        "version: 1\nrules:\n"
+        '  - {name: w, tool: "*", when: [{arg: path, matches: /etc}], action: block}\n'
+    )
+    found = run("check", files / "warned.yaml")
+    assert found.return_value == 0
+    warning, fix, count = found.output.splitlines()
+    assert warning.startswith(f"warning: {files}/warned.yaml:3:26: 'w' blocks every call without")
+    assert "default: …" in fix
+    assert count.startswith("nothing wrong; 1 rules")
+    found = run("check", files / "warned.yaml", "--json")
+    assert found.return_value == 0
+    told = json.JSONDecoder().decode(found.output)
+    assert told["flaws"] == []
+    assert [warning["mark"]["line"] for warning in told["warnings"]] == [3]
 
 
 def test_check_tells_every_flaw(files: Path) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy
-from mcpwrap.core.judgement import Times
+from mcpwrap.config.policy import parse_policy, parse_with_warnings
+from mcpwrap.core.judgement import Decision, Times
 from mcpwrap.core.policy import compile_policy
 from mcpwrap.core.rules import (
     Condition,
@@ -169,3 +169,83 @@ def test_files_are_one_after_another() -> None:
     policy = parsed(rule.format("b"), "version: 1\ndefault: block", rule.format("a"))
     assert [found.name for found in policy.rules] == ["b", "a"]
     assert policy.default == "block"
+
+
+def warnings(rule: str) -> list[str]:
+    """Return the problems; there are some if the rule decides a call without arguments."""
+    text = f"version: 1\nrules:\n- {{name: a, {rule}}}\n"
+    policy, found = parse_with_warnings([SourceFile("0.yaml", text.encode())])
+    method = "x/y" if policy.rules[0].methods else "tools/call"
+    judgement = compile_policy(policy, "s").judge(method, {"name": "t", "arguments": {}})
+    assert (judgement.rule == "a" and judgement.decision is not Decision.ALLOW) == bool(found)
+    return [str(warning).split("\n")[0].split(": ", 1)[1] for warning in found]
+
+
+PATH = "{arg: path, matches: /etc}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "warned"),
+    [
+        (
+            f'tool: "*", when: [{PATH}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
+        (
+            f'tool: ["t", "**"], when: [{PATH}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
+        (
+            f'tool: "*", when: [{PATH}], action: allow_with_approval',
+            "'a' asks for approval of every call without `path`, whichever the tool",
+        ),
+        (
+            f'method: "*", when: [{PATH}], action: block',
+            "'a' blocks every message without `path`, whichever the method",
+        ),
+        # what cannot be judged stays so, whichever way round
+        (
+            'tool: "*", when: [{arg: path, not: {inside: /srv}}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
+        (
+            f'tool: "*", when: [{{not: {PATH}}}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
+        (
+            f'tool: "*", when: [{PATH}, {{arg: "tags[*]", equals: 1}}], action: block',
+            "'a' blocks every call without `path` and `tags[*]`, whichever the tool",
+        ),
+        # the twins
+        ('tool: "*", when: [{arg: path, matches: /etc, default: ""}], action: block', ""),
+        (f'tool: "*", when: [{PATH}, {{arg: f, equals: 1, default: 0}}], action: block', ""),
+        (f'tool: "*", when: [{PATH}], action: allow', ""),  # does not apply without it
+        (f'tool: "*", when: [{PATH}], action: log', ""),
+        (f'tool: "*", when: [{PATH}], action: block, observe: true', ""),
+    ],
+)
+def test_a_rule_on_everything_that_wants_an_argument_is_warned_of(rule: str, warned: str) -> None:
+    assert warnings(rule) == ([warned] if warned else [])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        f"tool: t, when: [{PATH}], action: block",  # what is named has the argument
+        f'tool: "t*", when: [{PATH}], action: block',
+        'tool: "*", action: block',  # it blocks everything, and says so
+        'tool: "*", action: hide',
+    ],
+)
+def test_a_rule_that_says_what_it_blocks_is_not(rule: str) -> None:
+    text = f"version: 1\nrules:\n- {{name: a, {rule}}}\n"
+    assert parse_with_warnings([SourceFile("0.yaml", text.encode())])[1] == []
+
+
+def test_a_warning_has_its_place_and_what_to_write() -> None:
+    text = f'version: 1\nrules:\n- name: a\n  tool: "*"\n  when: [{PATH}]\n  action: block\n'
+    [warning] = parse_with_warnings([SourceFile("0.yaml", text.encode())])[1]
+    assert str(warning.mark) == "0.yaml:5:3"
+    assert "or write `default: …`" in warning.fix
+    [each] = parse_with_warnings([SourceFile("0.yaml", text.replace("path", '"p[*]"').encode())])[1]
+    assert each.fix == "name the tools that have `p[*]` instead of `*`"  # it takes no default
