@@ -52,6 +52,8 @@ FILES = [
     ("mcpwrap/as_agent/connect.py", "usr/bin/mcpwrap-connect", 0o755),
     ("nftables/mcpwrap.nft", f"{LIB}/nftables/mcpwrap.nft", 0o644),
     ("squid/common.conf", f"{LIB}/squid/common.conf", 0o644),
+    ("squid/intercept.conf", f"{LIB}/squid/intercept.conf", 0o644),
+    ("squid/path.sed", f"{LIB}/squid/path.sed", 0o644),
     ("squid/refused", f"{LIB}/squid/refused", 0o644),
     ("squid/last.conf", f"{LIB}/squid/last.conf", 0o644),
     ("packaging/stock-squid.conf", f"{UNITS}/squid.service.d/mcpwrap.conf", 0o644),

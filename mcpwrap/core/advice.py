@@ -32,7 +32,7 @@ _ADVICE = {
     ),
     "nested-connect": ("a tunnel inside the tunnel", ""),
     "host-not-in-tunnel": ("asked in a tunnel to another host", ""),
-    "ambiguous-path": ("a path that can be read in two ways (`..`, `//`, `%2f`)", ""),
+    "ambiguous-path": ("a path that can be read in two ways (`..`, `//`, `%2f`, `%c0%ae`)", ""),
     "no-request-rule": ("no entry of `requests` has {detail}", "add it to `requests`"),
     "manager": ("asked Squid about itself", ""),
     "no-sni": (

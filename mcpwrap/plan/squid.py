@@ -8,12 +8,50 @@ a name that is refused is never resolved.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from operator import add
 
 from mcpwrap.config.model import Destination, Direct, Request
 from mcpwrap.plan import paths
 
 PORT = 3128
 MAX_LISTENERS = 128  # MAXTCPLISTENPORTS in Squid: beyond, it leaves ports out and says nothing
+
+# By these a host may act on another method, path or host than those that were judged. Squid removes
+# headers by their whole names and has no patterns for them, so each is listed.
+_METHOD_HEADERS = """
+    X-HTTP-Method-Override X-HTTP-Method X-Method-Override X-Method X-Override-Method
+    X-HTTP-Override X-HTTP-Verb X-Original-Method X-Request-Method X-Real-Method X-Rewrite-Method
+    X-Envoy-Original-Method HTTP-Method-Override Method-Override
+"""
+_PATH_HEADERS = """
+    X-Original-URL X-Original-URI X-Original-Path X-Original-Request-URI X-MS-Original-URL
+    X-Rewrite-URL X-Rewrite-URI X-Rewrite-Path X-Rewritten-URL X-Override-URL X-Override-URI
+    X-Real-URL X-Real-URI X-Real-Path X-Request-URL X-Request-URI X-Request-Path X-Replaced-Path
+    X-Envoy-Original-Path X-Envoy-Original-Url X-WAWS-Unencoded-URL X-Proxy-URL X-URL
+    X-URI X-Path X-Path-Info X-Script-Name X-HTTP-Path-Override X-HTTP-DestinationURL
+    X-HTTP-Destination-URL Proxy-URL Request-URI
+"""
+_HOST_HEADERS = """
+    X-Original-Host X-Rewrite-Host X-Host X-Real-Host X-HTTP-Host-Override X-Host-Override
+    X-Override-Host X-Envoy-Original-Host X-Envoy-Original-Dst-Host X-Proxy-Host X-Server-Name
+    X-Backend-Host X-ARR-SSL X-ARR-LOG-ID X-ARR-ClientCert X-ARR-Original-URL X-ARR-Original-Host
+    Proxy-Host Forwarded X-Forwarded Forwarded-For Forwarded-Host Forwarded-Proto
+"""
+_FORWARDED = """
+    Access-Token App-Path Base BasePath Base-Path By Client Client-Cert Client-IP Context Email
+    Escaped-Path For For-Original Groups Host Host-Override Http-Host HTTPS IP Location Method
+    Original-URI Original-URL Path PathBase Path-Base Path-Info Port Preferred-Username Prefix
+    Proto Protocol Proto-Version Query Query-String Remote-User Request-URI Root Scheme
+    Script-Name Server Server-Name Service Ssl SSL-Client-Cert TLS-Client-Cert
+    TLS-Client-Cert-Info TlsVersion URI URL User
+"""
+OVERRIDE_HEADERS = (
+    *_METHOD_HEADERS.split(),
+    *_PATH_HEADERS.split(),
+    *_HOST_HEADERS.split(),
+    *(f"X-Forwarded-{end}" for end in _FORWARDED.split()),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +73,8 @@ def intercepted(instance: str, listeners: Sequence[Listener], parent: Direct | N
     """Return the configuration of an instance that opens TLS, and judges each request."""
     lines = _common(instance, listeners)
     lines.append(f"sslcrtd_program {paths.CERTGEN} -s {paths.certificates(instance)} -M 4MB")
+    lines.append(f"include {paths.SQUID}/intercept.conf")
+    lines += _removed_headers(listeners)
     return _whole(lines, listeners, _intercept, parent)
 
 
@@ -99,6 +139,24 @@ def _intercept(listener: Listener, parent: Direct | None) -> Iterator[str]:
         yield f"http_upgrade_request_protocols {name} allow {own}"
 
 
+def _removed_headers(listeners: Sequence[Listener]) -> Iterator[str]:
+    """Remove override headers from what is sent for listeners with `requests`."""
+    judged = [listener.name for listener in listeners if listener.requests]
+    if not judged:
+        return
+    yield from (f"acl lists_requests myportname {name}" for name in judged)
+    for header in OVERRIDE_HEADERS:
+        for name in _spellings(header):
+            yield f"request_header_access {name} deny lists_requests"
+
+
+def _spellings(header: str) -> Iterator[str]:
+    """Yield the header with `-` and `_` in each place: CGI and WSGI read both as `_`."""
+    first, *rest = header.split("-")
+    for separators in product("-_", repeat=len(rest)):
+        yield first + "".join(map(add, separators, rest))
+
+
 def _port(listener: Listener, ca: str, options: str) -> str:
     certificate = f"tls-cert={paths.ca_certificate(ca)} tls-key={paths.ca_key(ca)}"
     where = f"{listener.address}:{PORT}"
@@ -145,7 +203,7 @@ def _judge_tls(listener: Listener, action: str) -> Iterator[str]:
     own = f"s.{listener.name}"
     yield f"ssl_bump none {own} !judged_good"
     yield f"ssl_bump peek {own} step1"
-    yield f"ssl_bump {action} {own} step2 {own}.same"
+    yield f"ssl_bump {action} {own} step2 note_sni !without_sni {own}.same"
     yield f"ssl_bump terminate {own} r.sni-not-allowed"
 
 

@@ -52,8 +52,17 @@ REFUSED_PATHS = [
     "/v1/..%2fadmin", "/v1/..\\admin", "/v1/..%5cadmin", "/v1/%252e%252e/admin",
     "/v1/..%00/admin", "/v1/.%00./admin", "/v1/..\t/admin", "/v1/.. /admin", "/v1/#/../../admin",
     "/v1/..\x7f/admin", "/v1/..\x01/admin", "/v1/\xff/admin",
+    "/v1/%3f/../../admin", "/v1/x%3Fy", "/v1/%40scope%2fname", "/v1/a\\b", "/v1/a%5Cb",
+    "/v1/%25%32%65%25%32%65/admin", "/v1/%%32%65%%32%65/admin", "/v1/%u002e%u002e/admin", "/v1/%",
+    "/v1/%zz", "/v1/a%00b", "/v1/a%0d%0ab", "/v1/a%7fb",
+    # overlong, or no UTF-8 for another reason
+    "/v1/%c0%ae%c0%ae/admin", "/v1/%C0%AF..%c0%afadmin", "/v1/%e0%80%ae%e0%80%ae/admin",
+    "/v1/%f0%80%80%ae/admin", "/v1/%ff", "/v1/%c3/x", "/v1/%ed%a0%80", "/v1/%f5%80%80%80",
 ]  # fmt: skip
-PASSED_PATHS = ["/v1/x", "/v1/x?y=/../..;//%2e", "/v1/a.b/..c/.well-known/d..", "/v1/a%20b;c=d"]
+PASSED_PATHS = [
+    "/v1/x", "/v1/x?y=/../..;//%2e", "/v1/a.b/..c/.well-known/d..", "/v1/a%20b;c=d",
+    "/v1/x?%c0%ae%", "/v1/caf%C3%A9/%40scope%3A1", "/v1/%e2%82%ac/%f0%9f%98%80/%ED%9F%BF",
+]  # fmt: skip
 
 
 def test_a_path_that_could_be_read_in_two_ways_is_refused(field: Battlefield) -> None:
@@ -67,6 +76,46 @@ def test_a_path_that_could_be_read_in_two_ways_is_refused(field: Battlefield) ->
 @pytest.mark.parametrize("path", ["/v1/a/..#/x", "/v1/a/..%23", "/v1/a/..%09/x"])
 def test_so_is_one_that_only_some_programs_read_so(field: Battlefield, path: str) -> None:
     assert asked(field, request(f"GET {path}"))[1] == []
+
+
+REMOVED_HEADERS = [
+    "X-HTTP-Method-Override: DELETE", "x-http-method: DELETE", "X-METHOD-OVERRIDE:DELETE",
+    "X-Override-Method: DELETE", "X-Original-Method: DELETE", "X-Original-URL: /admin",
+    "X-Original-URI: /admin", "X-Rewrite-URL: /admin", "X-Real-URL: /admin",
+    "X-Envoy-Original-Path: /admin", "X-Original-Host: evil.test", "X-Host: evil.test",
+    "X-ARR-Original-URL: /admin", "Forwarded: host=evil.test",
+    *(f"X-Forwarded-{end}: x" for end in (
+        "For", "Host", "Proto", "Prefix", "Uri", "Path", "Method", "Server", "Port", "Scheme",
+    )),
+    "X_HTTP_Method_Override: DELETE", "X-HTTP_Method-Override: DELETE", "X_Original-URL: /admin",
+    "X-HTTP-Method-Override: PUT\r\nX-HTTP-Method-Override: DELETE",
+    "X-HTTP-Method-Override:\r\n DELETE", "X-HTTP-Method-Override:\tDELETE\r\n\tPUT",
+    " X-HTTP-Method-Override: DELETE",  # folded into nothing
+    "X-A: 1\nX-HTTP-Method-Override: DELETE",
+]  # fmt: skip
+REFUSED_HEADERS = [
+    "X-HTTP-Method-Override : DELETE", "X-HTTP-Method-Override\t: DELETE",
+    "X-HTTP-Method-Override\x0b: DELETE", "\x0bX-HTTP-Method-Override: DELETE",
+    "X-HTTP-Method-Override\x00: DELETE", "X-HTTP-\r\n Method-Override: DELETE",
+]  # fmt: skip
+PASSED_HEADERS = ["X-Api-Key", "Authorization", "X-Request-Id", "api_key", "Accept"]
+OTHERS = [f"{name}: x" for name in PASSED_HEADERS]
+
+
+@on_each_release("Squid 5 and 6 parse headers differently")
+def test_a_header_that_names_another_request_does_not_arrive(field: Battlefield) -> None:
+    requests = [request("GET /v1/x", header, *OTHERS) for header in REMOVED_HEADERS]
+    told = field.run("look", proxy_attacks.ask_inside, HOST, requests)
+    assert {status(line) for line in told} == {"200"}
+    arrived = [set(found.headers) for found in field.internet.requests()]
+    assert len(arrived) == len(requests)
+    passed = {"host", "connection", *(name.lower() for name in PASSED_HEADERS)}  # the twin
+    assert [names - passed - {"x-a"} for names in arrived] == [set()] * len(requests)
+    assert [passed - names for names in arrived] == [set()] * len(requests)
+    field.seen()
+    told, came, _ = asked(field, *(request("GET /v1/x", header) for header in REFUSED_HEADERS))
+    assert {status(line) for line in told} == {"400"}
+    assert came == []
 
 
 OTHER_REQUESTS = {

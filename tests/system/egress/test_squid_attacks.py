@@ -168,9 +168,11 @@ def test_a_second_request_behind_a_tunnel_is_no_request(field: Battlefield, name
         "CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
         "GET /admin HTTP/1.1\r\n\r\n",
         "SSH-2.0-x\r\n",
+        "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10",  # a ClientHello of SSL 2
+        "\x17\x03\x03\x00\x05hello",  # a record of TLS, and no handshake
     ]
     told = field.run(name, proxy_attacks.say_after, tunnel, others, quiet_s())
-    assert told == ["HTTP/1.1 200 Connection established"] * 3
+    assert told == ["HTTP/1.1 200 Connection established"] * len(others)
     seen = field.seen()
     assert seen.connections == []
     assert "evil.test" not in seen.names
@@ -178,17 +180,16 @@ def test_a_second_request_behind_a_tunnel_is_no_request(field: Battlefield, name
 
 @pytest.mark.parametrize("name", ["a", "look"])
 def test_the_name_within_tls_is_the_name_that_was_asked_for(field: Battlefield, name: str) -> None:
-    names = ["evil.test", "a.cdn.test", "xapi.good.test", "api.good.test.evil.test"]
+    # None: a ClientHello without SNI.
+    names = ["evil.test", "a.cdn.test", "xapi.good.test", "api.good.test.evil.test", None]
     target = "api.good.test:443"
     told = field.run(name, inside_each, [target] * len(names), names)
     assert "HTTP/1.1 200 OK" not in told
     assert field.seen().connections == []
-    # The twins. Without a name, that of the CONNECT counts, which Squid has looked up itself.
-    twins = field.run(name, inside_each, [target] * 2, ["api.good.test", None])
-    assert twins == ["HTTP/1.1 200 OK"] * 2
+    assert field.run(name, inside, target, "api.good.test") == "HTTP/1.1 200 OK"  # the twin
     seen = field.seen()
     assert seen.hosts() == {"api.good.test"}
-    assert len(seen.requests) == 2
+    assert len(seen.requests) == 1
 
 
 def test_another_host_behind_the_same_address_is_seen_only_where_tls_is_opened(
@@ -322,6 +323,16 @@ MUTATIONS = [
         ("198.51.100.10", 443),
         id="intercept-1-edits2-look-result = "
         "inside('api.good.test:443', 'evil.test', GET)-reached2",
+    ),
+    *(
+        pytest.param(
+            instance,
+            ("note_sni !without_sni ", ""),
+            lambda field, name=name: field.run(name, inside, "api.good.test:443", None),
+            ("198.51.100.10", 443),
+            id=f"{instance}-without-sni",
+        )
+        for instance, name in (("proxy-1", "a"), ("intercept-1", "look"))
     ),
 ]
 

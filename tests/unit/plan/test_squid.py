@@ -1,6 +1,7 @@
 """What Squid is told: each server's own allowlist, at its own address, and nothing of others'."""
 
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from mcpwrap.plan import squid
 from mcpwrap.plan.squid import Listener
 
 GOLDEN = Path(__file__).parent / "golden"
+SQUID = Path(__file__).parents[3] / "squid"
 API = Destination("api.example.com", 443, with_subdomains=False)
 TREE = Destination("example.org", 8443, with_subdomains=True)
 GIT = Listener(name="git", address="127.77.0.1", hosts=(API, TREE))
@@ -21,6 +23,7 @@ REQUESTS = (
     Request(("GET", "HEAD"), "api.example.com", "/v1/*/items*"),
     Request(("POST",), "a.example.org", "/a.b/(c)+$"),
 )
+OPENED = replace(GIT, requests=REQUESTS)
 PARENT = Direct("10.0.0.1", 3128)
 Tell = Callable[[Sequence[Listener], Direct | None], str]
 
@@ -41,8 +44,51 @@ def test_an_instance_that_sees_names() -> None:
 
 
 def test_an_instance_that_opens_tls() -> None:
-    opened = replace(GIT, requests=REQUESTS)
-    assert tell_intercepted([opened], None) == (GOLDEN / "intercept.conf").read_text()
+    lines = tell_intercepted([OPENED], None).splitlines(keepends=True)
+    told = "".join(line for line in lines if not line.startswith("request_header_access "))
+    assert told == (GOLDEN / "intercept.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    ("header", "is_removed"),
+    [
+        ("X-HTTP-Method-Override", True),
+        ("X_HTTP_Method_Override", True),  # the same to CGI and WSGI
+        ("X-HTTP_Method-Override", True),
+        ("X-HTTP-Method", True),
+        ("X-Method-Override", True),
+        ("X-Original-URL", True),
+        ("X-Original-URI", True),
+        ("X-Rewrite-URL", True),
+        ("X_Rewrite-URL", True),
+        ("Forwarded", True),
+        ("X-Forwarded-For", True),
+        ("X_Forwarded_Prefix", True),
+        ("X-Forwarded-URI", True),
+        ("X-Api-Key", False),
+        ("Authorization", False),
+        ("X-Request-Id", False),
+        ("Other", False),  # Squid's word for all that it does not know
+        ("All", False),
+    ],
+)
+def test_a_header_that_names_another_request_is_removed(header: str, is_removed: bool) -> None:  # noqa: FBT001
+    lines = tell_intercepted([OPENED, TIME], None).splitlines()
+    assert (f"request_header_access {header} deny lists_requests" in lines) is is_removed
+    assert [line for line in lines if line.startswith("acl lists_requests ")] == [
+        "acl lists_requests myportname git"  # TIME has no `requests`
+    ]
+
+
+def test_no_header_is_listed_twice_or_removed_where_no_request_is_judged() -> None:
+    removed = [f"{line.lower()}" for line in removals([OPENED])]
+    assert len(removed) == len(set(removed))
+    assert removals([GIT, TIME]) == []
+
+
+def removals(listeners: Sequence[Listener]) -> list[str]:
+    lines = tell_intercepted(listeners, None).splitlines()
+    return [line for line in lines if "request_header_access" in line or "lists_requests" in line]
 
 
 def test_who_opens_tls_and_lists_no_requests_allows_all_to_its_hosts() -> None:
@@ -94,7 +140,9 @@ def test_a_line_is_short_enough_for_squid_however_many_hosts_there_are(tell: Tel
 @BOTH
 def test_a_name_inside_tls_is_judged_by_the_entry_that_it_was_asked_for_by(tell: Tell) -> None:
     lines = tell([GIT], None).splitlines()
-    assert [line.split(" step2 ")[1] for line in lines if " step2 " in line] == ["s.git.same"]
+    assert [line.split(" step2 ")[1] for line in lines if " step2 " in line] == [
+        "note_sni !without_sni s.git.same"
+    ]
     entries = [line for line in lines if line.startswith("acl s.git.same") and "all-of" in line]
     assert [line.split(" all-of ")[1] for line in entries] == [
         "s.git.host0 s.git.sni0",
@@ -157,3 +205,56 @@ def test_where_an_instance_listens_is_read_from_its_text(
 ) -> None:
     assert squid.ports(tell(listeners, PARENT)) == expected
     assert squid.ports("") == frozenset()
+
+
+PATHS = {
+    "/": True,
+    "/v1/a.b;c=d/~x": True,
+    "/v1/x?%c0%ae/../%": True,  # the query is not judged
+    "/a%20b/%40scope/%7eme/%3a": True,
+    "/caf%C3%A9": True,
+    "/%c2%80/%df%bf/%e0%a0%80/%ed%9f%bf/%ee%80%80/%f0%90%80%80/%f4%8f%bf%bf": True,
+    "/a%2fb": False,
+    "/a%2Fb?x": False,
+    "/a%3fb": False,  # `?` once decoded
+    "/a%23b": False,
+    "/a%5cb": False,
+    "/%252e": False,
+    "/%25%32%65": False,
+    "/%%32e": False,
+    "/a%00": False,
+    "/a%0d%0ab": False,
+    "/a%7f": False,
+    "/%": False,
+    "/%2": False,
+    "/%zz": False,
+    "/%u002e": False,
+    "/%c0%ae": False,  # overlong
+    "/%c1%bf": False,
+    "/%e0%80%ae": False,
+    "/%e0%9f%bf": False,
+    "/%f0%80%80%ae": False,
+    "/%f0%8f%bf%bf": False,
+    "/%ed%a0%80": False,  # a surrogate
+    "/%f4%90%80%80": False,  # past U+10FFFF
+    "/%ff": False,
+    "/%80": False,
+    "/%c3": False,
+    "/%c3/%a9": False,
+    "*": False,
+    "a/b": False,
+}
+
+
+def test_a_path_as_it_was_sent_is_read_one_way_or_refused() -> None:
+    asked = "".join(f"{number} https://x.test{path} {path}\n" for number, path in enumerate(PATHS))
+    sed = ["/usr/bin/sed", "-u", "-E", "-f", str(SQUID / "path.sed")]
+    done = subprocess.run(sed, input=asked, capture_output=True, text=True, check=True, env={})
+    told = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    assert [number for number, _ in told] == [str(number) for number in range(len(PATHS))]
+    assert dict(zip(PATHS, (word for _, word in told), strict=True)) == {
+        path: "OK path_=sound" if is_sound else "ERR" for path, is_sound in PATHS.items()
+    }
+    assert f"{' '.join(sed[:4])} /usr/lib/mcpwrap/squid/path.sed\n" in (
+        SQUID / "intercept.conf"
+    ).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
@@ -36,7 +36,8 @@ def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
     @web.middleware
     async def write_down(request: web.Request, handler: Handler) -> web.StreamResponse:
         version = f"{request.version.major}.{request.version.minor}"
-        note_request(request.method, request.raw_path, request.host, version)
+        headers = [name.lower() for name in request.headers]
+        note_request(request.method, request.raw_path, request.host, version, headers)
         if request.host in LOGINS:
             return await there.take(request)
         return await (registry if request.host in REGISTRIES else handler)(request)
@@ -54,11 +55,13 @@ def make_app(files: Mapping[str, bytes], seen: Seen) -> web.Application:
     return app
 
 
-def note_request(method: str, path: str, host: str, version: str) -> None:
+def note_request(
+    method: str, path: str, host: str, version: str, headers: Sequence[str] = ()
+) -> None:
     """Write a request down with the connection that it came by."""
     connection = CONNECTION.get()
     place = (connection.address, connection.port, connection.sni)
-    connection.requests.append(Request(*place, method, path, host, version))
+    connection.requests.append(Request(*place, method, path, host, version, list(headers)))
 
 
 async def small(request: web.Request) -> web.Response:

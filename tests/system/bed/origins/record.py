@@ -18,6 +18,7 @@ class Request:
     path: str  # with its query
     host: str  # as in the Host header, or HTTP/2's :authority
     version: str  # "1.0", "1.1" or "2"
+    headers: list[str] = field(default_factory=list)  # their names, in lower case; not of HTTP/2
 
 
 @dataclass(frozen=True, slots=True)
