@@ -29,6 +29,7 @@ ONCE = ("default", "observe", "limits", "approval")  # what holds for all files 
 RULE_KEYS = (
     "name", "server", "tool", "method", "when", "action", "message", "observe", "ask_in_client",
 )  # fmt: skip
+TEXT_CHECKS = ("control_characters", "redact")  # of what holds for lists and instructions too
 CHECKS = ("max_bytes", "control_characters", "redact_keys", "redact")
 RESULT_KEYS = ("name", "server", "tool", "method", *CHECKS)
 COUNTS = ("calls", "identical_calls", "failures", "cool_down")
@@ -169,23 +170,32 @@ class _Parser:
         if not fields.is_table:
             return
         is_for_all = not fields.has("tool") and not fields.has("method")
-        self.results.append(
-            ResultRule(
-                name=self._name(fields),
-                servers=fields.texts("server", values.glob) or EVERYTHING,
-                tools=fields.texts("tool", values.glob),
-                methods=EVERYTHING if is_for_all else fields.texts("method", values.result_method),
-                max_bytes=fields.text("max_bytes", values.size_bytes),
-                control_characters=fields.text("control_characters", values.hidden),
-                redact_keys=fields.texts("redact_keys", values.glob),
-                redact=fields.texts("redact", values.redaction),
-            )
+        rule = ResultRule(
+            name=self._name(fields),
+            servers=fields.texts("server", values.glob) or EVERYTHING,
+            tools=fields.texts("tool", values.glob),
+            methods=EVERYTHING if is_for_all else fields.texts("method", values.result_method),
+            max_bytes=fields.text("max_bytes", values.size_bytes),
+            control_characters=fields.text("control_characters", values.hidden),
+            redact_keys=fields.texts("redact_keys", values.glob),
+            redact=fields.texts("redact", values.redaction),
         )
+        self.results.append(rule)
+        self._expect_result_checks(fields, rule)
+        fields.finish(RESULT_KEYS)
+
+    def _expect_result_checks(self, fields: Fields, rule: ResultRule) -> None:
         if fields.has("tool") and fields.has("method"):
             fields.note("method", "`tool` and `method` at once", "keep one of the two")
         if not any(map(fields.has, CHECKS)):
             fields.note("", "a rule that does nothing", f"write one of: {', '.join(CHECKS)}")
-        fields.finish(RESULT_KEYS)
+        elif (
+            rule.methods
+            and not any(map(fields.has, TEXT_CHECKS))
+            and not any(map(values.is_of_content, rule.methods))
+        ):
+            what = "a rule that does nothing: lists and instructions are judged by their text"
+            fields.note("method", what, f"write one of: {', '.join(TEXT_CHECKS)}")
 
     def _limits(self, node: Node) -> LimitsEntry:
         fields = Fields(node, "`limits`", self.flaws)

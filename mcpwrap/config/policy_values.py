@@ -16,6 +16,7 @@ from mcpwrap.core.rules import Action, Dialect, SqlTest
 T = TypeVar("T")
 # That of a task is judged as the result of the tool which made it.
 JUDGED_RESULTS = tuple(sorted(methods.JUDGED_RESULTS - methods.TASK_RESULTS))
+_CONTENT = methods.JUDGED_RESULTS - methods.DESCRIPTIONS - methods.TASK_RESULTS
 Default = Literal["allow", "block"]
 Hidden = Literal["remove", "block"]
 MAX_MESSAGE_CHARS = 1000
@@ -113,6 +114,11 @@ def result_method(text: str) -> str:
             f"write {', '.join(f'`{name}`' for name in JUDGED_RESULTS)} or `*` for these",
         )
     return text
+
+
+def is_of_content(glob: str) -> bool:
+    """Return whether a glob on methods matches one with content, beside lists and instructions."""
+    return any(matches_any((glob,), name) for name in _CONTENT)
 
 
 def argument_path(text: str) -> str:

@@ -64,12 +64,23 @@ def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> Resul
             session.version = version if isinstance(version, str) else ""
         case methods.TOOLS_LIST:
             session.remember_tools(value.get("tools"))
-            return _judge_named(session, asked.method, value)
-        case methods.PROMPTS_LIST:
-            return _judge_named(session, asked.method, value)
         case _:
             pass
+    if asked.method in methods.DESCRIPTIONS:
+        return _judge_description(session, asked.method, value)
     return _judge_content(session, asked, value)
+
+
+def _judge_description(session: Session, method: str, value: dict[str, Json]) -> ResultJudgement:
+    listed = _judge_named(session, method, value)
+    if listed.refusal is not None or not isinstance(listed.value, dict):
+        return listed
+    judged = session.policy.judge_description(method, listed.value)
+    told = judged.value
+    if told is not value and isinstance(told, dict) and "cacheScope" in told:
+        # What one agent is shown must not be kept for another. Source: 2026-07-28, caching.
+        told = {**told, "cacheScope": "private"}
+    return replace(judged, value=told, left_out=listed.left_out)
 
 
 def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgement:
@@ -92,7 +103,7 @@ def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgeme
 
 def _judge_named(session: Session, method: str, value: dict[str, Json]) -> ResultJudgement:
     """Leave out tools that the policy hides, and tools and prompts with a deceptive name."""
-    key = _NAMED[method]
+    key = _NAMED.get(method, "")
     entries = value.get(key)
     if not isinstance(entries, list):
         return ResultJudgement(value)
@@ -105,10 +116,7 @@ def _judge_named(session: Session, method: str, value: dict[str, Json]) -> Resul
     if unlisted.isdisjoint(names):
         return ResultJudgement(value)
     listed = [one for one, name in zip(entries, names, strict=True) if name not in unlisted]
-    # What one agent is shown must not be kept for another. Source: 2026-07-28, caching.
-    private: dict[str, Json] = {"cacheScope": "private"} if "cacheScope" in value else {}
-    told: dict[str, Json] = {**value, key: listed, **private}
-    return ResultJudgement(told, left_out=_told(why))
+    return ResultJudgement({**value, key: listed}, left_out=_told(why))
 
 
 def _name(entry: Json) -> str:

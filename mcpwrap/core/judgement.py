@@ -66,6 +66,9 @@ class ServerPolicy(Protocol):
         `value` is never changed in place: the same object back means that it passes as it is.
         """
 
+    def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
+        """Judge what the server says of itself and of what it has; as above, never refused."""
+
 
 class Held(msgspec.Struct, frozen=True):
     """A limit or the breaker says no for now."""

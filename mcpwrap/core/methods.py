@@ -113,7 +113,18 @@ INPUT_REQUESTS = frozenset({"sampling/createMessage", ELICITATION, "roots/list"}
 # What may come back with a question first, and come again with the answer (MRTR of 2026-07-28).
 IN_ROUNDS = frozenset({TOOLS_CALL, "prompts/get", "resources/read"})
 # The results that hold what somebody else may have written, so that the policy sees them.
-JUDGED_RESULTS = frozenset({TOOLS_CALL, "resources/read", "prompts/get", TASKS_GET, TASKS_RESULT})
+CONTENT = frozenset(
+    {TOOLS_CALL, "resources/read", "prompts/get", "skills/get", TASKS_GET, TASKS_RESULT}
+)
+# Those in which the server says what it is and has; agents put it before their model.
+DESCRIPTIONS = frozenset(
+    {
+        INITIALIZE, DISCOVER, TOOLS_LIST, PROMPTS_LIST, "resources/list",
+        "resources/templates/list", "resources/directory/read", "skills/list", "tasks/list",
+    }
+)  # fmt: skip
+TEXT_NOTIFICATIONS = frozenset({LOG, PROGRESS})  # judged as results, as nobody asked for them
+JUDGED_RESULTS = CONTENT | DESCRIPTIONS | TEXT_NOTIFICATIONS
 TASK_RESULTS = frozenset({TASKS_GET, TASKS_RESULT})  # of a tool that was called before
 CALL_RESULTS = frozenset({TOOLS_CALL, TASKS_RESULT})  # in the form that a tool's has
 # Where a request says what it is about; a text, or the request is refused.

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from mcpwrap.core import results
 from mcpwrap.core.conditions import Judge, compiled, patterns_by_path
+from mcpwrap.core.descriptions import judge_description
 from mcpwrap.core.globs import matches_any
 from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.methods import TOOLS_LIST
 from mcpwrap.core.results import CompiledResultRule
 from mcpwrap.core.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.truth import FAILS, UNJUDGEABLE
@@ -87,6 +89,7 @@ class CompiledPolicy:
         self._rules_by_method = _Remembered(self.rules_for_method)
         self._results_by_tool = _Remembered(self._results_for_tool)
         self._results_by_method = _Remembered(self._results_for_method)
+        self._results_by_listed_tool = _Remembered(self._results_for_listed_tool)
         self._limits_by_tool = _Remembered(self._limits_for_tool)
 
     def judge(self, method: str, params: Mapping[str, Json]) -> Judgement:
@@ -122,6 +125,16 @@ class CompiledPolicy:
         if not rules:
             return ResultJudgement(value)
         judgement = results.judge_result(rules, value)
+        return results.observed(judgement, value) if self._is_observed else judgement
+
+    def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
+        """Judge a list, or what a server says of itself; of a list of tools each by its rules."""
+        rules = self._results_by_method[method]
+        if not self._results or (not rules and method != TOOLS_LIST):
+            return ResultJudgement(value)
+        by_tool = self._results_by_listed_tool
+        rules_of = by_tool.__getitem__ if method == TOOLS_LIST else lambda _: rules
+        judgement = judge_description(rules, rules_of, method, value)
         return results.observed(judgement, value) if self._is_observed else judgement
 
     def limits_for(self, tool: str) -> LimitsEntry | None:
@@ -193,6 +206,13 @@ class CompiledPolicy:
             found
             for found in self._results
             if matches_any(found.rule.tools, tool) or matches_any(found.rule.methods, CALL)
+        )
+
+    def _results_for_listed_tool(self, tool: str) -> tuple[CompiledResultRule, ...]:
+        return tuple(
+            found
+            for found in self._results
+            if matches_any(found.rule.tools, tool) or matches_any(found.rule.methods, TOOLS_LIST)
         )
 
     def _results_for_method(self, method: str) -> tuple[CompiledResultRule, ...]:

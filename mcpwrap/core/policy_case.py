@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcpwrap.core.judgement import Decision, Json, Judgement
+from mcpwrap.core.methods import DESCRIPTIONS
 from mcpwrap.core.policy import CALL, CompiledPolicy
 
 Expected = Literal["allow", "block", "needs-approval", "hidden"]
@@ -47,7 +48,10 @@ def difference(policy: CompiledPolicy, case: Case) -> str:
 
 
 def _difference_of_result(policy: CompiledPolicy, case: Case, result: Result) -> str:
-    judged = policy.judge_result(case.method, str(case.params.get("name")), result.value)
+    if case.method in DESCRIPTIONS and isinstance(result.value, dict):
+        judged = policy.judge_description(case.method, result.value)
+    else:
+        judged = policy.judge_result(case.method, str(case.params.get("name")), result.value)
     if judged.refusal:
         return _compared(case, "block", judged.refusal)
     if case.expect == "allow" and judged.value != result.becomes:

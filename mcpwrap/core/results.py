@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import is_not
+from typing import Literal, assert_never
 
 import msgspec
 import re2
+from msgspec.structs import replace
 
 from mcpwrap.core.globs import matches_any
 from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
@@ -27,8 +29,10 @@ _MAX_KEYS = 1024  # of which we remember whether they are redacted
 _SHORT_CHARS = 32  # keys and words that come in every result: `content`, `type`, `text`
 _MAX_SHORT = 1024  # of which we remember that they stay as they are
 _LOOSE = json.JSONDecoder(strict=False)  # takes `NaN`, `Infinity` and control characters
-_CHANGED = " changed the result"
+CHANGED = " changed the result"
+LEFT_OUT = " left out "
 _WOULD_CHANGE = " would change the result"
+_WOULD_LEAVE_OUT = " would leave out "
 
 
 class Refused(Exception):  # noqa: N818 - it is an outcome
@@ -44,20 +48,35 @@ class CompiledResultRule:
 
     rule: ResultRule
     checks: tuple[Check, ...]
+    texts: tuple[Check, ...]  # those for descriptions and instructions
+    changes: tuple[Check, ...]  # the same, where what is refused is changed instead
 
 
 def compiled(rule: ResultRule) -> CompiledResultRule:
     """Return the rule ready for use."""
-    checks: list[Check] = []
-    if rule.max_bytes is not None:
-        checks.append(_size_check(rule.max_bytes))
-    if rule.control_characters == "block":
-        checks.append(_Strings(_refused_if_hidden).changed)
-    if rule.control_characters == "remove":
-        checks.append(_Strings(_without_hidden).changed)
-    if rule.redact_keys or rule.redact:
-        checks.append(_Redaction(rule).changed)
-    return CompiledResultRule(rule, tuple(checks))
+    control = _control_checks(rule.control_characters)
+    sizes = () if rule.max_bytes is None else (_size_check(rule.max_bytes),)
+    redacted = (_Redaction(rule).changed,) if rule.redact_keys or rule.redact else ()
+    # In a schema a key is the name of an argument, and what stands there is no value of it.
+    texts = redacted
+    if rule.redact_keys:
+        texts = (_Redaction(replace(rule, redact_keys=())).changed,) if rule.redact else ()
+    removed = _control_checks("remove") if control else ()
+    return CompiledResultRule(
+        rule, (*sizes, *control, *redacted), (*control, *texts), (*removed, *texts)
+    )
+
+
+def _control_checks(way: Literal["remove", "block"] | None) -> tuple[Check, ...]:
+    match way:
+        case None:
+            return ()
+        case "remove":
+            return (_Strings(_without_hidden).changed,)
+        case "block":
+            return (_Strings(_refused_if_hidden).changed,)
+        case _:
+            assert_never(way)
 
 
 def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJudgement:
@@ -69,7 +88,7 @@ def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJu
             for check in compiled_rule.checks:
                 before, value = value, check(value)
                 if value is not before:
-                    notes.append(f"{name}{_CHANGED}")
+                    notes.append(f"{name}{CHANGED}")
         except Refused as refused:
             refusal = Judgement(Decision.BLOCK, name, str(refused))
             return ResultJudgement(value, refusal, tuple(notes))
@@ -81,10 +100,17 @@ def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJu
 
 def observed(judgement: ResultJudgement, value: Json) -> ResultJudgement:
     """Return what becomes of a result where everything is noted and nothing is done."""
-    notes = tuple(note.removesuffix(_CHANGED) + _WOULD_CHANGE for note in judgement.notes)
+    notes = tuple(map(_observed_note, judgement.notes))
     if judgement.refusal:
         notes += (f"{judgement.refusal.rule} would block the result",)
     return ResultJudgement(value, None, notes)
+
+
+def _observed_note(note: str) -> str:
+    rule, _, _ = note.partition(" ")  # which is in no name of a rule
+    if note == rule + CHANGED:
+        return rule + _WOULD_CHANGE
+    return note.replace(LEFT_OUT, _WOULD_LEAVE_OUT, 1)
 
 
 def _size_check(max_bytes: int) -> Check:

@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from mcpwrap.core import methods, refusals, server_answer, written
 from mcpwrap.core.exchange import (
     Note,
@@ -15,6 +17,7 @@ from mcpwrap.core.exchange import (
     pass_notification,
     subject,
 )
+from mcpwrap.core.holds import without
 from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.jsonrpc import (
     INVALID_PARAMS,
@@ -31,6 +34,9 @@ from mcpwrap.core.jsonrpc import (
 )
 from mcpwrap.core.methods import Era, Way
 from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.strict_json import encode
+
+_TOKEN = "progressToken"  # noqa: S105  # the name of a param
 
 
 def judge(session: Session, decoded: Decoded) -> Outcome:
@@ -116,10 +122,30 @@ def _judge_notification(session: Session, notification: Notification, json: byte
             outcome = _cancel(session, notification, json)
         case methods.TASK_STATE | methods.TASK_STATUS:
             outcome = server_answer.judge_task_state(session, notification, json)
+        case methods.LOG | methods.PROGRESS:
+            outcome = _judge_text(session, notification, json)
         case method:
             way = methods.server_notification(method)
             outcome = pass_notification(session, notification, way, json)
     return written.notified(session, Sender.SERVER, notification, outcome)
+
+
+def _judge_text(session: Session, notification: Notification, json: bytes) -> Outcome:
+    """Judge a log message or progress as a result too: its text is the server's."""
+    method, params = notification.method, notification.params
+    passed = pass_notification(session, notification, methods.server_notification(method), json)
+    if passed.forward is None:
+        return passed
+    texts = without(params, _TOKEN)  # by which the agent knows its request
+    judged = session.policy.judge_result(method, "", texts)
+    notes = (*passed.notes, *logged(subject(method), judged.notes))
+    if judged.refusal is not None:
+        return Outcome(notes=(*notes, *blocked(subject(method), judged.refusal)))
+    if judged.value is texts or not isinstance(judged.value, dict):
+        return replace(passed, notes=notes)
+    token = {_TOKEN: params[_TOKEN]} if _TOKEN in params else {}
+    json = encode({"jsonrpc": "2.0", "method": method, "params": {**judged.value, **token}})
+    return replace(passed, forward=json, notes=notes, is_changed=True)
 
 
 def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:

@@ -51,6 +51,9 @@ class ScriptedPolicy:
         after = before.replace(self.redacts.encode(), b"[redacted]")
         return ResultJudgement(msgspec.json.decode(after), notes=("redact",))
 
+    def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
+        return self.judge_result(method, "", value)
+
 
 @dataclass
 class ScriptedLimits:

@@ -1,0 +1,133 @@
+"""Rules on results, applied to lists of tools, prompts and resources, and to instructions.
+
+Agents put these texts before their model. Only `control_characters` and `redact` apply: keys are
+those of schemas, and a list that is refused for its size would end all use of the server.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_not
+
+from mcpwrap.core import methods
+from mcpwrap.core.exchange import shown
+from mcpwrap.core.judgement import Json, ResultJudgement
+from mcpwrap.core.results import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
+from mcpwrap.core.spelling import is_misspelt
+
+Rules = tuple[CompiledResultRule, ...]
+Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules
+# Where each list stands, and by which keys an agent asks for an entry of it.
+_LISTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    methods.TOOLS_LIST: ("tools", ("name",)),
+    methods.PROMPTS_LIST: ("prompts", ("name",)),
+    "resources/list": ("resources", ("uri",)),
+    "resources/templates/list": ("resourceTemplates", ("uriTemplate",)),
+    "resources/directory/read": ("resources", ("uri",)),
+    "skills/list": ("skills", ("name", "uri")),
+    "tasks/list": ("tasks", ("taskId",)),
+}
+# Sent back byte for byte, or what the session rests on.
+_KEPT = frozenset(
+    {
+        "protocolVersion", "supportedVersions", "capabilities",
+        "nextCursor", "requestState", "inputRequests",
+    }
+)  # fmt: skip
+_REQUIRED = "serverInfo"  # without it clients end the session, so it is changed and never left out
+_MAX_TOLD = 10  # entries that a note names
+_NO_LIST = "", ("",)
+
+
+def judge_description(
+    rules: Rules, rules_of: Callable[[str], Rules], method: str, value: dict[str, Json]
+) -> ResultJudgement:
+    """Put a result through `rules`, and each entry of its list through `rules_of` its name."""
+    list_key, ids = _LISTS.get(method, _NO_LIST)
+    judging = _Judging()
+    told: dict[str, Json] = {}
+    for key, part in value.items():
+        if key in _KEPT:
+            told[key] = part
+        elif key == list_key and isinstance(part, list):
+            told[key] = _judge_entries(judging, part, ids, rules_of)
+        else:
+            whole: dict[str, Json] = {"": part}  # the key itself is not judged
+            checks = _always if key == _REQUIRED else _texts
+            after = judging.judge(checks(rules), whole, key)
+            told |= {} if after is None else {key: after[""]}
+    is_same = len(told) == len(value) and not any(map(is_not, told.values(), value.values()))
+    return ResultJudgement(value if is_same else told, None, judging.notes())
+
+
+def _judge_entries(
+    judging: "_Judging", entries: list[Json], ids: tuple[str, ...], rules_of: Callable[[str], Rules]
+) -> list[Json]:
+    """Return the entries that stay, changed or not; the same list if nothing happens to any."""
+    after: list[Json] = []
+    for entry in entries:
+        if not isinstance(entry, dict):  # which no agent can use
+            after.append(entry)
+            continue
+        name = entry.get(ids[0])
+        name = name if isinstance(name, str) else ""
+        judged = judging.judge(_texts(rules_of(name)), entry, name, ids)
+        if judged is not None:
+            after.append(judged)
+    is_same = len(after) == len(entries) and not any(map(is_not, after, entries))
+    return entries if is_same else after
+
+
+def _texts(rules: Rules) -> Checks:
+    return [(one.rule.name, one.texts) for one in rules]
+
+
+def _always(rules: Rules) -> Checks:
+    return [(one.rule.name, one.changes) for one in rules]
+
+
+class _Judging:
+    """What rules did to the parts of one result."""
+
+    def __init__(self) -> None:
+        self._changed_by: dict[str, None] = {}
+        self._left_out_by: dict[str, list[str]] = {}
+
+    def judge(
+        self, rules: Checks, part: dict[str, Json], name: str, ids: tuple[str, ...] = ()
+    ) -> dict[str, Json] | None:
+        """Return a part as the rules leave it; None if it is left out."""
+        for rule, checks in rules:
+            after = _checked(checks, part)
+            if after is part:
+                continue
+            if after is None or is_misspelt(after) or _differ(part, after, ids):
+                self._left_out_by.setdefault(rule, []).append(name)
+                return None
+            self._changed_by[rule] = None
+            part = after
+        return part
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note for each rule that did something."""
+        left_out = (
+            rule + LEFT_OUT + ", ".join(map(shown, names[:_MAX_TOLD])) + _more(names)
+            for rule, names in self._left_out_by.items()
+        )
+        return (*(rule + CHANGED for rule in self._changed_by), *left_out)
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - _MAX_TOLD} more" if len(names) > _MAX_TOLD else ""
+
+
+def _checked(checks: tuple[Check, ...], part: dict[str, Json]) -> dict[str, Json] | None:
+    after: Json = part
+    try:
+        for check in checks:
+            after = check(after)
+    except (Refused, RecursionError, UnicodeEncodeError):
+        return None
+    return after if isinstance(after, dict) else None
+
+
+def _differ(before: dict[str, Json], after: dict[str, Json], keys: tuple[str, ...]) -> bool:
+    return any(before.get(key) != after.get(key) for key in keys)
