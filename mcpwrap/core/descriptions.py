@@ -11,7 +11,7 @@ from mcpwrap.core import methods
 from mcpwrap.core.exchange import shown
 from mcpwrap.core.judgement import Json, ResultJudgement
 from mcpwrap.core.results import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
-from mcpwrap.core.spelling import is_misspelt
+from mcpwrap.core.spelling import is_misspelt_in_result
 
 Rules = tuple[CompiledResultRule, ...]
 Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules
@@ -99,7 +99,7 @@ class _Judging:
             after = _checked(checks, part)
             if after is part:
                 continue
-            if after is None or is_misspelt(after) or _differ(part, after, ids):
+            if after is None or is_misspelt_in_result(after) or _differ(part, after, ids):
                 self._left_out_by.setdefault(rule, []).append(name)
                 return None
             self._changed_by[rule] = None
