@@ -5,6 +5,7 @@ import json
 import re
 import tracemalloc
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
@@ -21,8 +22,14 @@ PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *BODY, "-----END PRIVATE KEY----
 MARKER = b"[redacted KEY]"
 
 
+@lru_cache(maxsize=8)
+def made(*value_by_key: tuple[str, str]) -> Redactor:
+    """Return one that is used again once its stream has ended: it takes a while to make."""
+    return Redactor(dict(value_by_key))
+
+
 def redacted(value_by_key: Mapping[str, str], *chunks: bytes) -> bytes:
-    redactor = Redactor(value_by_key)
+    redactor = made(*value_by_key.items())
     return b"".join(map(redactor.feed, chunks)) + redactor.rest()
 
 
@@ -43,7 +50,8 @@ def in_url(text: str) -> list[str]:
 def forms(value: str) -> list[str]:
     """Return how programs write a value as a whole, each form once."""
     twice = [form for once in in_json(value) for form in in_json(once)]
-    hexes = [value.encode().hex(), value.encode().hex().upper()]
+    raw = value.encode()
+    hexes = [raw.hex(), raw.hex().upper()]
     return list(dict.fromkeys([value, *in_json(value), *twice, *hexes, *in_url(value)]))
 
 
@@ -52,6 +60,89 @@ def test_every_form_is_replaced_as_a_whole(value: str, form: str) -> None:
     raw = f'["{form}"]\n'.encode()
     assert redacted({"KEY": value}, raw) == b'["' + MARKER + b'"]\n'
     assert redacted({"KEY": value}, *piecemeal(raw)) == b'["' + MARKER + b'"]\n'
+
+
+def more_forms(value: str) -> list[str]:
+    """Return how a value as a whole is written otherwise, each form once."""
+    raw = value.encode()
+    pairs = [raw.hex(" "), raw.hex(":"), ", ".join(map(hex, raw)), ",".join(map(hex, raw))]
+    assert min(raw) > 0xF  # or hex() would leave a digit out
+    pairs += [pair.upper().replace("0X", "0x") for pair in pairs]
+    twice = [again for once in in_url(value) for again in in_url(once)]
+    cases = [form for other in (value.upper(), value.lower()) for form in in_json(other)]
+    return list(dict.fromkeys([*pairs, *twice, *cases]))
+
+
+@pytest.mark.parametrize(
+    ("value", "form"), [(v, form) for v in (TOKEN, ODD) for form in more_forms(v)]
+)
+def test_every_form_of_a_whole_value_is_replaced(value: str, form: str) -> None:
+    raw = f'["{form}"]\n'.encode()
+    assert redacted({"KEY": value}, raw) == b'["' + MARKER + b'"]\n'
+    assert redacted({"KEY": value}, *piecemeal(raw)) == b'["' + MARKER + b'"]\n'
+
+
+def wrapped(raw: bytes, columns: int, end: str) -> bytes:
+    digits = base64.b64encode(raw).decode()
+    lines = [digits[at : at + columns] for at in range(0, len(digits), columns)]
+    return "".join(line + end for line in lines).encode()
+
+
+LONG = "eyJ" + base64.b64encode(bytes(range(1, 200))).decode()
+OTHER = "Authorization: Bearer and more words around it, of which nothing is a secret at all. "
+
+
+@pytest.mark.parametrize(
+    "value", [TOKEN, ODD, LONG, "a-secret"], ids=["token", "odd", "long", "short"]
+)
+@pytest.mark.parametrize("columns", [64, 76])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n"])
+def test_base64_in_lines_is_found_wherever_it_is_wrapped(
+    value: str, columns: int, end: str
+) -> None:
+    """At most three digits before the end of a line stay, which hold two bytes."""
+    for before in range(80):
+        text = (OTHER[:before] + value + OTHER).encode()
+        raw = wrapped(text, columns, end)
+        shown = redacted({"KEY": value}, raw)
+        assert shown.count(MARKER) == 1, before
+        half = len(raw) // 2
+        assert redacted({"KEY": value}, raw[:half], raw[half:]) == shown
+        rest = re.sub(rb"\\r|\\n|\s", b"", shown.replace(MARKER, b""))
+        left = len(rest) - len(base64.b64encode(text)) + len(value.encode()) * 4 / 3
+        assert left <= 2 + 3, before  # what holds bits of others, and what may stay
+
+
+def test_base64_of_base64_is_found() -> None:
+    for before in ("", "u", "u:", "user:"):
+        inner = base64.b64encode(f"{before}{TOKEN}@h".encode())
+        for outer in (b"", b"x", b"xy"):
+            shown = redacted({"KEY": TOKEN}, base64.b64encode(outer + inner))
+            assert shown.count(MARKER) == 1
+            assert len(shown.replace(MARKER, b"")) <= 24
+
+
+def test_a_line_that_ends_as_base64_may_is_passed_on_at_once() -> None:
+    redactor = Redactor({"KEY": TOKEN})
+    start = base64.b64encode(TOKEN.encode())[:10]
+    for line in (b"{}\n", b"done\n", b"x " + start[:3] + b"\n"):
+        assert redactor.feed(line) == line
+    assert redactor.feed(start + b"\n") == b""  # the twin: what may go on in the next line
+    assert redactor.feed(b"!") == start + b"\n!"
+
+
+@pytest.mark.parametrize(
+    ("value_by_key", "text"),
+    [
+        ({"A": "1234567x" * n}, f"{'y' * shift}{'1234567x' * n}")
+        for n in (1, 2, 4, 9)
+        for shift in range(17)
+    ],
+)
+def test_a_value_is_found_wherever_it_begins(value_by_key: dict[str, str], text: str) -> None:
+    """Only some words of a text are looked at."""
+    shown = redacted(value_by_key, text.encode())
+    assert shown == text.partition("1")[0].encode() + b"[redacted A]"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +196,17 @@ def test_one_line_of_it_is_found_alone() -> None:
 
 
 TWINS = {
-    TOKEN: [TOKEN[:-1], TOKEN[1:], TOKEN.swapcase(), TOKEN[:9] + "\n" + TOKEN[9:]],
+    TOKEN: [
+        TOKEN[:-1],
+        TOKEN[1:],
+        TOKEN.swapcase(),
+        TOKEN[:9] + "\n" + TOKEN[9:],
+        TOKEN.lower()[1:],
+        TOKEN.encode().hex("-"),
+        TOKEN.encode().hex(" ", 2),
+        base64.b64encode(TOKEN.encode()).decode()[:16] + "\n\n" + TOKEN[16:],
+    ],
+    "tuesday-morning": ["Tuesday-Morning TUESDAY-MORNING"],  # without a digit it may be a word
     ODD: [ODD.replace("/", "//"), ODD.encode().hex()[1:], quote(ODD)[:-1]],
     "1234": ["1234 and 1234"],  # too short to be looked for
     "1234567890": ['{"chat": 1234567890}'],  # with a marker it would be no JSON
@@ -173,6 +274,9 @@ TEXTS = st.text("ab/\"\\é&\n %+<'", max_size=40)
 def test_every_cut_shows_the_same_and_no_secret(values: list[str], data: st.DataObject) -> None:
     value_by_key = {f"KEY{number}": value for number, value in enumerate(values)}
     written = [form for value in values if value.strip() for form in forms(value.strip())]
+    for value in values:
+        lines = wrapped(value.strip().encode(), 64, data.draw(st.sampled_from(["\n", "\r\n"])))
+        written.append(lines.decode())
     pieces = TEXTS | st.sampled_from(written) if written else TEXTS
     raw = "".join(data.draw(st.lists(pieces, max_size=6))).encode()
     cuts = data.draw(st.lists(st.integers(0, len(raw)), max_size=20))
