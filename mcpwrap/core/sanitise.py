@@ -5,10 +5,18 @@ import re
 
 # C0 but tab and newline, DEL, C1 (8-bit escape sequences), and the characters that reorder text or
 # are not seen. Source: ECMA-48; Unicode TR 9, CVE-2021-42574; Default_Ignorable_Code_Point.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+_UNSAFE_CHARS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSAFE = re.compile(f"[{_UNSAFE_CHARS}]")
+# Drawn as nothing or as a space, though symbols, letters or marks: joiner of Tifinagh, blank of
+# Braille, stand-in for an object, joiner of Brahmi numbers, two blanks of Egyptian hieroglyphs,
+# filler of Khitan, selector of Duployan, note without a head. Source: UnicodeData.txt, by names;
+# their General_Category is So, Lo or Mn, so that Python calls them printable.
+_UNSEEN = re.compile(
+    f"[{_UNSAFE_CHARS}\u2d7f\u2800\ufffc\U0001107f\U00013441\U00013442\U00016fe4\U0001bc9d\U0001d159]"
 )
 # Among these are all that Python does not call printable, whatever its Unicode.
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\n\t]")
@@ -43,7 +51,7 @@ def visible(text: str) -> str:
 
     Beside unsafe characters all are written out that look like none or like a space, as `\xa0`.
     """
-    text = _UNSAFE.sub(_escaped, text)
+    text = _UNSEEN.sub(_escaped, text)
     return text if text.isprintable() else _UNPRINTABLE.sub(_if_unseen, text)
 
 

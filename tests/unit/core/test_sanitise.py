@@ -60,7 +60,7 @@ def test_what_steers_or_hides_is_written_out(text: str, shown: str) -> None:
     assert sanitised(text.encode()).decode() == shown
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize("text", [*PLAIN, "\u2800\u28ff"])  # programs draw curves with Braille
 def test_text_of_every_script_stays(text: str) -> None:
     assert sanitised(text.encode()).decode() == text
 
@@ -102,6 +102,13 @@ def test_what_is_written_out_opens_no_file() -> None:
         *STEERING,
         ("rm\u00a0-r\u2003/\u3000x\u1680", r"rm\xa0-r\u2003/\u3000x\u1680"),  # like a space
         ("\ue000\u0378", r"\ue000\u0378"),  # of nobody, and of nobody yet
+        # Blank, though symbols, letters or marks to Python.
+        ("rm\u2800-r", r"rm\u2800-r"),
+        ("\u2d7f\ufffc\U0001107f\U00016fe4", r"\u2d7f\ufffc\U0001107f\U00016fe4"),
+        ("\U00013441\U00013442", r"\U00013441\U00013442"),
+        ("\U0001bc9d\U0001d159", r"\U0001bc9d\U0001d159"),
+        ("\u115f\u1160\u3164\uffa0", r"\u115f\u1160\u3164\uffa0"),
+        ("👩\u200d💻", r"👩\u200d💻"),  # a joiner is written out in emoji too
         ("\U00013430\u070f", r"\U00013430\u070f"),  # marks that join, and are not seen
     ],
 )
@@ -109,6 +116,16 @@ def test_who_decides_by_a_text_sees_all_of_it(text: str, seen: str) -> None:
     assert visible(text) == seen
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *PLAIN,
+        "\u2801\u28ff",  # of Braille all but the blank
+        "\u2d70\u2d30",
+        "\ufffd",
+        "\U0001d158\U0001d15a",
+        "👩💻 日本語",
+    ],
+)
 def test_who_decides_can_read_plain_text(text: str) -> None:
     assert visible(text) == text

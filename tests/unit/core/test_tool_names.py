@@ -25,6 +25,7 @@ DECEPTIVE = [
     ("\ue000", CONTROL),  # of nobody: each font draws its own
     ("co\ufe0fpy", UNSEEN),  # a variation selector, which Python calls printable
     ("co\u034fpy", UNSEEN),
+    ("copy\u2800", UNSEEN),  # a blank that is no space
     ("copy\u3164", UNSEEN),
     ("\u1160copy", UNSEEN),
     ("\uff43opy", NFKC),  # fullwidth
