@@ -75,3 +75,17 @@ def test_a_result(
         result=Result(value=value, becomes=becomes),
     )
     assert difference(POLICY, case) == told
+
+
+def test_a_list_is_judged_by_its_entries() -> None:
+    """By `max_bytes` it would be refused."""
+    listed: Json = {"tools": [{"name": "t", "description": "x\u200b"}]}
+    becomes: Json = {"tools": [{"name": "t", "description": "x"}]}
+    case = Case(
+        name="n",
+        server="s",
+        method="tools/list",
+        expect="allow",
+        result=Result(value=listed, becomes=becomes),
+    )
+    assert difference(POLICY, case) == ""
