@@ -50,6 +50,9 @@ mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken 
 screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.screenshots
 
+messages: .venv/done  ## tests/shared/ordinary_messages, from real clients and servers in a booted machine (root)
+	@$(PYTHON) -m tests.system.tools.record_messages
+
 bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside their targets (root)
 	@$(PYTHON) -m benchmarks.run
 
@@ -75,5 +78,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots bench bench-gate deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots messages bench bench-gate deb pins clean
 .DEFAULT_GOAL := help
