@@ -6,7 +6,6 @@ program of its own because every cold start waits for it: it imports no more tha
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,7 @@ from mcpwrap.core.capability import Capability, Randomness
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.spec import Spec, decode_spec
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import accounts, files, prctl
+from mcpwrap.linux import accounts, clocks, files, prctl
 from mcpwrap.plan import paths
 
 
@@ -47,7 +46,7 @@ def start(name: str, invocation_id: str) -> int:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))
         return EXIT_OK
     random = Randomness(os.urandom(8).hex(), os.urandom(seal.KEY_BYTES))
-    minted = capabilities.mint(name, invocation_id, random, _now())
+    minted = capabilities.mint(name, invocation_id, random, clocks.now())
     _write_bundle(minted, secret_by_key)
     _write_capability(minted)
     return EXIT_OK
@@ -79,9 +78,11 @@ def _held(name: str) -> Capability:
         held = msgspec.json.decode(Path(paths.capability(name)).read_bytes(), type=Capability)
     except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         held = Capability(name=name, refused="none was minted")
+    if not held.refused and not held.expires_boot_s:  # its wrapper would not understand a bundle
+        held = Capability(name=name, refused="it was minted by an earlier version of mcpwrap")
     if held.refused:
         raise McpwrapError(
-            f"the wrapper has no capability: {held.refused}",
+            f"the wrapper has no capability to seal for: {held.refused}",
             where=f"server {name}",
             fix=f"`sudo mcpwrap restart {name}`",
         )
@@ -99,9 +100,5 @@ def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.
     path.parent.mkdir(mode=0o750, exist_ok=True)
     os.chown(path.parent, 0, accounts.gid_of(account_of(capability.name)) or 0)
     nonces = [os.urandom(seal.NONCE_BYTES) for _ in secret_by_key]
-    sealed = capabilities.bundle(capability, secret_by_key, nonces, _now())
+    sealed = capabilities.bundle(capability, secret_by_key, nonces, clocks.now())
     files.replace(str(path), capabilities.encode(sealed), mode=0o644)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from mcpwrap.core import capability as capabilities
 from mcpwrap.core.capability import CapabilityError, Secret
+from mcpwrap.linux import clocks
 
 BUNDLES = Path("/run/mcpwrap/bundle")
 
@@ -28,7 +28,7 @@ class Secrets:
         Raises:
             CapabilityError: it does not open, or has an older secret than is held.
         """
-        now = datetime.now(UTC)
+        now = clocks.now()
         try:
             if self._capability is None:
                 self._capability = capabilities.accept(

@@ -3,6 +3,9 @@
 Root draws a session key, notes it in a capability that is bound to this start ($INVOCATION_ID,
 systemd.exec(5)), and seals the secrets with it into a bundle. The capability is a credential of the
 unit; the bundle is no secret. At a reload root seals a new bundle for the same capability.
+
+Both expire by two clocks: the wall clock, which can be set, and the boot clock (CLOCK_BOOTTIME of
+clock_gettime(2)), which cannot, and which starts anew at each boot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +31,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     invocation_id: str = ""
     session_key: str = ""
     expires_at: str = ""
+    expires_boot_s: int = 0
     refused: str = ""
 
 
@@ -39,6 +43,7 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: int
     capability_id: str
     expires_at: str
+    expires_boot_s: int
     ciphertext: str
 
 
@@ -64,6 +69,19 @@ class CapabilityError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Now:
+    """The time by both clocks."""
+
+    wall: datetime
+    boot_s: float  # since the boot, time in suspend included
+
+    def expiry(self) -> tuple[str, int]:
+        """Return when something expires that is made now, by each clock, in whole seconds."""
+        at = (self.wall + VALID_FOR).isoformat(timespec="seconds")
+        return at, int(self.boot_s + VALID_FOR.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
 class Randomness:
     """Fresh from the system's random source: an id, a session key, and nonces by secret."""
 
@@ -71,14 +89,16 @@ class Randomness:
     session_key: bytes
 
 
-def mint(name: str, invocation_id: str, random: Randomness, now: datetime) -> Capability:
+def mint(name: str, invocation_id: str, random: Randomness, now: Now) -> Capability:
     """Return the capability of one start."""
+    expires_at, expires_boot_s = now.expiry()
     return Capability(
         name=name,
         capability_id=random.capability_id,
         invocation_id=invocation_id,
         session_key=random.session_key.hex(),
-        expires_at=_text(now + VALID_FOR),
+        expires_at=expires_at,
+        expires_boot_s=expires_boot_s,
     )
 
 
@@ -86,13 +106,13 @@ def bundle(
     capability: Capability,
     secret_by_key: Mapping[str, Secret],
     nonces: Sequence[bytes],
-    now: datetime,
+    now: Now,
 ) -> Bundle:
     """Seal the secrets for the holder of a capability; one fresh nonce for each."""
-    expires_at = _text(now + VALID_FOR)
+    expires_at, expires_boot_s = expiry = now.expiry()
     sealed = []
     for (key, secret), nonce in zip(sorted(secret_by_key.items()), nonces, strict=True):
-        bound = _bound(capability, key, secret.version, expires_at)
+        bound = _bound(capability, key, secret.version, expiry)
         session_key = unhex(capability.session_key)
         ciphertext = seal.seal(secret.value.encode(), session_key, nonce=nonce, bound=bound).hex()
         sealed.append(
@@ -102,13 +122,14 @@ def bundle(
                 version=secret.version,
                 capability_id=capability.capability_id,
                 expires_at=expires_at,
+                expires_boot_s=expires_boot_s,
                 ciphertext=ciphertext,
             )
         )
     return Bundle(secrets=tuple(sealed))
 
 
-def accept(text: bytes, *, name: str, invocation_id: str, now: datetime) -> Capability:
+def accept(text: bytes, *, name: str, invocation_id: str, now: Now) -> Capability:
     """Return the capability in a credential, if it is one for this start of this server.
 
     Raises:
@@ -123,7 +144,7 @@ def accept(text: bytes, *, name: str, invocation_id: str, now: datetime) -> Capa
         raise CapabilityError("the capability is another server's")
     if not invocation_id or capability.invocation_id != invocation_id:
         raise CapabilityError("the capability is of another start")
-    _expect_unexpired(capability.expires_at, "the capability", now)
+    _expect_current(capability, "the capability", now)
     return capability
 
 
@@ -133,7 +154,7 @@ def open_bundle(
     *,
     keys: Sequence[str],
     held: Mapping[str, Secret],
-    now: datetime,
+    now: Now,
 ) -> dict[str, Secret]:
     """Return the secrets `keys` of a bundle, none of them older than the one that is `held`.
 
@@ -146,14 +167,15 @@ def open_bundle(
     return {sealed.key: _open(sealed, capability, held.get(sealed.key), now) for sealed in found}
 
 
-def _open(sealed: Sealed, capability: Capability, held: Secret | None, now: datetime) -> Secret:
+def _open(sealed: Sealed, capability: Capability, held: Secret | None, now: Now) -> Secret:
     what = f"the secret {sealed.key}"
     if (sealed.name, sealed.capability_id) != (capability.name, capability.capability_id):
         raise CapabilityError(f"{what} was sealed for another server or start")
-    _expect_unexpired(sealed.expires_at, what, now)
+    _expect_current(sealed, what, now)
     if held and sealed.version < held.version:
         raise CapabilityError(f"{what} is version {sealed.version}, and {held.version} is in use")
-    bound = _bound(capability, sealed.key, sealed.version, sealed.expires_at)
+    expiry = (sealed.expires_at, sealed.expires_boot_s)
+    bound = _bound(capability, sealed.key, sealed.version, expiry)
     try:
         value = seal.unseal(unhex(sealed.ciphertext), unhex(capability.session_key), bound=bound)
     except SealError as error:
@@ -176,22 +198,26 @@ def _decode(text: bytes, kind: type[T], what: str) -> T:
     return record
 
 
-def _bound(capability: Capability, key: str, version: int, expires_at: str) -> tuple[str, ...]:
+def _bound(
+    capability: Capability, key: str, version: int, expiry: tuple[str, int]
+) -> tuple[str, ...]:
     """Return what a sealed secret is bound to: every field of the capability, and its own."""
     c = capability
-    start = (c.name, c.capability_id, c.invocation_id, c.expires_at)
-    return ("in a bundle", *start, key, str(version), expires_at)
+    start = (c.name, c.capability_id, c.invocation_id, c.expires_at, str(c.expires_boot_s))
+    return ("in a bundle", *start, key, str(version), expiry[0], str(expiry[1]))
 
 
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
+def _expect_current(record: Capability | Sealed, what: str, now: Now) -> None:
+    """Refuse a record that has expired by either clock, or was made in the future by it.
 
-
-def _expect_unexpired(expires_at: str, what: str, now: datetime) -> None:
+    The latter is of another boot, or was made before the wall clock was set back.
+    """
     try:
-        expires = datetime.fromisoformat(expires_at)
-        is_over = now >= expires
-    except (ValueError, TypeError):  # no time, or one without a zone
+        wall_left = datetime.fromisoformat(record.expires_at) - now.wall
+        boot_left = timedelta(seconds=record.expires_boot_s - now.boot_s)
+    except (ValueError, TypeError, OverflowError):  # not a time, or one without a zone
         raise CapabilityError(f"{what} does not say when it expires") from None
-    if is_over:
+    if min(wall_left, boot_left) <= timedelta():
         raise CapabilityError(f"{what} has expired")
+    if max(wall_left, boot_left) > VALID_FOR:
+        raise CapabilityError(f"{what} is of another boot, or the clock was set back")

@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from mcpwrap.as_root import store
 from mcpwrap.core import capability as caps
+from mcpwrap.linux import clocks
 
 Json = dict[str, Any]
 PLAN = Path("/opt/forge.json")
@@ -27,18 +29,23 @@ KEYS = ("FILE", "KEY", "TOKEN")
 
 
 def give(
-    start_age_s: int = 0, bundle_age_s: int = 0, name: str = "vault", keys: Sequence[str] = KEYS
+    start_age_s: int = 0,
+    bundle_age_s: int = 0,
+    boot_age_s: int = 0,
+    name: str = "vault",
+    keys: Sequence[str] = KEYS,
 ) -> None:
-    """Write what `mcpwrap-mint start vault` gives, or a variant of it."""
-    now = datetime.now(UTC)
+    """Write what `mcpwrap-mint start vault` gives, or a variant; ages are by one clock each."""
+    real = clocks.now()
+    now = replace(real, boot_s=real.boot_s - boot_age_s)
     random = caps.Randomness(os.urandom(8).hex(), os.urandom(32))
-    start_at = now - timedelta(seconds=start_age_s)
+    start_at = replace(now, wall=now.wall - timedelta(seconds=start_age_s))
     minted = caps.mint("vault", os.environ["INVOCATION_ID"], random, start_at)
     FILES["capability"].write_text(caps.encode(minted))
     values = store.take("vault", list(keys))
     nonces = [os.urandom(24) for _ in values]
     labelled = caps.mint(name, minted.invocation_id, random, start_at)
-    bundle_at = now - timedelta(seconds=bundle_age_s)
+    bundle_at = replace(real, wall=real.wall - timedelta(seconds=bundle_age_s))
     FILES["bundle"].write_text(caps.encode(caps.bundle(labelled, values, nonces, bundle_at)))
 
 
@@ -77,13 +84,12 @@ def append(file: str, text: str) -> None:
     FILES[file].write_text(FILES[file].read_text() + text)
 
 
-def flip_text(file: str, field: str, at: int = -1) -> None:
-    """Flip a bit of one character of a field."""
+def flip_text(file: str, field: str) -> None:
+    """Flip a bit of the last character of a field."""
 
     def change(record: Json) -> None:
         text = record[field]
-        place = at % len(text)
-        record[field] = text[:place] + chr(ord(text[place]) ^ 1) + text[place + 1 :]
+        record[field] = text[:-1] + chr(ord(text[-1]) ^ 1)
 
     _edit(FILES[file], change)
 
@@ -95,6 +101,19 @@ def flip_byte(file: str, field: str, at: float) -> None:
         raw = bytearray.fromhex(record[field])
         raw[int(at * (len(raw) - 1))] ^= 1
         record[field] = raw.hex()
+
+    _edit(FILES[file], change)
+
+
+def expire_sooner(file: str, field: str) -> None:
+    """Let it expire a second sooner, by the clock that the field belongs to."""
+
+    def change(record: Json) -> None:
+        value = record[field]
+        if isinstance(value, int):
+            record[field] = value - 1
+        else:
+            record[field] = (datetime.fromisoformat(value) - timedelta(seconds=1)).isoformat()
 
     _edit(FILES[file], change)
 
@@ -124,7 +143,8 @@ def _encoded(record: Json) -> str:
 STEPS: dict[str, Callable[..., None]] = {
     step.__name__: step
     for step in (
-        append, cut, empty, flip_byte, flip_text, give, keep, raise_version, remove, replay, take,
+        append, cut, empty, expire_sooner, flip_byte, flip_text, give, keep, raise_version, remove,
+        replay, take,
     )
 }  # fmt: skip
 

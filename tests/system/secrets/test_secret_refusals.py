@@ -223,7 +223,6 @@ REPLAY_BUNDLE: Step = ("replay", {"file": "bundle"})
 SEALED_ELSE = "the secret [A-Z]+ was sealed for another server or start"
 NOT_OPEN = "does not open: it was changed, or sealed for something else"
 NOT_DECLARED = "the bundle does not have the secrets that the server declares"
-SECOND = 18  # of "2026-01-01T00:00:00+00:00", its last digit
 
 
 def given(step: str, **values: Any) -> Plan:
@@ -231,9 +230,14 @@ def given(step: str, **values: Any) -> Plan:
     return [(step, values)]
 
 
-def flipped(file: str, field: str, at: float | None = None) -> Plan:
+def flipped(file: str, field: str) -> Plan:
     """Return the plan to flip one bit of a field of text."""
-    return given("flip_text", file=file, field=field, **({} if at is None else {"at": at}))
+    return given("flip_text", file=file, field=field)
+
+
+def sooner(file: str, field: str) -> Plan:
+    """Return the plan to let it expire a second sooner by one clock."""
+    return given("expire_sooner", file=file, field=field)
 
 
 def flipped_byte(file: str, field: str, at: float) -> Plan:
@@ -249,6 +253,16 @@ HANDED_OVER: list[tuple[str, Plan, str]] = [
         "root minted no capability for this start",
     ),
     ("expired capability", given("give", start_age_s=61), "the capability has expired"),
+    (
+        "expired by the boot clock",
+        given("give", boot_age_s=61),
+        "the capability has expired",
+    ),
+    (
+        "of a later boot",
+        given("give", boot_age_s=-61),
+        "the capability is of another boot, or the clock was set back",
+    ),
     (
         "replayed start",
         [REPLAY_CAPABILITY, REPLAY_BUNDLE],
@@ -293,7 +307,8 @@ GIVEN: list[tuple[str, Plan, str]] = [
     ),
     ("capability's id", flipped("capability", "capability_id"), SEALED_ELSE),
     ("capability's key", flipped_byte("capability", "session_key", 0.5), NOT_OPEN),
-    ("capability's time", flipped("capability", "expires_at", SECOND), NOT_OPEN),
+    ("capability's time", sooner("capability", "expires_at"), NOT_OPEN),
+    ("capability's boot time", sooner("capability", "expires_boot_s"), NOT_OPEN),
     (
         "half a capability",
         given("cut", file="capability", part=0.5),
@@ -303,7 +318,8 @@ GIVEN: list[tuple[str, Plan, str]] = [
     ("secret's key", flipped("bundle", "key"), NOT_DECLARED),
     ("secret's version", given("raise_version"), NOT_OPEN),
     ("secret's capability", flipped("bundle", "capability_id"), SEALED_ELSE),
-    ("secret's time", flipped("bundle", "expires_at", SECOND), NOT_OPEN),
+    ("secret's time", sooner("bundle", "expires_at"), NOT_OPEN),
+    ("secret's boot time", sooner("bundle", "expires_boot_s"), NOT_OPEN),
     ("secret's nonce", flipped_byte("bundle", "ciphertext", 0), NOT_OPEN),
     ("secret's middle", flipped_byte("bundle", "ciphertext", 0.5), NOT_OPEN),
     ("secret's tag", flipped_byte("bundle", "ciphertext", 1), NOT_OPEN),
@@ -324,9 +340,9 @@ GIVEN: list[tuple[str, Plan, str]] = [
     ),
 ]
 IN_BOTH_TIERS = {
-    "expired capability", "replayed start", "replayed bundle", "bundle of another",
-    "expired bundle", "bundle made for another", "bundle without a secret", "secret's version",
-    "secret's middle", "half a bundle",
+    "expired capability", "expired by the boot clock", "replayed start", "replayed bundle",
+    "bundle of another", "expired bundle", "bundle made for another", "bundle without a secret",
+    "secret's version", "secret's middle", "half a bundle",
 }  # fmt: skip
 
 
@@ -444,6 +460,22 @@ def test_the_version_is_what_refuses_an_older_bundle(machine: Machine) -> None:
         old, _ = rotated(machine)
         assert reloaded_with(machine, old) == vault.digest(TOKEN)
     vault.put(machine, "vault", "TOKEN", TOKEN)
+
+
+@only_in_test_all("met only while a package is upgraded, before it restarts the wrappers")
+def test_a_reload_seals_nothing_for_a_start_of_an_earlier_version(machine: Machine) -> None:
+    mint = "/run/mcpwrap/mint/vault"
+    machine.as_root("systemctl restart mcpwrap@vault")
+    machine.as_root(f"sed -i 's/\"expires_boot_s\":[0-9]*,//' {mint}")
+    before = machine.read("/run/mcpwrap/bundle/vault/bundle")
+    machine.announce("mcpwrap@vault")
+    machine.as_root("systemctl reload mcpwrap@vault", status=1)
+    told = str(machine.journal("_SYSTEMD_UNIT=mcpwrap@vault.service"))
+    assert "minted by an earlier version of mcpwrap" in told
+    assert "`sudo mcpwrap restart vault`" in told
+    assert machine.read("/run/mcpwrap/bundle/vault/bundle") == before
+    assert vault.gives(machine, "vault", TOKEN)  # what runs goes on
+    machine.as_root("mcpwrap restart vault && systemctl reload mcpwrap@vault")
 
 
 def test_no_refusal_has_left_a_value_behind(machine: Machine) -> None:

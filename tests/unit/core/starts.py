@@ -1,11 +1,13 @@
 """One start of a server with two secrets, and what a wrapper does then."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from mcpwrap.core.capability import (
     Bundle,
     Capability,
+    Now,
     Randomness,
     Secret,
     accept,
@@ -16,7 +18,7 @@ from mcpwrap.core.capability import (
 )
 from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES
 
-NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = Now(datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC), 1000.0)
 SECOND = timedelta(seconds=1)
 START, OTHER_START = "5f3b" * 8, "0a1c" * 8  # as $INVOCATION_ID is written
 SECRETS = {"TOKEN": Secret("ghp_wJalrXUt", 3), "KEY": Secret("-----BEGIN\n€\n", 1)}
@@ -27,13 +29,28 @@ BUNDLE = bundle(MINTED, SECRETS, NONCES, NOW)
 KEY, TOKEN = BUNDLE.secrets  # in the order of their names
 
 
+def after(passed: timedelta, now: Now = NOW) -> Now:
+    """Return a later time, by both clocks."""
+    return Now(now.wall + passed, now.boot_s + passed.total_seconds())
+
+
+def set_wall(change: timedelta) -> Now:
+    """Return NOW after somebody has set the wall clock."""
+    return replace(NOW, wall=NOW.wall + change)
+
+
+def boot_later(seconds: float) -> Now:
+    """Return NOW by the wall clock, and another time by the boot clock."""
+    return replace(NOW, boot_s=NOW.boot_s + seconds)
+
+
 def opened(
     capability: Capability | str | bytes = MINTED,
     sealed: Bundle | str | bytes = BUNDLE,
     *,
     keys: Sequence[str] = ("TOKEN", "KEY"),
     held: Mapping[str, Secret] | None = None,
-    now: datetime = NOW,
+    now: Now = NOW,
 ) -> dict[str, Secret]:
     """Do what a wrapper does when it starts."""
     taken = accept(as_text(capability), name="git", invocation_id=START, now=now)

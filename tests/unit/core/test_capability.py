@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mcpwrap.core.capability import (
     Capability,
     CapabilityError,
+    Now,
     Secret,
     accept,
     bundle,
@@ -25,8 +26,11 @@ from tests.unit.core.starts import (
     SECOND,
     SECRETS,
     START,
+    after,
     as_text,
+    boot_later,
     opened,
+    set_wall,
 )
 
 
@@ -47,17 +51,22 @@ def test_what_root_mints_says_whose_it_is_and_when_it_ends() -> None:
         invocation_id=START,
         session_key=bytes(range(KEY_BYTES)).hex(),
         expires_at="2025-01-02T03:05:05+00:00",
+        expires_boot_s=1060,
     )
-    assert [(s.name, s.key, s.version, s.capability_id, s.expires_at) for s in BUNDLE.secrets] == [
-        ("git", "KEY", 1, "0011223344556677", "2025-01-02T03:05:05+00:00"),
-        ("git", "TOKEN", 3, "0011223344556677", "2025-01-02T03:05:05+00:00"),
+    until = ("2025-01-02T03:05:05+00:00", 1060)
+    assert [
+        (s.name, s.key, s.version, s.capability_id, s.expires_at, s.expires_boot_s)
+        for s in BUNDLE.secrets
+    ] == [
+        ("git", "KEY", 1, "0011223344556677", *until),
+        ("git", "TOKEN", 3, "0011223344556677", *until),
     ]
 
 
 def test_a_secret_is_sealed_as_that_of_one_start() -> None:
-    until = "2025-01-02T03:05:05+00:00"
-    start = ("git", "0011223344556677", START, until)
-    bound = ("in a bundle", *start, "TOKEN", "3", until)
+    until = ("2025-01-02T03:05:05+00:00", "1060")
+    start = ("git", "0011223344556677", START, *until)
+    bound = ("in a bundle", *start, "TOKEN", "3", *until)
     sealed = bytes.fromhex(BUNDLE.secrets[1].ciphertext)
     assert unseal(sealed, RANDOM.session_key, bound=bound) == b"ghp_wJalrXUt"
 
@@ -80,36 +89,60 @@ def test_secrets_open_as_they_were_sealed(secret_by_key: dict[str, Secret]) -> N
 
 
 EAST = timezone(timedelta(hours=9))
+EXPIRED = "has expired"
+ANOTHER_BOOT = "is of another boot, or the clock was set back"
+DAY = timedelta(days=1)
+MICROSECOND = timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize(
-    "after",
+    "now",
     [
-        timedelta(),
-        60 * SECOND - timedelta(microseconds=1),
-        timedelta(days=-1),  # a clock that was set back: that no version is older still counts
+        NOW,
+        after(60 * SECOND - MICROSECOND),
+        set_wall(60 * SECOND - MICROSECOND),
+        boot_later(59.999),
+        Now((NOW.wall + 59 * SECOND).astimezone(EAST), NOW.boot_s),
     ],
 )
-def test_for_a_minute_it_opens(after: timedelta) -> None:
-    assert opened(now=NOW + after) == opened(now=(NOW + after).astimezone(EAST)) == SECRETS
+def test_for_a_minute_it_opens(now: Now) -> None:
+    assert opened(now=now) == SECRETS
 
 
-@pytest.mark.parametrize("after", [60 * SECOND, 61 * SECOND, timedelta(days=1)])
-def test_from_that_very_second_it_stays_shut(after: timedelta) -> None:
-    for now in (NOW + after, (NOW + after).astimezone(EAST)):
-        with pytest.raises(CapabilityError, match="the capability has expired"):
-            accept(as_text(MINTED), name="git", invocation_id=START, now=now)
-        with pytest.raises(CapabilityError, match="the secret KEY has expired"):
-            open_bundle(as_text(BUNDLE), MINTED, keys=("KEY", "TOKEN"), held={}, now=now)
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (after(60 * SECOND), EXPIRED),
+        (after(DAY), EXPIRED),
+        (Now((NOW.wall + 60 * SECOND).astimezone(EAST), NOW.boot_s), EXPIRED),
+        # By one clock alone: the other was set back, or counts from another boot.
+        (set_wall(60 * SECOND), EXPIRED),
+        (boot_later(60), EXPIRED),
+        (Now(NOW.wall - 30 * SECOND, NOW.boot_s + 60), EXPIRED),
+        (Now(NOW.wall - DAY, NOW.boot_s + 61), EXPIRED),
+        (Now(NOW.wall + 60 * SECOND, 5.0), EXPIRED),
+        # Made in the future, by one clock or by both.
+        (set_wall(-DAY), ANOTHER_BOOT),
+        (set_wall(-MICROSECOND), ANOTHER_BOOT),
+        (boot_later(-0.001), ANOTHER_BOOT),
+        (boot_later(-995), ANOTHER_BOOT),  # a moment after a boot, and the clock was set as well
+        (after(-DAY), ANOTHER_BOOT),
+    ],
+)
+def test_from_that_very_second_it_stays_shut_by_either_clock(now: Now, why: str) -> None:
+    with pytest.raises(CapabilityError, match=f"the capability {why}"):
+        accept(as_text(MINTED), name="git", invocation_id=START, now=now)
+    with pytest.raises(CapabilityError, match=f"the secret KEY {why}"):
+        open_bundle(as_text(BUNDLE), MINTED, keys=("KEY", "TOKEN"), held={}, now=now)
 
 
 def test_a_part_of_a_second_counts_for_nothing() -> None:
-    minted = mint("git", START, RANDOM, NOW + timedelta(microseconds=999_999))
+    minted = mint("git", START, RANDOM, after(timedelta(microseconds=999_999)))
     assert minted == MINTED
 
 
 def test_at_a_reload_a_new_bundle_opens_with_the_capability_of_the_start() -> None:
-    now = NOW + timedelta(days=30)
+    now = after(timedelta(days=30))
     changed = {**SECRETS, "TOKEN": Secret("ghp_new", 4)}
     sealed = as_text(bundle(MINTED, changed, NONCES, now))
     found = open_bundle(sealed, MINTED, keys=("KEY", "TOKEN"), held=SECRETS, now=now)

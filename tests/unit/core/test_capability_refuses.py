@@ -34,7 +34,9 @@ from tests.unit.core.starts import (
     START,
     TOKEN,
     as_text,
+    boot_later,
     opened,
+    set_wall,
 )
 from tests.unit.core.tamper import cuts, flips, told
 
@@ -67,7 +69,8 @@ def test_cut_off_or_with_more_nothing_opens() -> None:
             opened(sealed=changed)
 
 
-LATER = "2025-01-02T03:05:06+00:00"
+EARLIER, LATER = "2025-01-02T03:05:04+00:00", "2025-01-02T03:05:06+00:00"
+ANOTHER_BOOT = "is of another boot, or the clock was set back"
 DOES_NOT_OPEN = "the secret TOKEN does not open: it was changed, or sealed for something else"
 KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for something else"
 
@@ -100,12 +103,19 @@ KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for
         (replace(MINTED, expires_at="2025-01-02T03:04:05+00:00"), "the capability has expired"),
         (replace(MINTED, expires_at="2025-01-02T04:05:05+02:00"), "the capability has expired"),
         (replace(MINTED, expires_at="0001-01-01T00:00:00+23:59"), "the capability has expired"),
+        (replace(MINTED, expires_boot_s=1000), "the capability has expired"),
+        (replace(MINTED, expires_boot_s=0), "the capability has expired"),
+        (encode(MINTED).replace('"expires_boot_s":1060,', ""), "the capability was changed"),
+        (replace(MINTED, expires_at=LATER), f"the capability {ANOTHER_BOOT}"),
+        (replace(MINTED, expires_boot_s=1061), f"the capability {ANOTHER_BOOT}"),
+        (replace(MINTED, expires_boot_s=2**63), "the capability does not say when it expires"),
         # What follows is refused by what the secrets were sealed for.
         (
             replace(MINTED, capability_id="0011223344556678"),
             "the secret KEY was sealed for another server or start",
         ),
-        (replace(MINTED, expires_at=LATER), KEY_DOES_NOT_OPEN),
+        (replace(MINTED, expires_at=EARLIER), KEY_DOES_NOT_OPEN),
+        (replace(MINTED, expires_boot_s=1059), KEY_DOES_NOT_OPEN),
         (replace(MINTED, session_key="00" * KEY_BYTES), KEY_DOES_NOT_OPEN),
         (replace(MINTED, session_key="00"), KEY_DOES_NOT_OPEN),
         (
@@ -137,6 +147,7 @@ def test_even_a_capability_that_is_taken_opens_no_secrets_of_another() -> None:
         replace(MINTED, invocation_id=OTHER_START),
         replace(MINTED, session_key="00" * KEY_BYTES),
         replace(MINTED, expires_at=LATER),
+        replace(MINTED, expires_boot_s=1061),
     ):
         with pytest.raises(CapabilityError):
             open_bundle(as_text(BUNDLE), changed, keys=("KEY", "TOKEN"), held={}, now=NOW)
@@ -183,7 +194,13 @@ NOT_DECLARED = "the bundle does not have the secrets that the server declares"
         (with_one(replace(TOKEN, version=2)), DOES_NOT_OPEN),
         (with_one(replace(TOKEN, version=4)), DOES_NOT_OPEN),
         (with_one(replace(TOKEN, version=-3)), DOES_NOT_OPEN),
-        (with_one(replace(TOKEN, expires_at=LATER)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, expires_at=EARLIER)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, expires_at=LATER)), f"the secret TOKEN {ANOTHER_BOOT}"),
+        (with_one(replace(TOKEN, expires_boot_s=1059)), DOES_NOT_OPEN),
+        (with_one(replace(TOKEN, expires_boot_s=1061)), f"the secret TOKEN {ANOTHER_BOOT}"),
+        (with_one(replace(TOKEN, expires_boot_s=1000)), "the secret TOKEN has expired"),
+        # As an earlier version of mcpwrap wrote it.
+        (encode(BUNDLE).replace('"expires_boot_s":1060,', ""), "the bundle is none, or cut off"),
         (with_one(replace(TOKEN, expires_at="2025-01-02T03:05:05Z")), DOES_NOT_OPEN),  # the same
         (
             with_one(replace(TOKEN, expires_at="2025-01-02T03:04:05+00:00")),
@@ -221,7 +238,8 @@ def test_a_bundle_of_another_start_or_server_opens_nothing() -> None:
         mint("git", OTHER_START, RANDOM, NOW),
         mint("git", START, Randomness("8899aabbccddeeff", RANDOM.session_key), NOW),
         mint("git", START, Randomness(RANDOM.capability_id, bytes(KEY_BYTES)), NOW),
-        mint("git", START, RANDOM, NOW - SECOND),
+        mint("git", START, RANDOM, set_wall(-SECOND)),
+        mint("git", START, RANDOM, boot_later(-1)),
     ]
     for other in others:
         with pytest.raises(CapabilityError):
