@@ -181,7 +181,8 @@ def serve(gate: socket, packet: bytes, pids: list[int]) -> None:
         elif kind in (b"X", b"!"):
             status, _, why = rest.partition(b" ")
             if why:
-                write_all(2, b"mcpwrap-connect: " + why + b"\n")
+                ended = b"the server ended: " if kind == b"X" else b""
+                write_all(2, b"mcpwrap-connect: " + ended + why + b"\n")
             end(int(status), pids)
         elif kind != b"S":
             write_all(2, b"mcpwrap-connect: the gate is of another version than this program\n")

@@ -20,6 +20,7 @@ from mcpwrap.core.sanitise import Sanitiser
 from mcpwrap.linux import children, descendants
 from mcpwrap.linux.log import say
 from mcpwrap.session import relay
+from mcpwrap.session.ending import Ending, exited, killed_by
 from mcpwrap.session.judged import Judged
 from mcpwrap.session.notes import Notes
 from mcpwrap.session.sink import Sink
@@ -28,6 +29,7 @@ from mcpwrap.session.spawn import Program
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _LAST_WORD_S = 2.0  # for a server whose agent has left: most end by themselves
 WHO = "mcpwrap run"
+SIGNALS = 128  # as in a shell: 128 + N is signal N
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +96,26 @@ def _relayed(
 
     _thread(partial(_end_when_unheard, first_pid))
     _thread(partial(_follow, judged.from_agent, _STDIN, break_off))
+    ending = Ending()
+    from_server = partial(judged.from_server, how_it_ended=ending.wait)
     outward = (
-        _thread(partial(_follow, judged.from_server, streams.from_server, break_off)),
+        _thread(partial(_follow, from_server, streams.from_server, break_off)),
         _thread(partial(_copy_errors, streams.errors)),
     )
     numbers = [number for number in FORWARDED if _is_ours(number, blocked)]
     status = children.await_end(first_pid, numbers, partial(_signal, first_pid))
     descendants.end_all()  # none, where a namespace has ended them
+    ending.tell(_why(status))
     for number in numbers:  # now for us, who may wait for an agent that does not read
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for thread in outward:  # what the server wrote before it ended is still in its pipes
         thread.join()
     return Ended(hello.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered)
+
+
+def _why(status: int) -> str:
+    return killed_by(status - SIGNALS) if status > SIGNALS else exited(status)
 
 
 def _is_ours(number: signal.Signals, blocked: frozenset[signal.Signals]) -> bool:

@@ -12,7 +12,7 @@ from mcpwrap.as_agent import deciding, folders, relaying, surroundings, toolchai
 from mcpwrap.as_agent.closing import SHOWN, WITHOUT, Closing, Layer, Network
 from mcpwrap.as_agent.launch import Stage, StageError
 from mcpwrap.as_agent.naming import name_of
-from mcpwrap.as_agent.relaying import WHO, Ended
+from mcpwrap.as_agent.relaying import SIGNALS, WHO, Ended
 from mcpwrap.as_agent.toolchain import Place
 from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
@@ -23,7 +23,6 @@ from mcpwrap.session.spawn import Program
 
 _NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
 _STDERR = 2
-_SIGNALS = 128  # as in a shell: 128 + N is signal N
 _FIXES = {
     errno.EACCES: "let it be read, and its interpreter: `--read FOLDER`",
     errno.ENOENT: "see that its interpreter, in its first line, is there",
@@ -174,8 +173,8 @@ def _missing(error: StageError, program: Program, asked: Asked) -> Layer:
 
 def _tell(ended: Ended, name: str, asked: Asked) -> None:
     """Say what may have been the matter with a server that ended badly."""
-    if ended.status > _SIGNALS:
-        say(f"{WHO}: {name} was ended by signal {ended.status - _SIGNALS}")
+    if ended.status > SIGNALS:
+        say(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")
     elif ended.status and not ended.has_answered:
         less = [] if asked.network is Network.ALL else ["no network (`--network`)"]
         less += ["of your files only some (`--read`, `--write`)"]

@@ -17,6 +17,7 @@ from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.sanitise import Sanitiser
 from mcpwrap.linux import descriptors
 from mcpwrap.session import relay
+from mcpwrap.session.ending import Ending, exited
 from mcpwrap.session.judged import Judged
 from mcpwrap.session.sink import Sink
 
@@ -40,7 +41,7 @@ def hold(session: Session, lock: Callable[[], None]) -> None:
     """
     for connection in (session.stub, session.wrapper):
         connection.settimeout(None)
-    judged = None
+    judged, ending = None, Ending()
     outward = [partial(_stderr, session.server_fds[-1], session.stub)]
     inward = []
     if session.wanted.is_direct:
@@ -48,7 +49,8 @@ def hold(session: Session, lock: Callable[[], None]) -> None:
     else:
         judged = _judged(session)
         (from_agent, _), (_, from_server) = session.wanted.agent_fds, session.server_fds[:2]
-        outward.append(partial(_follow, judged.from_server, from_server, session.stub))
+        from_its_server = partial(judged.from_server, how_it_ended=ending.wait)
+        outward.append(partial(_follow, from_its_server, from_server, session.stub))
         inward.append(partial(_follow, judged.from_agent, from_agent, session.stub))
     threading.excepthook = partial(_give_up, session.stub)
     is_locked = threading.Event()
@@ -60,6 +62,7 @@ def hold(session: Session, lock: Callable[[], None]) -> None:
     if judged is not None:
         _follow_people(judged, session)
     packet = _how_it_ended(session.wrapper)
+    ending.tell(packet.why or exited(packet.status))
     for thread in out_threads:  # what the server wrote before it ended is still in its pipes
         thread.join()
     say_to(session.stub, packet)
@@ -135,7 +138,7 @@ def _has_room(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _how_it_ended(wrapper: socket.socket) -> hello.Packet:
+def _how_it_ended(wrapper: socket.socket) -> hello.Ended | hello.Refused:
     with suppress(OSError, hello.ProtocolError):
         if packet := wrapper.recv(hello.MAX_PACKET_BYTES):
             match hello.decode(packet):

@@ -10,6 +10,7 @@ from mcpwrap.as_wrapper.session import Session
 from mcpwrap.core.hello import Ended
 from mcpwrap.core.spec import Spec
 from mcpwrap.linux import cgroup
+from mcpwrap.session.ending import killed_by
 
 _MIB = 1024 * 1024
 _SIGNALS = 128  # as in a shell: 128 + N is signal N
@@ -53,7 +54,7 @@ class Bounds:
             all_mib = mib * self._spec.sessions
             why = f"the sessions of {self._spec.name} have used up their {all_mib} MiB together"
             return Ended(KILLED, f"{why} (limits, memory)")
-        return Ended(exit_status, f"the server was ended by signal {exit_status - _SIGNALS}")
+        return Ended(exit_status, killed_by(exit_status - _SIGNALS))
 
 
 def _full(folder: Path) -> int:

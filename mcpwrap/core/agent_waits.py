@@ -69,6 +69,22 @@ def cancel(session: Session, request_id: Id) -> Outcome | None:
     return Outcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
 
 
+def server_ended(session: Session, why: str) -> list[Outcome]:
+    """Return what the agent gets for each request that is held: its server will never see it."""
+    return [outcome for hold in session.holds for outcome in _unanswered(session, hold, why)]
+
+
+def _unanswered(session: Session, hold: Hold, why: str) -> list[Outcome]:
+    session.holds.take(hold.number)
+    session.approvals.withdraw(hold.number, comes_again=False)
+    outcome = Outcome(
+        answer=refusals.server_ended(hold.request.id, why),
+        notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
+        approval=Approval(hold.approval.id, hold.approval.shown),
+    )
+    return [*closing(hold), write(session, hold, outcome)]
+
+
 def closing(hold: Hold) -> list[Outcome]:
     """Return word to the agent that its window is not to ask any more, if it does."""
     return [Outcome(answer=client_window.close(hold))] if hold.window else []

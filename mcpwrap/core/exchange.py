@@ -38,6 +38,7 @@ class NoteKind(StrEnum):
     EXPIRED = "expired"  # no person answered
     PUT_OFF = "put off"  # the agent is told to come again
     WITHDRAWN = "withdrawn"  # the agent wants it no longer
+    UNANSWERED = "unanswered"  # the server ended first
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -81,6 +81,18 @@ class Gate:
         """Return after how long `tick` has something to do; None if nothing is held."""
         return agent_waits.due_in_s(self._session)
 
+    def is_waited_for(self) -> bool:
+        """Say whether the agent waits for an answer."""
+        return bool(self._session.holds) or self._session.asked_by_agent.has_open()
+
+    def server_ended(self, why: str) -> list[Action]:
+        """Return the answers to all requests of the agent that are open, since no others come."""
+        self._session.size = 0
+        actions = _of_agent(agent_waits.server_ended(self._session, why))
+        for outcome in server_answer.server_ended(self._session, why):
+            actions += _from_server(outcome)
+        return actions
+
     def from_agent(self, line: bytes) -> list[Action]:
         """Return what is to be done about a line of the agent's."""
         if not line or line.isspace():

@@ -51,6 +51,16 @@ class InFlight:
         """Return and forget the request that is answered; None if there is no such."""
         return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
 
+    def has_open(self) -> bool:
+        """Say whether an answer is waited for."""
+        return bool(self._open)
+
+    def take_open(self) -> list[tuple[Id, Asked]]:
+        """Return and forget all that are open; who cancelled a request waits for no answer."""
+        taken = list(self._open.items())
+        self._open.clear()
+        return taken
+
     def cancel(self, request_id: Id) -> bool:
         """Keep an open request apart; say whether it could be, or is open still.
 

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from mcpwrap.core.jsonrpc import Id
+from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Id
 from mcpwrap.core.judgement import Decision, Held, Json, Judgement
 from mcpwrap.core.methods import CALL_RESULTS, Era
 from mcpwrap.core.strict_json import encode
@@ -58,6 +58,12 @@ def unrecorded(request_id: Id, method: str, era: Era) -> bytes:
     if method in CALL_RESULTS:
         return result(request_id, failed_call(f"{UNRECORDED}.", era))
     return error(request_id, DENIED, f"{UNRECORDED}.")
+
+
+def server_ended(request_id: Id, why: str) -> bytes:
+    """Return what a request gets whose server ended before it answered."""
+    text = f"The server ended before it answered: {why}. Start a new session."
+    return error(request_id, INTERNAL_ERROR, text)
 
 
 def why_held(held: Held) -> str:

@@ -11,6 +11,7 @@ from mcpwrap.core.exchange import (
     blocked,
     logged,
     pass_notification,
+    shown,
     subject,
 )
 from mcpwrap.core.in_flight import Asked
@@ -20,6 +21,8 @@ from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
 from mcpwrap.core.methods import Era
 from mcpwrap.core.strict_json import encode
 from mcpwrap.core.told import tell_of_failure, tell_of_result, tell_of_state
+
+MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
 
 def judge(session: Session, answer: Result | Failure, json: bytes) -> Outcome:
@@ -107,6 +110,19 @@ def give_up(session: Session, request_id: Id) -> bytes | None:
     tell_of_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
     return refusals.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+
+
+def server_ended(session: Session, why: str) -> list[Outcome]:
+    """Return what the agent gets for each request that the server has left open."""
+    return [_unanswered(session, *taken, why) for taken in session.asked_by_agent.take_open()]
+
+
+def _unanswered(session: Session, request_id: Id, asked: Asked, why: str) -> Outcome:
+    tell_of_failure(session, asked)
+    text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
+    note = Note(NoteKind.UNANSWERED, text, target=asked.target)
+    outcome = Outcome(refusals.server_ended(request_id, why), notes=(note,))
+    return _write_down(session, asked, request_id, outcome)
 
 
 def judge_task_state(session: Session, notification: Notification, json: bytes) -> Outcome:

@@ -34,6 +34,7 @@ class Judged:
         self._note = note
         self._renew = renew
         self._judging = threading.Lock()
+        self._agent_has_left = False
 
     def from_agent(self, fd: int) -> None:
         """Judge what the agent says, until it ends.
@@ -44,10 +45,11 @@ class Judged:
         for lines in _blocks(fd):
             actions = self._judge(lines, self._gate.from_agent)
             self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.write)
+        self._agent_has_left = True
         self._to_server.close()
 
-    def from_server(self, fd: int) -> None:
-        """Judge what the server says, until it ends.
+    def from_server(self, fd: int, how_it_ended: Callable[[], str]) -> None:
+        """Judge what the server says, until it ends; then answer what it has left open.
 
         Raises:
             LineTooLongError: a line is over the bound.
@@ -55,7 +57,17 @@ class Judged:
         for lines in _blocks(fd):
             actions = self._judge(lines, self._gate.from_server)
             self._do(actions, to_agent=self._to_agent.write, to_server=self._to_server.put)
+        if self._gate.is_waited_for():
+            self._server_ended(how_it_ended())
         self._to_agent.close()
+
+    def _server_ended(self, why: str) -> None:
+        if self._agent_has_left:  # it wants no answers any more
+            return
+        with self._judging:
+            self._get_ready()
+            actions = self._gate.server_ended(why)
+        self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def told(self, told: Told) -> None:
         """Do what follows from the answer to a request that is held."""

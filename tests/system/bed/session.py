@@ -118,8 +118,15 @@ class Session:
         self.send(probe_call(code, self._next_id))
 
     def told(self) -> Any:
-        """Return the probe's next answer."""
-        return self.receive()["result"]["told"]
+        """Return the probe's next answer.
+
+        Raises:
+            EOFError: the server ended before it answered.
+        """
+        message = self.receive()
+        if "error" in message:
+            raise EOFError(message["error"]["message"])
+        return message["result"]["told"]
 
     def close(self) -> tuple[int, str]:
         """Close the input, wait for the stub, and return its status and what it had on stderr."""

@@ -90,7 +90,7 @@ def test_a_server_at_its_bound_is_left_alone(machine: Machine) -> None:
         with machine.session("greedy") as greedy:  # the look that ends it is at all sessions
             be_greedy(greedy, "fork")
             with pytest.raises(EOFError, match=TOO_MANY):
-                greedy.read_line()
+                greedy.told()
         assert session.evaluate("result = 'alive'") == "alive"
     machine.await_end_of("greedy")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.shared import pace
 from tests.system.bed.machine import Machine
 from tests.system.bed.nspawn import Profile
+from tests.system.bed.session import probe_call
 from tests.system.session import machines
 from tests.system.support.servers import PROBE_SERVER
 from tests.system.support.tiers import only_in_test_all
@@ -105,6 +107,36 @@ def test_without_its_control_group_a_session_would_be_left(machine: Machine) -> 
             assert killed(machine, victim, mine)
         machine.as_root("systemctl kill --signal=KILL mcpwrap@probe")
     machine.await_admission("probe")
+
+
+CRASH = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+def test_a_server_that_crashes_leaves_no_request_open(machine: Machine) -> None:
+    """Each is answered before the agent's stream ends, and written down; the next session works."""
+    ended = "The server ended before it answered: killed by signal 11 (SIGSEGV)."
+    with machine.session("probe") as session:
+        session.evaluate("result = 1")
+        session.ask(f"import sys; sys.stdin.readline(); {CRASH}")
+        session.ask("result = 'this is never run'")
+        answers = [session.receive() for _ in range(2)]
+        assert [answer["id"] for answer in answers] == [2, 3]
+        for answer in answers:
+            assert answer["error"]["code"] == -32603
+            assert answer["error"]["message"].startswith(ended)
+        with pytest.raises(EOFError):
+            session.read_line()
+        status, err = session.close()
+        assert status == 139
+        assert "the server ended: killed by signal 11 (SIGSEGV)" in err
+    show = "mcpwrap audit show --decision unanswered --server probe --json"
+    assert len(machine.as_root(show).out.splitlines()) == 2
+    with machine.session("probe") as session:
+        assert session.evaluate("result = 'alive'") == "alive"
+    # The twin: an agent that has closed its side before is answered nothing.
+    call = json.dumps(probe_call(f"import sys; sys.stdin.read(); {CRASH}"))
+    crash = f"echo {shlex.quote(call)} | mcpwrap-connect probe"
+    assert machine.as_user("alice", crash, status=139).out == ""
 
 
 def rows(machine: Machine) -> list[dict[str, object]]:

@@ -82,6 +82,31 @@ def test_what_is_said_passes_judged() -> None:
     assert err.endswith(b"silent\n")
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "why"),
+    [
+        ("import os, sys; sys.stdin.readline(); os.abort()", 134, b"killed by signal 6 (SIGABRT)"),
+        ("import sys; sys.stdin.readline(); sys.exit(3)", 3, b"exited with status 3"),
+    ],
+)
+def test_what_a_server_leaves_open_is_answered(code: str, status: int, why: bytes) -> None:
+    with relay(code) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(PING)
+        process.stdin.flush()
+        (answer,) = process.stdout
+        assert b'"id":1,"error":{"code":-32603,' in answer
+        assert why in answer
+        assert process.wait(pace.WAIT_S) == status
+        assert process.stderr.read().endswith(b"silent\n")  # the server has said nothing
+
+
+def test_an_agent_that_has_left_is_answered_nothing() -> None:
+    assert run("import sys; sys.stdin.read(); sys.exit(3)", PING)[:2] == (3, b"")
+
+
 def test_its_errors_obey_no_terminal() -> None:
     assert run(r"import sys; sys.stderr.write('\x1b[2J')")[2] == rb"\x1b[2Jsilent" + b"\n"
 

@@ -5,6 +5,7 @@ does about it, in order. `same` stands for the line that was said, `MODERN` for 
 envelope. `policy>` and `limits>` set up what they say; `handshake>` agrees on a revision; `told>`
 is what limits were told since it was last looked at, or `nothing`; `written>` is the next thing
 that was written down, and `written> nothing` that there is no more. `audit>` breaks or mends it.
+`end>` ends the server, and says how.
 
 Of what waits for a person, `asked>` is what people were asked next, `asked> nothing` that it was no
 more, and `approvals>` what is said the next time instead of letting it wait. `person>` answers a
@@ -89,7 +90,7 @@ class Performance:
     def say(self, who: str, what: str, expected: list[str]) -> None:
         if who in {"told", "written", "asked", "due"}:
             assert self.look(who) == what
-        elif who in {"agent", "server", "person", "clock"}:
+        elif who in {"agent", "server", "person", "clock", "end"}:
             said = [spoken(action) for action in self.act(who, what)]
             assert said == [wanted(line, what) for line in expected], what
         else:
@@ -138,6 +139,8 @@ class Performance:
                 return self.gate.from_agent(in_bytes(what))
             case "server":
                 return self.gate.from_server(in_bytes(what))
+            case "end":
+                return self.gate.server_ended(what)
             case "clock":
                 self.now_s += float(what)
                 self.gate.at(self.now_s)

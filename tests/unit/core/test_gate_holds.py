@@ -194,6 +194,25 @@ def test_a_request_runs_once_and_only_approved(sequence: list[tuple[Any, ...]]) 
         trial.check()
 
 
+@settings(max_examples=200)
+@given(st.lists(events, max_size=30))
+def test_when_the_server_ends_each_request_has_had_one_answer(
+    sequence: list[tuple[Any, ...]],
+) -> None:
+    trial = Trial()
+    for event in sequence:
+        trial.take(event)
+    for action in trial.gate.server_ended("exited with status 1"):
+        if isinstance(action, ToAgent):
+            message = json.JSONDecoder().decode(action.line.decode())
+            trial.answered[message.get("id")] += "method" not in message
+    assert max(trial.answered.values(), default=0) <= 1
+    for id_ in range(len(trial.sent)):
+        assert trial.answered[id_] or id_ in trial.cancelled
+    assert not trial.gate.is_waited_for()
+    assert trial.gate.server_ended("exited with status 1") == []
+
+
 def test_the_trials_are_of_something() -> None:
     """A property of sequences in which nothing runs says nothing."""
     decisions: Counter[str] = Counter()

@@ -18,6 +18,18 @@ def test_a_question_is_answered_once() -> None:
     assert in_flight.take("1") == CALL
 
 
+def test_what_is_open_is_taken_at_once_and_the_cancelled_stay() -> None:
+    in_flight = InFlight()
+    for number, asked in ((1, PING), (2, CALL), (3, PING)):
+        in_flight.add(number, asked)
+    in_flight.cancel(3)
+    assert in_flight.has_open()
+    assert in_flight.take_open() == [(1, PING), (2, CALL)]
+    assert not in_flight.has_open()
+    assert in_flight.take_open() == []
+    assert in_flight.take(3) == PING
+
+
 def test_so_many_may_wait_and_no_more() -> None:
     in_flight = InFlight(max_open=2)
     in_flight.add(1, PING)

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ class Counting:
         return Held("why", 1.0) if tool == "held" and call_digest else None
 
     def tell(self, tool: str, *, failed: bool) -> None:
-        assert not failed
+        """Take note of nothing."""
 
 
 @dataclass
@@ -45,6 +45,9 @@ class Between:
     notes: list[Note] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     policies: list[Policy] = field(default_factory=list)
+    ended: str = "exited with status 1"
+    inward: Future[None] = field(default_factory=Future)  # the agent's lines
+    outward: Future[None] = field(default_factory=Future)  # the server's
 
     def renew(self, gate: Gate) -> None:
         if self.policies:
@@ -63,15 +66,21 @@ def running(policy: Policy) -> Iterator[tuple[Between, Judged, ThreadPoolExecuto
         note=between.notes.append,
         renew=between.renew,
     )
-    with agent, agents, server, servers, ThreadPoolExecutor() as pool:
+    with agent, server, ThreadPoolExecutor() as pool:
         for end in (agent, server):
             end.settimeout(pace.WAIT_S)
-        inward = pool.submit(judged.from_agent, os.dup(agents.fileno()))
-        outward = pool.submit(judged.from_server, os.dup(servers.fileno()))
-        yield between, judged, pool
-        agent.close()
-        server.close()
-        for done in (inward, outward):
+        between.inward = pool.submit(judged.from_agent, os.dup(agents.fileno()))
+        between.outward = pool.submit(
+            judged.from_server, os.dup(servers.fileno()), lambda: between.ended
+        )
+        agents.close()
+        servers.close()
+        try:
+            yield between, judged, pool
+        finally:
+            agent.close()
+            server.close()
+        for done in (between.inward, between.outward):
             done.result()
 
 
@@ -139,6 +148,34 @@ def test_half_a_line_waits_for_its_end() -> None:
         assert line(between.server) == call("y")
         between.agent.sendall(call("z", 2)[20:])
         assert line(between.server) == call("z", 2)
+
+
+def test_what_a_server_leaves_open_is_answered_before_the_end() -> None:
+    with running(HIDE) as (between, _, _):
+        between.ended = "killed by signal 11 (SIGSEGV)"
+        between.agent.sendall(call("y", 1) + call("y", 2))
+        assert [line(between.server) for _ in "12"] == [call("y", 1), call("y", 2)]
+        between.server.sendall(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+        between.server.close()
+        assert line(between.agent) == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+        answer = line(between.agent)
+        assert answer.startswith(b'{"jsonrpc":"2.0","id":2,"error":{"code":-32603,')
+        assert b"killed by signal 11 (SIGSEGV)" in answer
+    assert [note.kind for note in between.notes] == ["unanswered"]
+
+
+def test_an_agent_that_has_left_is_answered_nothing() -> None:
+    with running(HIDE) as (between, _, _):
+        between.agent.sendall(call("y"))
+        between.agent.shutdown(socket.SHUT_WR)
+        assert line(between.server) == call("y")
+        between.inward.result()  # it hears of the agent's end, and follows
+        between.server.close()
+        between.outward.result()
+        between.agent.settimeout(0)
+        with pytest.raises(BlockingIOError):  # nothing has come
+            between.agent.recv(1)
+    assert between.notes == []
 
 
 def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,40 @@
+"""How a server ended, for the thread that answers the requests it left open."""
+
+import signal
+import threading
+from contextlib import suppress
+
+# From the end of its output to word of its own end; its parent takes milliseconds.
+_KNOWN_WITHIN_S = 5.0
+_CLOSED = "it closed its output"
+
+
+class Ending:
+    """Set by one thread, and awaited by another."""
+
+    def __init__(self) -> None:
+        self._is_known = threading.Event()
+        self._why = _CLOSED  # a server that closes its output may run on for ever
+
+    def tell(self, why: str) -> None:
+        """Say how it ended."""
+        self._why = why
+        self._is_known.set()
+
+    def wait(self) -> str:
+        """Return how it ended, once its output has."""
+        self._is_known.wait(_KNOWN_WITHIN_S)
+        return self._why
+
+
+def exited(status: int) -> str:
+    """Return how a process ended that was not killed."""
+    return f"exited with status {status}"
+
+
+def killed_by(number: int) -> str:
+    """Return how a process ended that a signal killed."""
+    name = ""
+    with suppress(ValueError):  # a real-time signal has no name
+        name = f" ({signal.Signals(number).name})"
+    return f"killed by signal {number}{name}"
