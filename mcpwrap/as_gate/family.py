@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mcpwrap.core.shares import Holder
 from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.tally import Tally
@@ -53,6 +54,14 @@ class Family:
     def count_of(self, uid: int) -> int:
         """Return how many sessions an account has."""
         return Counter(child.who.uid for child in self._child_by_pid.values())[uid]
+
+    def holders_at(self, server: str) -> list[Holder]:
+        """Return whose the sessions of one server are."""
+        return [
+            Holder(child.who.uid, child.who.gids)
+            for child in self._child_by_pid.values()
+            if child.server == server
+        ]
 
     def add(self, child: Child) -> None:
         """Take in a child that was just forked."""

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.admissions import GuestList
-from mcpwrap.as_gate.agents import agent_of
+from mcpwrap.as_gate.agents import Agent, agent_of
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.counting import Counting
@@ -15,6 +15,8 @@ from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
 from mcpwrap.as_gate.writing import Writing
+from mcpwrap.core import shares
+from mcpwrap.core.spec import Admission
 
 
 class Hearing:
@@ -94,8 +96,8 @@ class Hearing:
         agent = agent_of(each.who, server, claim)
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")
-        if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
-            channel.refuse_more(each.channel, TOO_MANY)
+        if why := self._no_room_for(agent, server, admission):
+            channel.refuse_more(each.channel, why)
             return
         each.who, each.server = agent.who, server
         if each.policy_digest != self._policies.digest:
@@ -110,6 +112,15 @@ class Hearing:
         finally:
             os.close(opening.fd)
         self._policies.compiled(server)  # for those who are forked from now on
+
+    def _no_room_for(self, agent: Agent, server: str, admission: Admission) -> str:
+        """Return why an agent may open no further session of a server; "" if it may."""
+        if agent.door == "login":  # its account need not be one of the server's agents
+            return ""
+        if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
+            return TOO_MANY
+        holders = self._family.holders_at(server)
+        return shares.refusal(server, admission, agent.who.uid, holders)
 
     def _turn_page(self, each: Child) -> None:
         """Give a session the next part of its audit."""

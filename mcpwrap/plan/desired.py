@@ -190,6 +190,7 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
         audit=server.audit,
         http_uids=_http_uids(server, uids, ids) if server.speaks_http() else (),
         login=server.has_oauth(),
+        sessions=server.limits.sessions,
     )
 
 

@@ -20,6 +20,8 @@ args = ["/opt/probe.py"]
 [mcp_servers.other]
 command = "/usr/bin/python3"
 args = ["/opt/probe.py"]
+[mcp_servers.other.mcpwrap]
+limits = {{ sessions = 17 }}  # one is kept for another account of the group
 """
 # By account: of a session's process that has ended journald may not find out its unit any more.
 NEWS = (

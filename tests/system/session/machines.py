@@ -20,13 +20,14 @@ PROFILES = [
 ]
 STUBS = "'^/usr/bin/python3 -ISE .*mcpwrap-connect'"
 
-# Servers that may take little; one that ends soon when it is idle; three that send back what they
-# get, by the gate, without it, and with a redactor.
+# Servers that may take little; one that ends soon when it is idle; one that two accounts share;
+# three that send back what they get, by the gate, without it, and with a redactor.
 BOUNDED = (
     a_server(
         "greedy", 'limits = { memory = "160M", tasks = 20, sessions = 4 }\nidle_exit = "never"'
     )
     + a_server("swift", 'relay = "direct"\nidle_exit = "1s"')
+    + a_server("few", 'agents = ["alice", "bob"]\nlimits = { sessions = 4 }')
     + f"""
 [mcp_servers.brief]
 command = "/usr/bin/false"
@@ -66,7 +67,8 @@ command = "/usr/bin/cat"
 def bounded(suite: str) -> Iterator[Machine]:
     """Boot a machine on which memory and tasks are limited, for a whole wrapper."""
     with installed.booted(suite) as machine:
-        machine.add_person("alice", groups="mcpwrap")
+        for name in ("alice", "bob"):
+            machine.add_person(name, groups="mcpwrap")
         machine.configure(BOUNDED)
         machine.apply()
         machine.as_root("mcpwrap secret set sealed TOKEN", stdin="a-canary-value")

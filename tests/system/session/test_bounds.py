@@ -95,6 +95,30 @@ def test_a_server_at_its_bound_is_left_alone(machine: Machine) -> None:
     machine.await_end_of("greedy")
 
 
+def open_few(machine: Machine, stack: contextlib.ExitStack, users: list[str]) -> None:
+    for user in users:
+        session = stack.enter_context(machine.session("few", user=user))
+        assert session.evaluate("result = 1") == 1
+
+
+def test_one_agent_does_not_take_all_sessions(machine: Machine) -> None:
+    """One of four is kept for bob until he has it; when he has, alice may have all the others."""
+    kept = "3 of 4 sessions of 'few' are this account's, and the rest is kept"
+    with contextlib.ExitStack() as stack:
+        open_few(machine, stack, ["alice"] * 3)
+        err = machine.as_user("alice", "mcpwrap-connect few", status=75).err
+        assert kept in err
+        assert "raise `sessions`" in err
+        open_few(machine, stack, ["bob"])
+    machine.await_end_of("few")
+    machine.await_idle_gate()
+    with contextlib.ExitStack() as stack:
+        open_few(machine, stack, ["bob", "alice", "alice", "alice"])
+        for user in ("alice", "bob"):  # and now all are in use
+            err = machine.as_user(user, "mcpwrap-connect few", status=75).err
+            assert "4 of 4 sessions are in use" in err
+
+
 # Which the gate passes on.
 _LOG = {"level": "info", "data": "x" * 999}
 A_MESSAGE = f'{{"jsonrpc":"2.0","method":"notifications/message","params":{json.dumps(_LOG)}}}\n'

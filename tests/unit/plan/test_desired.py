@@ -73,7 +73,7 @@ def test_a_server_has_its_files_account_and_link() -> None:
 )
 def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]) -> None:
     want = wanted(f"{GIT}inherits = ['TZ']\n[mcp_servers.git.mcpwrap]\n{ours}", Observed())
-    admission = Admission(uids=uids, gids=gids, inherits=("TZ",))
+    admission = Admission(uids=uids, gids=gids, inherits=("TZ",), sessions=16)
     assert want.admissions.by_server == {"git": admission}
 
 

@@ -1,0 +1,47 @@
+"""How the sessions of one server are shared among its agents: some stay free for the others."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from mcpwrap.core.spec import Admission
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The account of an open session. `gids` are empty where the agent's listener asked."""
+
+    uid: int
+    gids: frozenset[int] = frozenset()
+
+
+def refusal(server: str, admission: Admission, uid: int, holders: Collection[Holder]) -> str:
+    """Return why an account may open no further session; "" if it may, as far as shares go.
+
+    `holders` has one element for each open session of the server. An account without a session is
+    never refused here: the places are kept for such accounts. That all places are in use is for the
+    wrapper to say.
+    """
+    mine = sum(holder.uid == uid for holder in holders)
+    if not admission.sessions or not mine:
+        return ""
+    reserved = _reserved(admission, uid, holders)
+    if not reserved or admission.sessions - len(holders) > reserved:
+        return ""
+    return (
+        f"{mine} of {admission.sessions} sessions of {server!r} are this account's, and the rest "
+        "is kept for its other accounts: close a session, or have the operator raise `sessions`"
+    )
+
+
+def _reserved(admission: Admission, uid: int, holders: Collection[Holder]) -> int:
+    """Return how many places are kept: one for each other account without a session.
+
+    A group counts as one account, since its members are unknown here, unless the accounts of all
+    members are listed for their listeners. At most half of all places are kept.
+    """
+    others = [holder for holder in holders if holder.uid != uid]
+    accounts = {*admission.uids, *admission.http_uids} - {uid, *(one.uid for one in others)}
+    groups = set[int]() if admission.http_uids else set(admission.gids)
+    for holder in others:
+        groups -= holder.gids
+    return min(admission.sessions // 2, len(accounts) + len(groups))

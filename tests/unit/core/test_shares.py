@@ -1,0 +1,114 @@
+"""Each other agent of a server without a session has a place, and nobody else is held back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpwrap.core.shares import Holder, refusal
+from mcpwrap.core.spec import Admission
+
+ALICE, BOB, CAROL, DAVE = 1000, 1001, 1002, 1003
+GUESTS, STAFF = 50, 60
+BOTH = (ALICE, BOB)
+MANY = tuple(range(1000, 1020))
+
+
+def admission(
+    sessions: int = 16,
+    uids: tuple[int, ...] = (),
+    gids: tuple[int, ...] = (),
+    http_uids: tuple[int, ...] = (),
+) -> Admission:
+    return Admission(uids=uids, gids=gids, inherits=(), http_uids=http_uids, sessions=sessions)
+
+
+def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list[Holder]:
+    """Return so many sessions of each account, all of these groups."""
+    return [Holder(uid, gids) for uid, count in counts for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("guests", "uid", "holders", "is_refused"),
+    [
+        # Alone she may have all; that there are no more is for the wrapper to say.
+        (admission(uids=(ALICE,)), ALICE, opened((ALICE, 15)), False),
+        (admission(uids=(ALICE,)), ALICE, opened((ALICE, 16)), False),
+        # One is kept for bob, until he has one.
+        (admission(uids=BOTH), ALICE, opened((ALICE, 14)), False),
+        (admission(uids=BOTH), ALICE, opened((ALICE, 15)), True),
+        (admission(uids=BOTH), BOB, opened((ALICE, 15)), False),
+        (admission(uids=BOTH), ALICE, opened((ALICE, 14), (BOB, 1)), False),
+        (admission(uids=BOTH), BOB, opened((ALICE, 1), (BOB, 14)), False),
+        (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 14)), True),
+        (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 14), (BOB, 1)), True),
+        (admission(uids=(ALICE, BOB, CAROL)), ALICE, opened((ALICE, 13), (BOB, 1)), False),
+        # A session of an account that is no agent any more takes a place, and keeps none.
+        (admission(uids=BOTH), ALICE, opened((ALICE, 13), (DAVE, 1)), False),
+        (admission(uids=BOTH), ALICE, opened((ALICE, 14), (DAVE, 1)), True),
+        # At most half is kept, so many accounts do not shut out those that use it.
+        (admission(uids=MANY), ALICE, opened((ALICE, 7)), False),
+        (admission(uids=MANY), ALICE, opened((ALICE, 8)), True),
+        (admission(uids=MANY), BOB, opened((ALICE, 8)), False),
+        (admission(uids=MANY), BOB, opened((ALICE, 8), (BOB, 1)), True),
+        (admission(uids=MANY), CAROL, opened((ALICE, 8), (BOB, 7)), False),
+        (admission(3, uids=MANY), ALICE, opened((ALICE, 1)), False),
+        (admission(3, uids=MANY), ALICE, opened((ALICE, 2)), True),
+        (admission(1, uids=MANY), ALICE, opened((ALICE, 1)), False),
+        # A group is one account, until another account of it has a session.
+        (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 14), gids=frozenset({GUESTS})), False),
+        (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 15), gids=frozenset({GUESTS})), True),
+        (
+            admission(gids=(GUESTS,)),
+            ALICE,
+            opened((ALICE, 14), (BOB, 1), gids=frozenset({GUESTS})),
+            False,
+        ),
+        (
+            admission(gids=(GUESTS, STAFF)),
+            ALICE,
+            opened((ALICE, 14), (BOB, 1), gids=frozenset({GUESTS})),
+            True,
+        ),
+        (
+            admission(gids=(GUESTS, STAFF)),
+            ALICE,
+            opened((ALICE, 14), (BOB, 1), gids=frozenset({GUESTS, STAFF})),
+            False,
+        ),
+        # Accounts with a listener are known, members of groups included.
+        (admission(gids=(GUESTS,), http_uids=BOTH), ALICE, opened((ALICE, 14), (BOB, 1)), False),
+        (admission(gids=(GUESTS,), http_uids=BOTH), ALICE, opened((ALICE, 15)), True),
+        (admission(uids=BOTH, http_uids=BOTH), ALICE, opened((ALICE, 14)), False),
+        # A guest list of an earlier version does not say how many there are.
+        (admission(0, uids=BOTH), ALICE, opened((ALICE, 16)), False),
+    ],
+)
+def test_some_places_are_kept_for_the_others(
+    guests: Admission,
+    uid: int,
+    holders: list[Holder],
+    is_refused: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    assert bool(refusal("git", guests, uid, holders)) == is_refused
+
+
+def test_the_refusal_says_what_to_do() -> None:
+    assert refusal("git", admission(uids=BOTH), ALICE, opened((ALICE, 15))) == (
+        "15 of 16 sessions of 'git' are this account's, and the rest is kept for its other "
+        "accounts: close a session, or have the operator raise `sessions`"
+    )
+
+
+@given(st.integers(1, 20), st.lists(st.sampled_from(MANY), max_size=60))
+def test_every_account_of_a_small_list_has_a_session_whatever_the_others_do(
+    sessions: int, askers: list[int]
+) -> None:
+    """As long as no more than half are kept."""
+    uids = MANY[: sessions // 2 + 1]
+    guests = admission(sessions, uids=uids)
+    holders: list[Holder] = []
+    for uid in [*(uid for uid in askers if uid in uids), *uids]:
+        has_room = len(holders) < sessions
+        if not refusal("git", guests, uid, holders) and has_room:
+            holders.append(Holder(uid))
+    assert {holder.uid for holder in holders} == {*uids}
