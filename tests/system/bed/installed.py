@@ -61,6 +61,12 @@ def browser_machine(suite: str) -> Machine:
     return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
 
 
+def readers_machine(suite: str) -> Machine:
+    """Boot a Debian without mcpwrap, with JSON parsers of several languages."""
+    lower = roots.ensure(roots.readers_root(suite)).lower_dirs()
+    return _boot(suite, lower, Profile.LIMITS)
+
+
 def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian without mcpwrap, on which an ordinary user can `pip install` it."""
     return _boot(suite, roots.ensure(roots.trial_root(suite)).lower_dirs(), profile)

@@ -100,6 +100,11 @@ def polkit_root(suite: str) -> Layer:
     return Layer(suite, "polkit", run_root(suite))
 
 
+def readers_root(suite: str) -> Layer:
+    """A run root with JSON parsers of several languages."""
+    return Layer(suite, "readers", run_root(suite))
+
+
 def browser_root(suite: str) -> Layer:
     """A run root with Chromium, and what drives it."""
     return Layer(suite, "browser", run_root(suite))
