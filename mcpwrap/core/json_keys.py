@@ -10,6 +10,7 @@ stands under a private key of serde_json is, built with `raw_value`, read as JSO
 """
 
 import re
+from collections.abc import Iterator
 from unicodedata import category, normalize
 
 from mcpwrap.core.sanitise import visible
@@ -35,7 +36,7 @@ def flaw(value: object, encoded: bytes) -> str:
     if may_have_control and _has_a_control_character(value):
         return "a key has a control character"
     may_be_of_language = b'__":' in encoded or b'ass":' in encoded or b'tor":' in encoded
-    if (may_be_of_language or b'"$s' in encoded) and _has_a_key_of_a_language(encoded):
+    if (may_be_of_language or b'"$s' in encoded) and _has_a_key_of_a_language(value, encoded):
         return "a key has a meaning of its own in some language"
     return ""
 
@@ -46,25 +47,31 @@ def has_control_characters(text: str) -> bool:
 
 
 def _has_a_control_character(value: object) -> bool:
+    return any(has_control_characters("".join(keys)) for keys in _objects_in(value))
+
+
+def _objects_in(value: object) -> Iterator[dict[str, object]]:
     rest = [value]
     while rest:
         inner = rest.pop()
         if isinstance(inner, dict):
-            if has_control_characters("".join(inner)):
-                return True
+            yield inner
             inner = inner.values()
         elif not isinstance(inner, list):
             continue
         rest += [below for below in inner if isinstance(below, (dict, list))]
-    return False
 
 
-def _has_a_key_of_a_language(encoded: bytes) -> bool:
-    """Say whether one is there; `constructor` is one with `prototype` in it or anywhere after."""
-    at = encoded.find(b'"constructor":{')
-    return _OF_LANGUAGES.search(encoded) is not None or (
-        at >= 0 and encoded.find(b'"prototype":', at) >= 0
-    )
+def _has_a_key_of_a_language(value: object, encoded: bytes) -> bool:
+    if _OF_LANGUAGES.search(encoded):
+        return True
+    return b'"constructor":{' in encoded and any(map(_leads_to_a_prototype, _objects_in(value)))
+
+
+def _leads_to_a_prototype(inner: dict[str, object]) -> bool:
+    """Say whether a merge of this object into another one changes what all objects inherit."""
+    constructor = inner.get("constructor")
+    return isinstance(constructor, dict) and "prototype" in constructor
 
 
 def _fold(key: str) -> str:

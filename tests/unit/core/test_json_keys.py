@@ -57,7 +57,7 @@ def test_a_key_that_is_another_to_some_reader_is_found(value: Json, why: str) ->
         {"proto": 1, "__proto": 2, "__typename": 3, "name__contains": 4, "__PROTO__": 5},
         {"constructor": "Ferrari", "prototype": {"x": 1}},
         {"$set": 1, "$schema": 2, "std::pair": "$serde_json::private::Number"},
-        {"prototype": 1, "constructor": {"name": "Ferrari"}},
+        {"constructor": {"name": "Ferrari"}, "prototype": {"constructor": "Ferrari"}},
     ],
 )
 def test_an_ordinary_key_is_not(value: Json) -> None:
