@@ -14,7 +14,7 @@ import pytest
 from tests.system.bed import installed
 from tests.system.bed.machine import BED_AT, Machine
 from tests.system.bed.session import Session
-from tests.system.gate.judged import news
+from tests.system.gate.judged import await_news, news
 from tests.system.support.tiers import on_release, only_in_test_all
 
 pytestmark = on_release("trixie")  # what is shown here is of ours alone, and takes its time
@@ -314,3 +314,37 @@ def test_a_session_that_ends_takes_no_other_along(odd: Machine) -> None:
         session.initialize()
         assert until_good(session) == []
     assert odd.show("mcpwrap-gate.service", "MainPID")["MainPID"] == gate
+
+
+SEEN = "Be kind.[2J"
+CLEAN = "results: [{name: clean, control_characters: remove}]\n"
+
+
+def described(session: Session) -> tuple[str, dict[str, str]]:
+    """Shake hands; return the instructions, and each tool's description by its name."""
+    client = {"name": "bed", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    answer = session.answer_to(session.request("initialize", hello))
+    session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    listed = session.answer_to(session.request("tools/list"))["result"]["tools"]
+    return answer["result"]["instructions"], {one["name"]: one["description"] for one in listed}
+
+
+def test_descriptions_reach_the_agent_without_what_nobody_sees(odd: Machine) -> None:
+    with odd.session("odd") as session:  # the twin: without a rule only deceptive names are gone
+        instructions, tools = described(session)
+    assert instructions == "Be kind.\U000e0064\U000e0069\U000e0065\x1b[2J"
+    assert tools == {"good": "Answers.\u200b\u202e"}
+    odd.write("/etc/mcpwrap/policy.yaml", POLICY + CLEAN)
+    odd.as_root("systemctl reload mcpwrap-gate")
+    with odd.session("odd") as session:
+        assert described(session) == (SEEN, {"good": "Answers."})
+        assert text_of(session.answer_to(call(session, "good", words="yes"))) == "yes"
+    logged = await_news(
+        odd,
+        r"left out go\\u200bod \(a control .*\), g\\u043eod \(letters of two scripts\)$",
+        r"answer to initialize .*rule clean changed the result",
+    )
+    assert logged
+    odd.write("/etc/mcpwrap/policy.yaml", POLICY)
+    odd.as_root("systemctl reload mcpwrap-gate")
