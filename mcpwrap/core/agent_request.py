@@ -70,6 +70,7 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
     way = _find_way(session, request, era)
     _check_revision(session, request, revision)
     _check_id(session, request)
+    _check_params(request)
     target = _find_target(session, request)
     asked = Asked(request.method, target, era, _task(request), revision)
     sent = request
@@ -149,12 +150,18 @@ def _check_id(session: Session, request: Request) -> None:
         raise _RefusedError(refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED))
 
 
-def _find_target(session: Session, request: Request) -> str:
-    """Return what the request is about, having seen that nobody can read another in it."""
+def _check_params(request: Request) -> None:
+    """Refuse what a server may read otherwise than it is judged, or a person than it is."""
     if is_misspelt(request.params):
         raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
+    if methods.has_odd_envelope(request.params):
+        raise _bad_params(request, "the revision in _meta is a text, under the key that MCP has")
     if why := _why_deceptive(request.params):
         raise _bad_params(request, f"what it is called has {why}")
+
+
+def _find_target(session: Session, request: Request) -> str:
+    """Return what the request is about; "" if its method has no such thing."""
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
         return ""

@@ -1,15 +1,17 @@
 """Paths into the arguments of a call: `query`, `a.b[0].c`, `paths[*]`, `a["odd key"]`."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
 
-from mcpwrap.core.json_keys import folded
+from mcpwrap.core.json_keys import ANY, folded
 from mcpwrap.core.judgement import Json
 
 MAX_STEPS = 16
+_FEW_KEYS = 32  # of an object: up to here looking through them costs less than counting
 MAX_KEYS = 10_000  # of an object that a path leads through: each rule looks at all of them
 
 
@@ -72,8 +74,13 @@ def found_at(value: Found, steps: tuple[Step, ...]) -> Iterator[Found]:
             for element in elements:
                 yield from found_at(element, steps[number + 1 :])
             return
-        value = _below(value, step)
+        value = Place.RIVALLED if _is_written_flat(value, steps[number:]) else _below(value, step)
     yield value
+
+
+def _is_written_flat(value: Found, rest: tuple[Step, ...]) -> bool:
+    """Say whether an object has the rest of a path as one key: `get` of lodash prefers that one."""
+    return isinstance(value, dict) and len(rest) > 1 and ".".join(map(str, rest)) in value
 
 
 def _below(value: Found, step: Step) -> Found:
@@ -92,9 +99,35 @@ def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
     encoding/json of Go takes the last of `query` and `Query`; readers that trim or normalise keys
     take the one or the other (`json_keys.folded`).
     """
-    if len(of) > MAX_KEYS:
-        return Place.RIVALLED
+    if len(of) > _FEW_KEYS:
+        return _value_of_many(of, key, folded_key)
     for other in of:
-        if other != key and folded(other) == folded_key:
+        if other != key and folded(other) in {folded_key, ANY}:
             return Place.RIVALLED
     return of.get(key, Place.MISSING)
+
+
+def _value_of_many(of: dict[str, Json], key: str, folded_key: str) -> Found:
+    if len(of) > MAX_KEYS:
+        return Place.RIVALLED
+    keys_by_form = _LAST_OBJECT.forms_of(of)
+    alike = keys_by_form[folded_key] + keys_by_form[ANY]
+    return of.get(key, Place.MISSING) if alike == (key in of) else Place.RIVALLED
+
+
+class _LastObject:
+    """How many keys of an object have each form; of the last, as each rule asks anew."""
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, Json], Counter[str]] = ({}, Counter())
+
+    def forms_of(self, of: dict[str, Json]) -> Counter[str]:
+        """Count the keys of an object by their forms."""
+        last, counted = self._last
+        if last is not of:
+            counted = Counter(map(folded, of))
+            self._last = (of, counted)
+        return counted
+
+
+_LAST_OBJECT = _LastObject()

@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.arguments import Found, Place, found_at, steps_of, value_of
-from mcpwrap.core.json_keys import folded
+from mcpwrap.core.json_keys import ANY, folded
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.paths import inside
 from mcpwrap.core.patterns import ArgumentPatterns, NulError
@@ -180,7 +180,7 @@ def _same(value: Json, wanted: Json) -> Truth:
     """Compare two values. Of another type is not judged: servers take "true" and 1 for true."""
     if isinstance(value, dict) and isinstance(wanted, dict):
         if value.keys() != wanted.keys():
-            alike = set(map(folded, wanted))
+            alike = {*map(folded, wanted), ANY}
             is_alike = len(value) >= len(wanted) and all(folded(key) in alike for key in value)
             return UNJUDGEABLE if is_alike else FAILS
         return all_of(_same(value[key], wanted[key]) for key in wanted)
@@ -200,7 +200,16 @@ def _is_read_alike(value: Json, wanted: Json) -> bool:
     if _kind(value) is not float:
         return True
     number = _number(value)
-    return number is not None and not _is_beside(number, _number(wanted))
+    return (
+        number is not None
+        and not _is_beside(number, _number(wanted))
+        and not _is_cut_to(number, _number(wanted))
+    )
+
+
+def _is_cut_to(value: float | int, wanted: float | int | None) -> bool:
+    """Say whether a server that takes an integer makes one number the other, as 0 of 0.4."""
+    return isinstance(value, float) and value != wanted and math.trunc(value) == wanted
 
 
 def _kind(value: Json) -> type:

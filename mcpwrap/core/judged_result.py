@@ -37,9 +37,9 @@ def judge_result(session: Session, asked: Asked, value: Json) -> ResultJudgement
 
 
 def judge_failure(session: Session, asked: Asked, error: dict[str, Json]) -> ResultJudgement:
-    """Judge an error in the same way: what a tool says went wrong others may have written."""
+    """Judge an error of whatever method in the same way: others may have written it."""
     words = {key: error[key] for key in error if key != "code"}
-    judged = _judge_content(session, asked, words)
+    judged = _judge_by_rules(session, asked, words)
     if judged.refusal is not None or not isinstance(judged.value, dict):
         return judged
     told = error if judged.value is words else {**judged.value, "code": error["code"]}
@@ -87,6 +87,10 @@ def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgeme
     """Let the policy see what others may have written: by the tool's rules, if a tool did."""
     if asked.method not in methods.JUDGED_RESULTS:
         return ResultJudgement(value)
+    return _judge_by_rules(session, asked, value)
+
+
+def _judge_by_rules(session: Session, asked: Asked, value: Json) -> ResultJudgement:
     method = methods.TOOLS_CALL if asked.method in methods.TASK_RESULTS else asked.method
     kept: dict[str, Json] = {}
     rest = value

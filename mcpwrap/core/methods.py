@@ -8,9 +8,11 @@ extensions io.modelcontextprotocol/tasks and /skills. /ui has resources, and no 
 from collections.abc import Mapping
 from enum import Enum
 
+from mcpwrap.core.json_keys import folded
 from mcpwrap.core.judgement import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
+_VERSION_FOLDED = folded(PROTOCOL_VERSION)
 BATCHES_IN = "2025-03-26"  # the one revision that has them
 URL_ELICITATION_REQUIRED = -32042  # an error of 2025-11-25, with URLs that the agent is to open
 
@@ -114,8 +116,11 @@ INPUT_REQUESTS = frozenset({"sampling/createMessage", ELICITATION, "roots/list"}
 IN_ROUNDS = frozenset({TOOLS_CALL, "prompts/get", "resources/read"})
 # The results that hold what somebody else may have written, so that the policy sees them.
 CONTENT = frozenset(
-    {TOOLS_CALL, "resources/read", "prompts/get", "skills/get", TASKS_GET, TASKS_RESULT}
-)
+    {
+        TOOLS_CALL, "resources/read", "prompts/get", "skills/get", "completion/complete",
+        "tasks/cancel", TASKS_GET, TASKS_RESULT,
+    }
+)  # fmt: skip
 # Those in which the server says what it is and has; agents put it before their model.
 DESCRIPTIONS = frozenset(
     {
@@ -153,6 +158,18 @@ def revision_of(params: Mapping[str, Json]) -> str | None:
     meta = params.get("_meta")
     revision = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
     return revision if isinstance(revision, str) else None
+
+
+def has_odd_envelope(params: Mapping[str, Json]) -> bool:
+    """Say whether a server may find another revision in an envelope than `revision_of`, or one."""
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        return False
+    return any(
+        folded(key) == _VERSION_FOLDED
+        and not (key == PROTOCOL_VERSION and isinstance(meta[key], str))
+        for key in meta
+    )
 
 
 def agent_request(method: str, era: Era) -> Way | None:

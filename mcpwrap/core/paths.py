@@ -1,8 +1,15 @@
 """Whether a path that an agent wrote is in a folder, by its text alone."""
 
+import re
+from unicodedata import normalize
+
+from mcpwrap.core.sanitise import visible
 from mcpwrap.core.truth import UNJUDGEABLE, Truth, holds
 
 _TRIMMED_BY_SOME = (" ", '"', "'")
+# `..` beside what some split at or take off (`{a,..}`, `..;`); what decodes to a dot or a slash.
+_HIDDEN_UP = re.compile(r"(?<![\w.])\.\.(?![\w.])|%(?:2e|2f|5c)", re.IGNORECASE)
+_MAX_CHARS = 4096  # PATH_MAX of Linux
 
 
 def inside(untrusted_path: str, folder: str) -> Truth:
@@ -10,12 +17,16 @@ def inside(untrusted_path: str, folder: str) -> Truth:
 
     Links are not looked at: what a server can reach is for the kernel to say. Not judged is what
     programs understand in different ways: a relative path, `~` and `file://` among them; `..`,
-    which after a link leads elsewhere than its text; `\`, which some take for `/`; control and
-    other characters that are not seen; and quotes or spaces at the end, which some take off.
+    which after a link leads elsewhere than its text, also as `%2e%2e` or `{a,..}`; `\`, which some
+    take for `/`; control and other characters that are not seen; quotes or spaces at the end, which
+    some take off; and what is longer than any path may be.
     """
     if (
         not untrusted_path.startswith("/")
+        or len(untrusted_path) > _MAX_CHARS
         or not untrusted_path.isprintable()
+        or (not untrusted_path.isascii() and visible(untrusted_path) != untrusted_path)
+        or _HIDDEN_UP.search(normalize("NFKC", untrusted_path))
         or "\\" in untrusted_path
         or untrusted_path.endswith(_TRIMMED_BY_SOME)
     ):

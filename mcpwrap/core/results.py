@@ -18,12 +18,16 @@ from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
 from mcpwrap.core.patterns import Pattern, Patterns
 from mcpwrap.core.rules import ResultRule
 
-# C0 but tab, newline and return; DEL; C1; and what is not seen: zero-width and word-joining
-# characters, what turns text round (CVE-2021-42574), tags and supplementary variation selectors,
-# by which text is hidden from people and not from models. Joiners and selectors of emoji stay.
+# C0 but tab, newline and return; DEL; C1; and what is not seen, by which text is hidden from people
+# and not from models: Default_Ignorable_Code_Point and format characters of Unicode, among them
+# those that turn text round (CVE-2021-42574), tags, and selectors, of which each carries a byte.
+# Joiners, and the selectors of text and emoji, stay where they join something.
 _HIDDEN = re2.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{ad}\x{61c}\x{180e}\x{200b}\x{200e}\x{200f}"
-    r"\x{2028}-\x{202e}\x{2060}-\x{206f}\x{feff}\x{fff9}-\x{fffb}\x{e0000}-\x{e01ef}]+"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{ad}\x{34f}\x{600}-\x{605}\x{61c}\x{6dd}\x{70f}"
+    r"\x{8e2}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{200b}\x{200e}\x{200f}"
+    r"\x{2028}-\x{202e}\x{2060}-\x{206f}\x{3164}\x{fe00}-\x{fe0d}\x{feff}\x{ffa0}"
+    r"\x{fff0}-\x{fffb}\x{1bca0}-\x{1bca3}\x{1d173}-\x{1d17a}\x{e0000}-\x{e0fff}]+"
+    r"|[\x{200c}\x{200d}\x{fe0e}\x{fe0f}]{3,}"
 )
 _MAX_KEYS = 1024  # of which we remember whether they are redacted
 _SHORT_CHARS = 32  # keys and words that come in every result: `content`, `type`, `text`
@@ -123,7 +127,8 @@ def _size_check(max_bytes: int) -> Check:
 
 
 def _without_hidden(text: str) -> str:
-    if text.isprintable():  # as C does it: the whole of most texts but for newlines
+    # Of other texts some are called printable by Python though they have selectors in them.
+    if text.isascii() and text.isprintable():
         return text
     cleaned: str = _HIDDEN.sub("", text)
     return text if len(cleaned) == len(text) else cleaned

@@ -7,15 +7,16 @@ for `_meta`. Agents and servers are written in either.
 
 from collections.abc import Iterable
 
-from mcpwrap.core.json_keys import folded
+from mcpwrap.core.json_keys import ANY, folded
 
 _IN_REQUESTS = """
     _meta argument arguments context cursor id inputResponses level method name params progressToken
     ref requestId requestState task taskId uri
 """
 _IN_RESULTS = """
-    cacheScope code content contents data elicitations error inputRequests isError message messages
-    protocolVersion result resultType status statusMessage structuredContent tools
+    cacheScope code content contents data elicitations error inputRequests instructions isError
+    message messages prompts protocolVersion resources resourceTemplates result resultType skills
+    status statusMessage structuredContent tools
 """
 _IN_QUESTIONS = """
     elicitationId includeContext maxTokens metadata mode modelPreferences requestedSchema
@@ -23,7 +24,7 @@ _IN_QUESTIONS = """
 """
 _JUDGED = frozenset(f"{_IN_REQUESTS} {_IN_RESULTS} {_IN_QUESTIONS}".split())
 _CASEFOLDED = frozenset(map(str.casefold, _JUDGED))
-_FOLDED = frozenset(map(folded, _JUDGED))
+_FOLDED = frozenset({*map(folded, _JUDGED), ANY})
 # By this name the official Python client reads questions that were not judged. Other keys with `_`
 # are common in results, and rules on results look at all keys alike.
 _QUESTIONS = folded("inputRequests")

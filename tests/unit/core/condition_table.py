@@ -81,6 +81,10 @@ TESTS: list[tuple[Test, Json, Truth]] = [
     (Range(101, None), 100.9999999999999, FAILS),
     (Range(None, 0.3), 0.3, HOLDS),
     (Equals("0.3"), 0.3, HOLDS),
+    (Equals("0"), 0.4, UNJUDGEABLE),  # 0 to a server that takes an integer
+    (Equals("[0]"), [-0.5], UNJUDGEABLE),
+    (Equals("0"), 1.4, FAILS),
+    (Equals("1.5"), 1.5, HOLDS),
     (Range(2.5, None), 2, FAILS),
     (Range(0, 3), True, UNJUDGEABLE),
     (Range(0, 3), "2", UNJUDGEABLE),

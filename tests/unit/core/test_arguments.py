@@ -57,6 +57,17 @@ def test_what_is_no_path_is_told(path: str) -> None:
         ("query", {"query": "a", "que\u200bry": "b"}, RIVALLED),
         ("filePath", {"filePath": "a", "file_path": "b"}, RIVALLED),  # a field's name, its alias
         ("path", {"path": "a", "paths": "b", "$path": "c", "path.x": "d", "p\u00e4th": "e"}, "a"),
+        ("file", {"file": "a", "f\u0130le": "b"}, RIVALLED),  # a dotted I, an i to Go and Java
+        ("query", {"query": "a", "\u00e9" * 257: "b"}, RIVALLED),  # too long to tell what it is
+        ("query", {"query": "a", "\u00e9" * 256: "b", "e" * 5000: "c"}, "a"),
+        ("a.b", {"a": {"b": 1}, "a.b": 2}, RIVALLED),  # `get` of lodash prefers the flat key
+        ("x.a[0].b", {"x": {"a.0.b": 2}}, RIVALLED),
+        ("a.b", {"a": {"b": 1}, "b.a": 2, "a.b.c": 3}, 1),
+        ("k40", {f"k{n}": n for n in range(50)}, 40),
+        ("k40", {**{f"k{n}": n for n in range(50)}, "K40": 1}, RIVALLED),
+        ("k50", {**{f"k{n}": n for n in range(50)}, "K50": 1}, RIVALLED),
+        ("k50", {f"k{n}": n for n in range(50)}, MISSING),
+        ("k40", {**{f"k{n}": n for n in range(50)}, "\u00e9" * 257: 1}, RIVALLED),
         ("query", {"query": "a", "querie": "b", "ouery": "c"}, "a"),
         ("query", {"query": "a", **{str(n): n for n in range(MAX_KEYS - 1)}}, "a"),
         ("query", {"query": "a", **{str(n): n for n in range(MAX_KEYS)}}, RIVALLED),

@@ -45,6 +45,16 @@ from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
         ("/home/a/x\n", UNJUDGEABLE),
         ("/home/a\\..\\b", UNJUDGEABLE),
         ("/home/a/\u202e", UNJUDGEABLE),
+        ("/home/a/..\ufe00/b", UNJUDGEABLE),
+        ("/home/a/{x,..}/b", UNJUDGEABLE),  # braces, to a shell
+        ("/home/a/..;/b", UNJUDGEABLE),
+        ("/home/a/%2E%2e/b", UNJUDGEABLE),
+        ("/home/a/..%2fb", UNJUDGEABLE),
+        ("/home/a/\uff0e\uff0e/b", UNJUDGEABLE),  # NFKC
+        ("/home/a/\u2025/b", UNJUDGEABLE),
+        ("/home/a/" + "x" * 4096, UNJUDGEABLE),
+        ("/home/a/x..y/a...b/x....y/%20/100%", HOLDS),
+        ("/home/a/caf\u00e9/cafe\u0301/\u2026 more", HOLDS),
     ],
 )
 def test_a_path_and_the_folder(path: str, truth: Truth) -> None:

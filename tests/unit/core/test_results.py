@@ -44,6 +44,25 @@ def test_what_no_rule_concerns_is_passed_on_as_it_is(rule: ResultRule, value: Js
     assert (judgement.refusal, judgement.notes) == (None, ())
 
 
+UNSEEN = (
+    "\xad\u034f\u061c\u115f\u17b4\u180b\u180e\u200b\u200e\u2028\u2060\u3164\ufe00\ufeff\uffa0\ufff9"
+)
+UNSEEN += "\U0001bca0\U0001d173\U000e0000\U000e0041\U000e0100\U000e01ef\U000e0200\U000e0fff"
+
+
+@pytest.mark.parametrize("char", UNSEEN)
+def test_each_character_that_is_not_seen_goes_wherever_it_stands(char: str) -> None:
+    for text in ("hello{}", "hello{}\n", "h\u00e9llo{}", "{}"):
+        assert judged(CLEAN, text.format(char)).value == text.format("")
+        assert judged(STRICT, text.format(char)).refusal is not None
+
+
+def test_joiners_stay_where_they_join() -> None:
+    family = "\U0001f468\u200d\U0001f469\u2764\ufe0f\u200d\U0001f525\u0646\u0645\u06cc\u200c\u062e"
+    assert judged(STRICT, family).refusal is None
+    assert judged(CLEAN, "a" + "\u200c\u200d" * 20 + "b").value == "ab"
+
+
 @pytest.mark.parametrize(
     ("rule", "value", "after"),
     [

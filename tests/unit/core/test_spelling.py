@@ -23,6 +23,8 @@ from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spok
         ([" name"], True),
         (["na\u200bme"], True),
         (["\uff4eame"], True),  # a full-width n
+        (["ur\u0130"], True),
+        (["\u00e9" * 257], True),  # too long to tell
         (["names", "nam", "$name", "n\u00e4me"], False),
     ],
 )
