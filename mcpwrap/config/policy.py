@@ -10,6 +10,7 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_conditions import condition
 from mcpwrap.config.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.arguments import Place, steps_of
+from mcpwrap.core.conditions import compiled, patterns_by_path
 from mcpwrap.core.judgement import Times
 from mcpwrap.core.rules import (
     EVERYTHING,
@@ -22,6 +23,7 @@ from mcpwrap.core.rules import (
     ResultRule,
     Rule,
 )
+from mcpwrap.core.truth import FAILS, UNJUDGEABLE
 
 VERSION = 1
 KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")
@@ -236,15 +238,18 @@ class _Parser:
 def _warning_of_missing_argument(mark: Mark, rule: Rule) -> Flaw | None:
     """Warn of a rule on everything that applies to each message without its arguments.
 
-    A missing argument cannot be judged, which a rule that blocks or asks takes for true. A
-    condition with `default` can fail where its argument is missing: then the rule does not apply.
+    What is missing cannot be judged, nor can a `default` of another type than the test asks for:
+    a rule that blocks or asks takes that for true.
     """
     effect = {"block": "blocks", "allow_with_approval": "asks for approval of"}.get(rule.action)
-    abouts = [one.condition if isinstance(one, Inverted) else one for one in rule.when]
-    is_for_all = any(map(_matches_every_name, (*rule.tools, *rule.methods)))
-    has_default = any(about.default is not None for about in abouts)
-    if effect is None or rule.observe or not abouts or not is_for_all or has_default:
+    is_for_all = any(map(_matches_everything, (*rule.tools, *rule.methods)))
+    if effect is None or rule.observe or not rule.when or not is_for_all:
         return None
+    patterns = patterns_by_path(rule.when)
+    truths = {compiled(condition, patterns)({}) for condition in rule.when}
+    if FAILS in truths or UNJUDGEABLE not in truths:
+        return None
+    abouts = [one.condition if isinstance(one, Inverted) else one for one in rule.when]
     kind, what = ("tool", "call") if rule.tools else ("method", "message")
     arguments = " and ".join(dict.fromkeys(f"`{about.arg}`" for about in abouts))
     problem = f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}"
@@ -254,8 +259,8 @@ def _warning_of_missing_argument(mark: Mark, rule: Rule) -> Flaw | None:
     return Flaw(mark, problem, fix)
 
 
-def _matches_every_name(glob: str) -> bool:
-    return "*" in glob and not glob.strip("*")
+def _matches_everything(glob: str) -> bool:
+    return "*" in glob and not glob.strip("*?")
 
 
 def _is_of_each_element(about: OfArgument) -> bool:

@@ -15,12 +15,15 @@ from mcpwrap.core.methods import TOOLS_LIST
 from mcpwrap.core.results import CompiledResultRule
 from mcpwrap.core.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.truth import FAILS, UNJUDGEABLE
+from mcpwrap.core.uris import is_normal
 
 T = TypeVar("T")
 CALL = "tools/call"
 _MAX_NAMES = 512  # whose rules we remember
 _MAX_NAME_CHARS = 128
 _NO_ARGUMENTS: dict[str, Json] = {}
+# In the place of a URI that servers bring into another form before they open it: no test judges it.
+_NOT_NORMAL: dict[str, Json] = {}
 _NO_NAME = Judgement(Decision.BLOCK, "", "the name of the tool is not text")
 _DECISIONS: Mapping[Action, Decision] = {
     "allow": Decision.ALLOW,
@@ -157,6 +160,9 @@ class CompiledPolicy:
 
     def _decided(self, rules: tuple[CompiledRule, ...], params: dict[str, Json]) -> Judgement:
         arguments = params.get("arguments", _NO_ARGUMENTS)
+        uri = params.get("uri")
+        if isinstance(uri, str) and not is_normal(uri):
+            params = {**params, "uri": _NOT_NORMAL}
         notes: list[str] = []
         for rule in rules:
             if not rule.applies(arguments if rule.is_for_tools else params):

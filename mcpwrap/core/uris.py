@@ -1,4 +1,36 @@
-"""What of a URI may be written down: not who asks, nor with which key. Source: RFC 3986."""
+"""URIs: what may be written down of one, and whether all servers read the same (RFC 3986)."""
+
+import re
+
+# Whose parsers bring what is written in many ways into one. Source: WHATWG URL, "special scheme".
+_SPECIAL = frozenset({"file", "ftp", "http", "https", "ws", "wss"})
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+# An escape of what needs none (section 2.3), and parts of a path that are taken out (5.2.4).
+_NEEDLESS = re.compile(r"%(?:2[de]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e)", re.IGNORECASE)
+_DOTS = re.compile(r"/\.\.?(?:[/?#]|$)")
+_DEFAULT_PORT = re.compile(r"(?:https?|wss?|ftp)://[^/?#]*:(?:80|443|21)?(?:[/?#]|$)")
+
+
+def is_normal(uri: str) -> bool:
+    """Say whether a URI is as parsers write it: a server that has one compares and opens the same.
+
+    Without scheme it is no URI, and what is not seen, spaces and backslashes are in none.
+    """
+    scheme = _SCHEME.match(uri)
+    if scheme is None or not uri.isprintable() or " " in uri or "\\" in uri:
+        return False
+    if _NEEDLESS.search(uri) or _DOTS.search(uri) or _DEFAULT_PORT.match(uri):
+        return False
+    return scheme[0][:-1] not in _SPECIAL or _has_normal_host(scheme[0], uri[scheme.end() :])
+
+
+def _has_normal_host(scheme: str, rest: str) -> bool:
+    host, slash, _ = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not slash:
+        return False
+    if scheme == "file:":
+        return not host and not rest.startswith("////")
+    return host != "" and host.isascii() and host == host.lower()
 
 
 def bare(text: str) -> str:

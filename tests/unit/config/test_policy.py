@@ -216,6 +216,15 @@ PATH = "{arg: path, matches: /etc}"
             f'tool: "*", when: [{PATH}, {{arg: "tags[*]", equals: 1}}], action: block',
             "'a' blocks every call without `path` and `tags[*]`, whichever the tool",
         ),
+        # a default that the test cannot judge is as good as none
+        (
+            'tool: "?*", when: [{arg: path, equals: 1, default: "2"}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
+        (
+            'tool: "*", when: [{arg: path, inside: /srv, default: ""}], action: block',
+            "'a' blocks every call without `path`, whichever the tool",
+        ),
         # the twins
         ('tool: "*", when: [{arg: path, matches: /etc, default: ""}], action: block', ""),
         (f'tool: "*", when: [{PATH}, {{arg: f, equals: 1, default: 0}}], action: block', ""),

@@ -1,8 +1,8 @@
-"""What is left of a URI when it is written down."""
+"""What is left of a URI when it is written down, and which are read in one way."""
 
 import pytest
 
-from mcpwrap.core.uris import bare
+from mcpwrap.core.uris import bare, is_normal
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,52 @@ from mcpwrap.core.uris import bare
 )
 def test_neither_user_nor_query(text: str, left: str) -> None:
     assert bare(text) == left
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///etc/hosts",
+        "file:///srv/caf\u00e9/x%20y.txt",
+        "https://a.test:8443/b/c?token=a%2Fb..#x",
+        "https://a.test/",
+        "memo://insights",
+        "urn:uuid:f81d4fae",
+        "demo://resource/static/document/a.md",
+        "custom:///a/..b/c.",
+        "test://static/{id}",
+    ],
+)
+def test_a_uri_that_all_read_alike(uri: str) -> None:
+    assert is_normal(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        " file:///etc/shadow",
+        "file:///etc/shadow ",
+        "file:/etc/shadow",
+        "file:etc/shadow",
+        "FILE:///etc/shadow",
+        "file:\\\\\\etc\\shadow",
+        "file:////etc/shadow",
+        "file://localhost/etc/shadow",
+        "file:///srv/../etc/shadow",
+        "file:///srv/%2e%2E/etc/shadow",
+        "file:///%65tc/shadow",
+        "file:///srv/.",
+        "file:///srv\t",
+        "https://A.test/",
+        "https://a.test",
+        "https://a.test:443/",
+        "http://a.test:/",
+        "https:///a.test/",
+        "https://\uff41.test/",
+        "memo://a/../b",
+        "/etc/shadow",
+        "",
+    ],
+)
+def test_a_uri_that_some_read_as_another(uri: str) -> None:
+    assert not is_normal(uri)
