@@ -2,52 +2,60 @@
 
 from sqlglot import exp
 
+from mcpwrap.core.rules import Dialect
+from mcpwrap.core.sql_values import collects, is_small, is_total, unnests
+
 MAX_ROWS = 10_000
-# Of a fixed size, however many rows they are made of.
-_SUMS = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    exp.Variance, exp.VariancePop,
-)  # fmt: skip
-_OF_ONE = {"this", "big_int"}  # what an aggregate of one argument has
-# These put all rows into one value.
-_COLLECTORS = (
-    exp.ArrayAgg, exp.ArrayConcatAgg, exp.ArrayUniqueAgg, exp.GroupConcat, exp.JSONArrayAgg,
-    exp.JSONBObjectAgg, exp.JSONObjectAgg, exp.ObjectAgg,
-)  # fmt: skip
-_COLLECTING = ("agg", "group_array", "group_object", "concat", "list", "histogram")
 
 
-def is_unbounded(tree: exp.Expr) -> bool:
+def is_unbounded(tree: exp.Expr, dialect: Dialect) -> bool:
     """Say whether a statement that sqlglot knows may give back rows without end."""
     if isinstance(tree, exp.Query | exp.Values):
-        return not _is_bounded(tree) or _collects(tree)
+        rows = _rows(tree)
+        return rows is None or rows > MAX_ROWS or collects(tree, dialect)
     return tree.args.get("returning") is not None
 
 
-def _is_bounded(query: object) -> bool:
+def _rows(query: object) -> int | None:
+    """Return how many rows a query gives at most; None if nothing bounds them."""
     if isinstance(query, exp.Values):
-        return True
-    if not isinstance(query, exp.Query):
-        return False
-    if _is_bound(query.args.get("limit")):
-        return True
-    if isinstance(query, exp.Subquery):
-        return not _has_more_sources(query) and _is_bounded(query.this)
-    if isinstance(query, exp.SetOperation):
-        return _is_bounded(query.left) and _is_bounded(query.right)
-    return isinstance(query, exp.Select) and (_has_small_source(query) or _is_one_row(query))
+        return len(query.expressions)
+    limit = _bound(query.args.get("limit")) if isinstance(query, exp.Query) else None
+    return limit if limit is not None else _rows_without_limit(query)
 
 
-def _has_small_source(select: exp.Select) -> bool:
-    """Say whether it reads from nothing, or from one subquery that is bounded itself."""
+def _rows_without_limit(query: object) -> int | None:
+    match query:
+        case exp.Subquery() if not _has_more_sources(query):
+            return _rows(query.this)
+        case exp.SetOperation():
+            left, right = _rows(query.left), _rows(query.right)
+            return None if left is None or right is None else left + right
+        case exp.Select() if not _unnests(query):
+            return 1 if _is_one_row(query) else _rows_of_source(query)
+        case _:
+            return None
+
+
+def _rows_of_source(select: exp.Select) -> int | None:
+    """Return the rows of a query that reads from nothing, or from one subquery."""
     source = select.args.get("from_")
     if _has_more_sources(select):
-        return False
-    return source is None or (isinstance(source, exp.From) and _is_bounded(source.this))
+        return None
+    if source is None:
+        return 1
+    return _rows(source.this) if isinstance(source, exp.From) else None
 
 
 def _has_more_sources(query: exp.Expr) -> bool:
     return bool(query.args.get("joins") or query.args.get("laterals"))
+
+
+def _unnests(select: exp.Select) -> bool:
+    """Say whether it makes more rows than its source has, also by what it orders by."""
+    clauses = (select.args.get(key) for key in ("distinct", "group", "order", "having"))
+    parts = [*select.expressions, *(clause for clause in clauses if isinstance(clause, exp.Expr))]
+    return any(unnests(node) for part in parts for node in part.walk())
 
 
 def _is_one_row(select: exp.Select) -> bool:
@@ -59,30 +67,17 @@ def _sums_up(projection: object) -> bool:
     """Say whether there is an aggregate of this very query: not of one in it, nor over a window."""
     if not isinstance(projection, exp.Expr) or isinstance(projection, exp.Query | exp.Window):
         return False
-    if isinstance(projection, _SUMS):
-        # max(a, b) is of one row, and max(a, 9) of DuckDB a list.
-        return not any(projection.args[key] for key in projection.args.keys() - _OF_ONE)
-    return any(map(_sums_up, projection.iter_expressions()))
+    return is_total(projection) or any(map(_sums_up, projection.iter_expressions()))
 
 
-def _is_bound(limit: object) -> bool:
-    """Say whether the limit is a number from 0 to `MAX_ROWS`, and means rows."""
+def _bound(limit: object) -> int | None:
+    """Return a limit that is a number from 0 to `MAX_ROWS`, and means rows."""
     if not isinstance(limit, exp.Limit | exp.Fetch):
-        return False
+        return None
     options = limit.args.get("limit_options")
     if options and (options.args.get("percent") or options.args.get("with_ties")):
-        return False
+        return None
     count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression")
-    if not isinstance(count, exp.Literal) or count.is_string or limit.expressions:
-        return False
-    digits = count.name
-    return digits.isascii() and digits.isdecimal() and len(digits) <= 5 and int(digits) <= MAX_ROWS
-
-
-def _collects(tree: exp.Expr) -> bool:
-    if tree.find(*_COLLECTORS):
-        return True
-    return any(
-        call.name.lower().endswith(_COLLECTING)
-        for call in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc)
-    )
+    if limit.expressions or not isinstance(count, exp.Literal) or not is_small(count, MAX_ROWS):
+        return None
+    return int(count.name)

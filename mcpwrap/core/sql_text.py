@@ -16,6 +16,7 @@ from mcpwrap.core.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, p
 
 MAX_CHARS = 100_000
 MAX_TOKENS = 10_000  # take 0.15 s
+MAX_NAME_BYTES = 63  # postgresql.org/docs/current/sql-syntax-lexical.html: NAMEDATALEN - 1
 # All control characters but tab, newline, form feed and return: those are space in every dialect.
 _SPACE = " \t\n\r\f"
 _CONTROL = [chr(c) for c in (*range(9), 11, *range(14, 32), 127)]
@@ -81,6 +82,8 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
         tokens = GRAMMARS[dialect]().tokenize(text)
         if len(tokens) > MAX_TOKENS or not _reads_one_way(text, tokens):
             return None
+        if dialect == "postgres" and not all(_is_plain_name(token, text) for token in tokens):
+            return None
         budget = budget_for(len(tokens))
         found = [_statement(part, text, dialect, budget) for part in _parts(tokens)]
     except Exception:  # noqa: BLE001 - TooMuchWork, RecursionError, and whatever else a parser meets
@@ -93,12 +96,13 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
 def _without_explain(text: str) -> str:
     """Return the text without an EXPLAIN at its start.
 
-    sqlglot leaves all that comes after it in one piece.
+    sqlglot leaves all that comes after it in one piece. Only a word is what it explains: after a
+    comment there may be a `;`, which ends it.
     """
     bare = text.lstrip(f"{_SPACE};")
     is_explain = bare[:7].upper() == "EXPLAIN" and bare[7:8] in set(_SPACE)
     after = bare[7:].lstrip(_SPACE)
-    return after if is_explain and not after.startswith(";") else text
+    return after if is_explain and after[:1].isalpha() else text
 
 
 def _reads_one_way(text: str, tokens: Sequence[Token]) -> bool:
@@ -116,6 +120,16 @@ def _reads_one_way(text: str, tokens: Sequence[Token]) -> bool:
             return False
     rest = text[end:]
     return not (_deceives(rest) or any(mark in rest for mark in _NO_COMMENT))
+
+
+def _is_plain_name(token: Token, text: str) -> bool:
+    """Say whether PostgreSQL sees the same name: it cuts long ones, and U&"..." has escapes."""
+    if token.token_type in _QUOTED - {TokenType.IDENTIFIER}:
+        return True
+    is_escaped = token.token_type is TokenType.IDENTIFIER and (
+        text[max(token.start - 2, 0) : token.start].upper() == "U&"
+    )
+    return not is_escaped and len(token.text.encode()) <= MAX_NAME_BYTES
 
 
 def _deceives(text: str) -> bool:

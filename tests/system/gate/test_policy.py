@@ -46,6 +46,7 @@ def machine(machine: Machine) -> Machine:
 
 
 # ------------------------------------------------------------------------------------------ SQL
+GROWING = "SELECT 0, '' UNION ALL SELECT n + 1, s || (SELECT name FROM t LIMIT 1 OFFSET n) FROM r"
 UNBOUNDED = [
     "SELECT * FROM t",
     "select id from t",
@@ -60,6 +61,8 @@ UNBOUNDED = [
     "\n\t;SELECT * FROM t",
     'SELECT * FROM "t"',
     "SELECT ' LIMIT 5' FROM t",
+    f"WITH r(n, s) AS ({GROWING}) SELECT s FROM r ORDER BY n DESC LIMIT 1",
+    "SELECT json_group_array(name) FROM t LIMIT 1",
 ]
 BOUNDED = ["SELECT * FROM t LIMIT 5", "SELECT count(*) FROM t", "select 1 + 1"]
 

@@ -8,6 +8,25 @@ from mcpwrap.core.sql_text import MAX_CHARS, MAX_TOKENS
 from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
 
 ROWS: SqlTest = "unbounded_select"
+GROWING = (
+    "WITH r(n, s) AS (SELECT 1, 'a' UNION ALL SELECT {} FROM r JOIN t ON t.id = n)"
+    " SELECT s FROM r LIMIT 1"
+)
+BOTH = "SELECT a FROM (SELECT a FROM t LIMIT 5000) UNION SELECT a FROM (SELECT a FROM u LIMIT {})"
+SEARCHED = (
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) {} SELECT {} FROM r LIMIT 1"
+)
+
+
+def doubled(times: int) -> str:
+    """Return a query each of whose CTEs joins the one before to itself."""
+    ctes = [
+        f"x{n} AS (SELECT a.s || b.s AS s FROM x{n - 1} a, x{n - 1} b)" for n in range(1, times)
+    ]
+    first = "x0 AS (SELECT a.s || b.s AS s FROM t a, t b)"
+    return f"WITH {', '.join([first, *ctes])} SELECT s FROM x{times - 1} LIMIT 1"
+
+
 TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, "SELECT * FROM t", HOLDS),
     (ROWS, "select a from t where b = 'LIMIT 5'", HOLDS),
@@ -64,6 +83,24 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, "SELECT json_group_array(a) FROM t LIMIT 1", HOLDS),
     (ROWS, "SELECT jsonb_group_object(a, b) FROM t LIMIT 1", HOLDS),
     (ROWS, "SELECT (SELECT group_concat(a) FROM t)", HOLDS),
+    (ROWS, "SELECT lower(a), coalesce(b, 1), strftime('%Y', c), round(d) FROM t LIMIT 5", FAILS),
+    (ROWS, "SELECT unknown(a) FROM t LIMIT 5", HOLDS),  # it may collect
+    (ROWS, "SELECT a FROM t WHERE unknown(a) LIMIT 5", FAILS),  # where it gives nothing back
+    (ROWS, "SELECT max(a, 9) FROM t LIMIT 5", FAILS),  # not a list, as in DuckDB
+    (ROWS, "SELECT zeroblob(1000000000)", HOLDS),
+    (ROWS, "SELECT e.value FROM t, json_each(t.j) AS e LIMIT 5", FAILS),
+    (ROWS, "SELECT e.value FROM t, json_each(t.j) AS e", HOLDS),
+    (ROWS, BOTH.format(5000), FAILS),
+    (ROWS, BOTH.format(5001), HOLDS),
+    (ROWS, GROWING.format("n + 1, s"), FAILS),
+    (ROWS, GROWING.format("n + 1, CASE WHEN n > 5 THEN s ELSE t.s END"), FAILS),
+    (ROWS, GROWING.format("n + 1, s || t.s"), HOLDS),
+    (ROWS, GROWING.format("n + 1, printf('%s%s', s, t.s)"), HOLDS),
+    (ROWS, GROWING.format("n + 1, r.s + t.s"), HOLDS),
+    (ROWS, GROWING.format("(SELECT n + 1), (SELECT s || t.s)"), HOLDS),
+    (ROWS, GROWING.replace("r(n", "q(n").format("n + 1, s || t.s"), FAILS),  # of a table r
+    (ROWS, doubled(6), FAILS),  # a row of 64
+    (ROWS, doubled(7), HOLDS),  # of 128
     (ROWS, "SELECT * FROM t LIMIT 5; SELECT * FROM t", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT 5; SELECT (", UNJUDGEABLE),
     (ROWS, "SELECT (; SELECT * FROM t", HOLDS),
@@ -100,6 +137,13 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("drop", "TRUNCATE TABLE t", HOLDS),
     ("drop", "SELECT 'DROP TABLE t'", FAILS),
     ("drop", "EXPLAIN DROP TABLE t", FAILS),
+    ("drop", "EXPLAIN /**/ ; DROP TABLE t", HOLDS),
+    ("drop", "EXPLAIN -- x\n; DROP TABLE t", HOLDS),
+    ("drop", "EXPLAIN QUERY /**/ PLAN SELECT 1", FAILS),
+    ("drop", "CREATE OR REPLACE TABLE t (a)", HOLDS),
+    ("drop", "CREATE OR REPLACE VIEW v AS SELECT 1", FAILS),
+    ("drop", "DELETE FROM sqlite_schema WHERE name = 't'", HOLDS),
+    ("drop", "SELECT name FROM sqlite_schema", FAILS),
     ("drop", "/* /* */ DROP TABLE t; -- */ SELECT 1", HOLDS),  # not nested in SQLite
     ("drop", "CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM t; END", UNJUDGEABLE),
     ("delete_without_where", "DELETE FROM t", HOLDS),
@@ -114,6 +158,10 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("delete_without_where", "DELETE FROM t WHERE 1 AND 2 > 1", HOLDS),
     ("delete_without_where", "DELETE FROM t WHERE random() > 0", HOLDS),
     ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u)", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1)", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE (SELECT 1) OR id = 5", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE \"x\" = 'x'", UNJUDGEABLE),  # perhaps a string
+    ("delete_without_where", 'DELETE FROM t WHERE t."x" = 5', FAILS),
     ("delete_without_where", "DELETE FROM t RETURNING *", HOLDS),
     ("delete_without_where", "WITH x AS (SELECT 1) DELETE FROM t", HOLDS),
     ("delete_without_where", "UPDATE t SET a = 1", FAILS),
@@ -123,6 +171,11 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("update_without_where", "UPDATE t SET a = 1 WHERE 1", HOLDS),
     ("update_without_where", "UPDATE OR IGNORE t SET a = 1 WHERE b > 1", UNJUDGEABLE),
     ("update_without_where", "INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", FAILS),
+    ("update_without_where", "INSERT INTO t SELECT * FROM t ON CONFLICT DO UPDATE SET a = 1",
+     UNJUDGEABLE),
+    ("update_without_where", "INSERT INTO t SELECT * FROM t ON CONFLICT DO NOTHING", FAILS),
+    ("update_without_where", "INSERT OR REPLACE INTO t SELECT * FROM t", UNJUDGEABLE),
+    ("update_without_where", "INSERT OR REPLACE INTO t VALUES (1)", FAILS),
     ("writes", "SELECT * FROM t", FAILS),
     ("writes", "WITH x AS (SELECT 1) SELECT * FROM x UNION VALUES (2)", FAILS),
     ("writes", "(SELECT 1)", FAILS),
@@ -145,7 +198,7 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("writes", "REPLACE INTO t VALUES (1)", UNJUDGEABLE),
     ("writes", "VACUUM INTO 'x'", UNJUDGEABLE),
     ("writes", "SELECT load FROM t; ~", UNJUDGEABLE),
-]
+]  # fmt: skip
 OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, "SELECT * FROM t FETCH FIRST 5 ROWS ONLY", FAILS),
     ("postgres", ROWS, "SELECT * FROM t ORDER BY a FETCH FIRST 5 ROWS WITH TIES", HOLDS),
@@ -154,11 +207,42 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, "TABLE t", HOLDS),
     ("postgres", ROWS, "SELECT string_agg(a, ',') FROM t", HOLDS),
     ("postgres", ROWS, "SELECT json_agg(a) FROM t", HOLDS),
+    ("postgres", ROWS, "SELECT ARRAY(SELECT a FROM t)", HOLDS),
+    ("postgres", ROWS, "SELECT ARRAY[a, b] FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT t.array_agg FROM t LIMIT 1", HOLDS),  # array_agg(t)
+    ("postgres", ROWS, "SELECT (t).json_agg FROM t LIMIT 1", HOLDS),
+    ("postgres", ROWS, "SELECT array_agg FROM t LIMIT 1", FAILS),  # a column
+    ("postgres", ROWS, "SELECT query_to_xml('TABLE t', true, true, '')", HOLDS),
+    ("postgres", ROWS, "SELECT pg_catalog.pg_table_size(a) FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT mine.lower(a) FROM t LIMIT 5", HOLDS),
+    ("postgres", ROWS, "SELECT generate_series(1, 5)", HOLDS),
+    ("postgres", ROWS, "SELECT * FROM generate_series(1, 5)", HOLDS),
+    ("postgres", ROWS, "SELECT * FROM generate_series(1, 5) LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT unnest(a) FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT count(*), unnest(ARRAY[1, 2]) FROM t", HOLDS),
+    ("postgres", ROWS, "SELECT count(*) FROM t ORDER BY unnest(ARRAY[1, 2])", HOLDS),
+    ("postgres", ROWS, "SELECT lpad(a, 9) FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT lpad(a, 99999) FROM t LIMIT 5", HOLDS),
+    ("postgres", ROWS, "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM t", FAILS),
+    ("postgres", ROWS, "SELECT percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY a) FROM t",
+     HOLDS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, s"), FAILS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, r::text"), HOLDS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, (r.*)::text"),
+     HOLDS),
+    ("postgres", ROWS, SEARCHED.format("SEARCH DEPTH FIRST BY n SET path", "path"), HOLDS),
+    ("postgres", ROWS, SEARCHED.format("", "n"), FAILS),
+    ("postgres", ROWS, f"SELECT {'a' * 63} FROM t LIMIT 1", FAILS),
+    ("postgres", ROWS, f"SELECT {'a' * 64} FROM t LIMIT 1", UNJUDGEABLE),  # cut to 63
+    ("postgres", ROWS, r"""SELECT U&"\0061" FROM t LIMIT 1""", UNJUDGEABLE),  # has escapes
     ("postgres", ROWS, "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", HOLDS),
     ("postgres", "delete_without_where", "WITH x AS (DELETE FROM t) SELECT 1", HOLDS),
     ("postgres", "writes", "WITH x AS (DELETE FROM t RETURNING *) SELECT 1", HOLDS),
     ("postgres", "writes", "SELECT 1 INTO x", HOLDS),
     ("postgres", "writes", "EXPLAIN ANALYZE DELETE FROM t", HOLDS),
+    ("postgres", "writes", "EXPLAIN /**/ ANALYZE DELETE FROM t", UNJUDGEABLE),
+    ("postgres", "delete_without_where", "DELETE FROM t WHERE user IS NOT NULL", HOLDS),
+    ("postgres", "delete_without_where", "DELETE FROM t WHERE t.user = 'x'", FAILS),
     ("postgres", "writes", "EXPLAIN SELECT 1", FAILS),
     ("postgres", "writes", "EXPLAIN (ANALYZE) DELETE FROM t", UNJUDGEABLE),
     ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
@@ -179,6 +263,20 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("mysql", "drop", "SELECT 1 /*!50000 ; DROP TABLE t */", UNJUDGEABLE),
     ("mysql", "drop", "SELECT 1 /*M! ; DROP TABLE t */", UNJUDGEABLE),
     ("mysql", ROWS, "SELECT `a` FROM t LIMIT 5, 5", FAILS),
+    ("mysql", ROWS, "SELECT @a := concat(@a, b) FROM t LIMIT 5", HOLDS),
+    ("mysql", ROWS, "SELECT max(@a) FROM t", HOLDS),
+    ("mysql", ROWS, "SELECT @@version", FAILS),
+    ("mysql", ROWS, "SELECT any_value(a) FROM t", HOLDS),  # of each row
+    ("mysql", ROWS, "SELECT * FROM t LIMIT 5, 1000000", HOLDS),
+    ("duckdb", ROWS, "SELECT max(a, 5) FROM t LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT arg_max(a, b, 5) FROM t LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT arg_max(a, b) FROM t LIMIT 1", FAILS),
+    ("duckdb", ROWS, "SELECT a.list() FROM t LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT * FROM (PIVOT t ON a USING count(*)) LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT sum(a::BIGNUM) FROM t", HOLDS),
+    ("duckdb", ROWS, "SELECT sum(a::BIGINT) FROM t", FAILS),
+    ("duckdb", ROWS, "SELECT range(5) FROM t LIMIT 5", HOLDS),
+    ("duckdb", ROWS, "SELECT {'a': b} FROM t LIMIT 5", FAILS),
     ("duckdb", ROWS, "FROM t", HOLDS),
     ("duckdb", ROWS, "SELECT * FROM t LIMIT 5%", HOLDS),
     ("duckdb", ROWS, "SELECT max(a, 100000) FROM t", HOLDS),  # a list
@@ -189,6 +287,7 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("tsql", ROWS, "SELECT TOP (5) * FROM t", FAILS),
     ("tsql", ROWS, "SELECT TOP 5 PERCENT * FROM t", HOLDS),
     ("tsql", ROWS, "SELECT TOP 5 WITH TIES * FROM t ORDER BY a", HOLDS),
+    ("tsql", ROWS, "SELECT TOP 5 a FROM t FOR JSON AUTO", HOLDS),
     ("tsql", ROWS, "SELECT * FROM t", HOLDS),
     ("tsql", "writes", "SELECT 1 SHUTDOWN", UNJUDGEABLE),  # two statements
     ("tsql", "writes", "SELECT [exec] FROM t", FAILS),
