@@ -67,6 +67,12 @@ def readers_machine(suite: str) -> Machine:
     return _boot(suite, lower, Profile.LIMITS)
 
 
+def databases_machine(suite: str) -> Machine:
+    """Boot a Debian with databases, without mcpwrap."""
+    lower = roots.ensure(roots.databases_root(suite)).lower_dirs()
+    return _boot(suite, lower, Profile.LIMITS)
+
+
 def trial_machine(suite: str, profile: Profile = Profile.LIMITS) -> Machine:
     """Boot a Debian without mcpwrap, on which an ordinary user can `pip install` it."""
     return _boot(suite, roots.ensure(roots.trial_root(suite)).lower_dirs(), profile)

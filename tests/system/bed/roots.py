@@ -110,6 +110,11 @@ def browser_root(suite: str) -> Layer:
     return Layer(suite, "browser", run_root(suite))
 
 
+def databases_root(suite: str) -> Layer:
+    """A base root with PostgreSQL, MariaDB and DuckDB."""
+    return Layer(suite, "databases", Layer(suite, "base"))
+
+
 def vm_root(suite: str) -> Layer:
     """A run root with a kernel, which `vm.py` boots."""
     return Layer(suite, "vm", run_root(suite))

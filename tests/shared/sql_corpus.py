@@ -1,0 +1,26 @@
+"""SQL texts of `sql/*.sql`: those that people write, and those that are made to pass for them.
+
+A line `--@ sqlite duckdb` names the dialects of the texts below it; each of them begins at the left
+edge, and lines that are indented by a tab go on with it. A line with `--#` says why.
+"""
+
+from pathlib import Path
+
+from mcpwrap.core.rules import Dialect
+
+FOLDER = Path(__file__).parent / "sql"
+DATABASES: tuple[Dialect, ...] = ("sqlite", "postgres", "mysql", "duckdb")
+
+
+def texts(name: str, dialect: Dialect) -> list[str]:
+    """Return the texts of a file for a dialect, in their order."""
+    found: list[str] = []
+    is_meant = False
+    for line in (FOLDER / f"{name}.sql").read_text().splitlines():
+        if line.startswith("--@"):
+            is_meant = dialect in line.split()
+        elif is_meant and line.startswith("\t"):
+            found[-1] += "\n" + line[1:]
+        elif is_meant and line and not line.startswith("--#"):
+            found.append(line)
+    return found
