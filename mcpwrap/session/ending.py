@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 
 # From the end of its output to word of its own end; its parent takes milliseconds.
-_KNOWN_WITHIN_S = 5.0
+_KNOWN_WITHIN_S = 10.0
 _CLOSED = "it closed its output"
 
 
