@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.judgement import Json
 
-# The gate refuses keys with a control character, in an agent's message, and those of languages, which
-# Hypothesis knows as it draws words of our sources.
+# In an agent's message the gate refuses keys with a control character, and those of languages, of
+# which Hypothesis knows, as it draws words of our sources.
 _OF_LANGUAGES = ("__", "$", "json_class", "prototype")
 KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"])).filter(
     lambda key: not key.startswith(_OF_LANGUAGES)
