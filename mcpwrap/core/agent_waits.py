@@ -26,7 +26,7 @@ def begin(session: Session, hold: Hold) -> list[Outcome]:
         return [_come_again(session, hold, client_window.input_requests(hold))]
     if not session.can_elicit:
         return []
-    hold.window = f"mcpwrap-{hold.approval.id}-{hold.number}"
+    hold.window = client_window.id_for(hold)
     return [Outcome(answer=client_window.elicitation(hold))]
 
 

@@ -21,6 +21,7 @@ from mcpwrap.core.stored import unhex
 
 T = TypeVar("T", "Capability", "Bundle")
 VALID_FOR = timedelta(seconds=60)  # from mint to unseal; a machine that boots takes several
+_WALL_STEP = timedelta(seconds=5)  # by which the clock of a machine that boots may be set back
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,5 +220,5 @@ def _expect_current(record: Capability | Sealed, what: str, now: Now) -> None:
         raise CapabilityError(f"{what} does not say when it expires") from None
     if min(wall_left, boot_left) <= timedelta():
         raise CapabilityError(f"{what} has expired")
-    if max(wall_left, boot_left) > VALID_FOR:
+    if wall_left > VALID_FOR + _WALL_STEP or boot_left > VALID_FOR:
         raise CapabilityError(f"{what} is of another boot, or the clock was set back")

@@ -6,13 +6,14 @@ elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
 
 from mcpwrap.core.approval_view import pretty_params
 from mcpwrap.core.holds import Hold
-from mcpwrap.core.jsonrpc import Request
+from mcpwrap.core.jsonrpc import Id, Request
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.methods import CANCELLED, ELICITATION
 from mcpwrap.core.strict_json import encode
 from mcpwrap.core.tool_names import told_apart
 
 KEY = "mcpwrap_approval"
+_ID_PREFIX = "mcpwrap-"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _SCHEMA: Json = {
     "type": "object",
@@ -37,6 +38,16 @@ def _has_form(capabilities: Json) -> bool:
     """Say whether an agent shows forms: until 2025-06-18 there was nothing else, or it says so."""
     modes = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
     return isinstance(modes, dict) and (not modes or "form" in modes)
+
+
+def id_for(hold: Hold) -> str:
+    """Return the id of the question about a request that is held."""
+    return f"{_ID_PREFIX}{hold.approval.id}-{hold.number}"
+
+
+def may_be_ours(request_id: Id) -> bool:
+    """Say whether an id could be that of a question: an answer to a server would approve a call."""
+    return isinstance(request_id, str) and request_id.startswith(_ID_PREFIX)
 
 
 def elicitation(hold: Hold) -> bytes:

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from mcpwrap.core import methods, refusals, server_answer, written
+from mcpwrap.core import client_window, methods, refusals, server_answer, written
 from mcpwrap.core.exchange import (
     Note,
     NoteKind,
@@ -96,7 +96,7 @@ def _answer_or_forward(session: Session, request: Request, json: bytes) -> Outco
 
 
 def _check(session: Session, request: Request) -> Outcome | None:
-    if request.id in session.asked_by_server:
+    if request.id in session.asked_by_server or client_window.may_be_ours(request.id):
         return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
     if session.asked_by_server.is_full():
         reason = "too many requests wait for an answer"

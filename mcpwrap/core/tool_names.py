@@ -4,40 +4,38 @@ import json
 import unicodedata
 from codecs import unicode_escape_encode
 
+from mcpwrap.core.json_keys import has_control_characters
 from mcpwrap.core.sanitise import visible
 
-# Scripts that one name may mix. Source: Unicode TR 39 section 5.2, "Highly Restrictive".
+# Scripts that one word may mix. Source: Unicode TR 39 section 5.2, "Highly Restrictive".
 _MIXES = (
     frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA"}),
     frozenset({"LATIN", "CJK", "BOPOMOFO"}),
     frozenset({"LATIN", "CJK", "HANGUL"}),
 )
 # First words of character names that are not a script: letters and digits of several scripts.
+_EMOJI_SELECTORS = "\ufe0e\ufe0f\u200d"
 _COMMON = frozenset({"DIGIT", "EXTENDED", "IDEOGRAPHIC", "MODIFIER"})
 
 
-def is_deceptive(name: str) -> bool:
-    """Return whether the name can look like another, or has parts that are not seen.
-
-    So are control characters, space at either end, invisible and blank characters, characters
-    that NFKC replaces (fullwidth letters, ligatures), and letters of two scripts, other than Latin
-    with those of Chinese, Japanese or Korean.
-    """
-    return bool(why_deceptive(name))
-
-
 def why_deceptive(name: str) -> str:
-    """Return what is deceptive about the name; "" if nothing is."""
-    is_plain = name.isprintable() and name == name.strip()
-    if is_plain and name.isascii():
+    """Return why a name can be taken for another, by people or by servers; "" if it cannot.
+
+    Words are judged each by itself: one in Cyrillic may stand beside one in Latin.
+    """
+    if name.isascii() and name.isprintable() and name == name.strip():
         return ""
-    if not is_plain:
-        return "a control character or a space"
-    if visible(name) != name:
+    if has_control_characters(name):
+        return "a control character"
+    if name != name.strip():
+        return "a space at an end"
+    seen = _without_emoji_selectors(name)
+    if visible(seen) != seen or not seen.isprintable():
         return "a character that is not seen"
-    if not unicodedata.is_normalized("NFKC", name):
+    words = "".join(char if _is_of_a_word(char) else " " for char in name)
+    if not unicodedata.is_normalized("NFC", name) or unicodedata.normalize("NFKC", words) != words:
         return "a character that stands for another (NFKC)"
-    return "" if _is_one_script(name) else "letters of two scripts"
+    return "" if all(map(_is_one_script, words.split())) else "letters of two scripts"
 
 
 def told_apart(name: str) -> str:
@@ -52,8 +50,22 @@ def told_apart(name: str) -> str:
     return f"{line} ({unicode_escape_encode(name)[0].decode()})"
 
 
-def _is_one_script(name: str) -> bool:
-    scripts = {_script(char) for char in name if char.isalpha() or char.isdecimal()} - _COMMON
+def _without_emoji_selectors(name: str) -> str:
+    """Return a name without the selectors and joiners that stand behind a symbol, as in emoji."""
+    kept: list[str] = []
+    for char in name:
+        is_selector = char in _EMOJI_SELECTORS and kept
+        if not (is_selector and unicodedata.category(kept[-1]) == "So"):
+            kept.append(char)
+    return "".join(kept)
+
+
+def _is_of_a_word(char: str) -> bool:
+    return char.isalpha() or char.isdecimal() or unicodedata.category(char).startswith("M")
+
+
+def _is_one_script(word: str) -> bool:
+    scripts = {_script(char) for char in word if char.isalpha() or char.isdecimal()} - _COMMON
     return len(scripts) <= 1 or any(scripts <= mix for mix in _MIXES)
 
 

@@ -69,7 +69,7 @@ def test_cut_off_or_with_more_nothing_opens() -> None:
             opened(sealed=changed)
 
 
-EARLIER, LATER = "2025-01-02T03:05:04+00:00", "2025-01-02T03:05:06+00:00"
+EARLIER, LATER = "2025-01-02T03:05:04+00:00", "2025-01-02T03:05:11+00:00"
 ANOTHER_BOOT = "is of another boot, or the clock was set back"
 DOES_NOT_OPEN = "the secret TOKEN does not open: it was changed, or sealed for something else"
 KEY_DOES_NOT_OPEN = "the secret KEY does not open: it was changed, or sealed for something else"

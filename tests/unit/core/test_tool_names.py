@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.tool_names import is_deceptive, told_apart, why_deceptive
+from mcpwrap.core.tool_names import told_apart, why_deceptive
 from tests.unit.core.no_files import run_without_files
 
-CONTROL = "a control character or a space"
+CONTROL = "a control character"
+SPACE = "a space at an end"
 UNSEEN = "a character that is not seen"
 NFKC = "a character that stands for another (NFKC)"
 MIXED = "letters of two scripts"
@@ -16,13 +17,13 @@ DECEPTIVE = [
     ("co\x1b[1mpy", CONTROL),
     ("copy\x7f", CONTROL),
     ("co\x9bpy", CONTROL),
-    (" copy", CONTROL),
-    ("copy ", CONTROL),
-    ("copy\u3000", CONTROL),
-    ("co\u00a0py", CONTROL),  # a space that is not U+0020
-    ("co\u200bpy", CONTROL),
-    ("co\u202epy", CONTROL),
-    ("\ue000", CONTROL),  # of nobody: each font draws its own
+    (" copy", SPACE),
+    ("copy ", SPACE),
+    ("copy\u3000", SPACE),
+    ("co\u00a0py", UNSEEN),  # a space that is not U+0020
+    ("co\u200bpy", UNSEEN),
+    ("co\u202epy", UNSEEN),
+    ("\ue000", UNSEEN),  # of nobody: each font draws its own
     ("co\ufe0fpy", UNSEEN),  # a variation selector, which Python calls printable
     ("co\u034fpy", UNSEEN),
     ("copy\u2800", UNSEEN),  # a blank that is no space
@@ -40,6 +41,9 @@ DECEPTIVE = [
     ("\u043f\u03bf\u0438\u0441\u043a", MIXED),  # Cyrillic with a Greek letter
     ("v\u09ea", MIXED),  # a digit of Bengali, which looks like 8
     ("\u30ab\u3105", MIXED),  # Katakana with Bopomofo
+    ("get_c\u043epy", MIXED),
+    ("!\ufe0f", UNSEEN),
+    ("\u2699\ufe0f\ufe0fx\ufe0f", UNSEEN),
 ]
 PLAIN = [
     "",
@@ -57,6 +61,12 @@ PLAIN = [
     "\u0939\u093f\u0928\u094d\u0926\u0940",
     "deploy \U0001f680",
     "\u2801",
+    "\u7ffb\u8bd1\uff08\u82f1\u6587\uff09",  # fullwidth brackets, as Chinese has them
+    "\u603b\u7ed3\uff1a\u2026",
+    "\u041f\u043e\u0438\u0441\u043a \u0432 GitHub",  # each word in one script
+    "\u0441\u043e\u0437\u0434\u0430\u0442\u044c_PR",
+    "\u2699\ufe0f settings \U0001f468\u200d\U0001f469",
+    "r\u00e9sum\u00e9\u2122",
     "\U00017000\U00017001",  # Tangut, of which Python knows no names
 ]
 
@@ -64,13 +74,11 @@ PLAIN = [
 @pytest.mark.parametrize(("name", "why"), DECEPTIVE)
 def test_a_name_that_looks_like_another_is_deceptive(name: str, why: str) -> None:
     assert why_deceptive(name) == why
-    assert is_deceptive(name)
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_name_of_one_script_is_not(name: str) -> None:
     assert why_deceptive(name) == ""
-    assert not is_deceptive(name)
 
 
 @pytest.mark.parametrize(
