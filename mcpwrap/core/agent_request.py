@@ -122,19 +122,16 @@ def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
 
 
 def _check_revision(session: Session, request: Request, revision: str | None) -> None:
-    """Refuse what would begin a session again, or go on in another revision than it has.
+    """Refuse what would begin a handshake again, or leave the revision that one agreed on.
 
-    Servers keep the revision of a connection, and so do the rules for what is in a result.
+    Servers keep the revision of a connection, and so do the rules for what is in a result. Since
+    2026-07-28 each request has its own, and the server says which it knows.
     """
     reason = ""
     if request.method == methods.INITIALIZE:
-        if session.has_handshake or session.version:
+        if session.has_handshake or (session.version and revision is None):
             reason = "the session is initialized already; a new one needs a new connection"
-    elif (
-        revision != session.version
-        and session.version
-        and not (revision is None and session.has_handshake)
-    ):
+    elif session.has_handshake and revision not in {None, session.version} and session.version:
         version = shown(session.version)
         reason = f"the session is of {version}; another revision needs a new connection"
     if reason:

@@ -342,7 +342,7 @@ def test_descriptions_reach_the_agent_without_what_nobody_sees(odd: Machine) -> 
         assert text_of(session.answer_to(call(session, "good", words="yes"))) == "yes"
     logged = await_news(
         odd,
-        r"left out go\\u200bod \(a control .*\), g\\u043eod \(letters of two scripts\)$",
+        r"left out go\\u200bod \(a .* not seen\), g\\u043eod \(letters of two scripts\)$",
         r"answer to initialize .*rule clean changed the result",
     )
     assert logged

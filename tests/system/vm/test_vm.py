@@ -19,8 +19,9 @@ CEILINGS = {
     "pids.max": "20",
     "cpu.max": "50000 100000",
 }
-MEMORY = "mcpwrap-connect: the session has used up its 64 MiB (limits, memory)"
-TASKS = "mcpwrap-connect: the session has used up its 20 processes and threads (limits, tasks)"
+ENDED = "mcpwrap-connect: the server ended: the session has used up its"
+MEMORY = f"{ENDED} 64 MiB (limits, memory)"
+TASKS = f"{ENDED} 20 processes and threads (limits, tasks)"
 ANNOUNCED = ("OOM killer", "oom-kill")
 MORE = "mcpwrap clients shows them, and why"
 SHARED = "mcpwrap-connect: the session has filled /dev/shm of 64 MiB"
