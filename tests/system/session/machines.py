@@ -34,11 +34,13 @@ command = "/usr/bin/false"
 [mcp_servers.echo]
 {ECHO}
 [mcp_servers.echo.mcpwrap]
+limits = {{ sessions = 17 }}  # one is kept for another account of the group
 idle_exit = "never"
 [mcp_servers.straight]
 {ECHO}
 [mcp_servers.straight.mcpwrap]
 relay = "direct"
+limits = {{ sessions = 17 }}
 idle_exit = "never"
 [mcp_servers.sealed]
 {ECHO}
