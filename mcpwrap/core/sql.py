@@ -7,6 +7,7 @@ from sqlglot import exp
 from mcpwrap.core.rules import Dialect, SqlTest
 from mcpwrap.core.sql_rows import is_unbounded
 from mcpwrap.core.sql_text import Plainly, Statement, statements
+from mcpwrap.core.sql_where import is_for_all_rows
 from mcpwrap.core.truth import Truth, any_of, holds
 
 _OfOne = Literal[  # of one statement
@@ -16,12 +17,6 @@ _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _CHANGES = (
     exp.DML, exp.Create, exp.Drop, exp.Alter, exp.TruncateTable, exp.Into, exp.Copy,
 )  # fmt: skip
-# Functions without parentheses that sqlglot takes for columns.
-_NO_COLUMNS = frozenset({
-    "current_path", "current_role", "current_user", "system_user", "user", "utc_date", "utc_time",
-    "utc_timestamp",
-})  # fmt: skip
-
 # Deleting a row of these drops a table. Source: sqlite.org/pragma.html, writable_schema.
 _SQLITE_SCHEMA = frozenset({
     "sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema",
@@ -47,6 +42,8 @@ def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Truth:
             return Truth.UNJUDGEABLE
         case Plainly.TELLS:
             return Truth.FAILS
+        case Plainly.LISTS:
+            return holds(test == "unbounded_select")
         case Plainly.SETS:
             return holds(test == "writes")
         case exp.Expr():
@@ -96,43 +93,4 @@ def _without_where(
 ) -> Truth:
     if tree.find(exp.Merge):
         return Truth.UNJUDGEABLE
-    return any_of(_is_for_all_rows(found, dialect) for found in tree.find_all(kind))
-
-
-def _is_for_all_rows(change: exp.Expr, dialect: Dialect) -> Truth:
-    where = change.args.get("where")
-    if not isinstance(where, exp.Where) or _is_constant(where.this):
-        return Truth.HOLDS
-    columns = list(where.find_all(exp.Column))
-    if dialect == "sqlite" and columns and all(map(_may_be_text, columns)):
-        return Truth.UNJUDGEABLE
-    return Truth.FAILS
-
-
-def _may_be_text(column: exp.Column) -> bool:
-    """Say whether SQLite takes it for a string if there is no such column: `WHERE "x" = 'x'`."""
-    return not column.table and isinstance(column.this, exp.Identifier) and column.this.quoted
-
-
-def _is_constant(condition: exp.Expr) -> bool:
-    """Say whether a condition does not depend on the row, or has an alternative that does not.
-
-    Only what shows without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`, `(SELECT 1)`.
-    """
-    match condition:
-        case exp.Paren() | exp.Not():
-            return _is_constant(condition.this)
-        case exp.Or():
-            return _is_constant(condition.left) or _is_constant(condition.right)
-        case exp.And():
-            return _is_constant(condition.left) and _is_constant(condition.right)
-        case exp.Binary() if condition.left == condition.right:
-            return True
-        case _:
-            return not any(map(_depends, condition.find_all(exp.Column, exp.Table)))
-
-
-def _depends(node: exp.Expr) -> bool:
-    """Say whether it is a table, or a column: not one of the functions without parentheses."""
-    is_bare = isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted")
-    return not (is_bare and node.name.lower() in _NO_COLUMNS)
+    return any_of(is_for_all_rows(found, dialect) for found in tree.find_all(kind))

@@ -40,7 +40,7 @@ def _rows_without_limit(query: object) -> int | None:
 def _rows_of_source(select: exp.Select) -> int | None:
     """Return the rows of a query that reads from nothing, or from one subquery."""
     source = select.args.get("from_")
-    if _has_more_sources(select):
+    if _has_more_sources(select) or _groups_several_times(select):
         return None
     if source is None:
         return 1
@@ -49,6 +49,12 @@ def _rows_of_source(select: exp.Select) -> int | None:
 
 def _has_more_sources(query: exp.Expr) -> bool:
     return bool(query.args.get("joins") or query.args.get("laterals"))
+
+
+def _groups_several_times(select: exp.Select) -> bool:
+    group = select.args.get("group")
+    kinds = (exp.Cube, exp.Rollup, exp.GroupingSets)
+    return group is not None and bool(group.find(*kinds) or group.args.get("totals"))
 
 
 def _unnests(select: exp.Select) -> bool:

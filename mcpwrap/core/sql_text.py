@@ -44,15 +44,17 @@ _WITH_CODE = frozenset({"FUNCTION", "PROCEDURE", "TRIGGER"})
 # Pragmas that only tell, with an argument or without one, and those that tell without one.
 # Source: sqlite.org/pragma.html; duckdb.org/docs/configuration/pragmas.
 _TELLING = frozenset({
-    "collation_list", "compile_options", "database_list", "foreign_key_check", "foreign_key_list",
-    "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "module_list",
-    "pragma_list", "quick_check", "show_tables", "table_info", "table_list", "table_xinfo",
+    "collation_list", "compile_options", "database_list", "foreign_key_list",
+    "function_list", "index_info", "index_list", "index_xinfo", "module_list", "pragma_list",
+    "show_tables", "table_info", "table_list", "table_xinfo",
 })  # fmt: skip
 _TELLING_IF_BARE = frozenset({
     "application_id", "auto_vacuum", "cache_size", "data_version", "encoding", "foreign_keys",
-    "freelist_count", "journal_mode", "page_count", "page_size", "schema_version", "synchronous",
-    "user_version",
+    "freelist_count", "integrity_check", "journal_mode", "page_count", "page_size", "quick_check",
+    "schema_version", "synchronous", "user_version",
 })  # fmt: skip
+# They return a row for each error; the last two up to 100 of them, or up to their argument.
+_LISTING = frozenset({"foreign_key_check", "integrity_check", "quick_check"})
 
 # It would write what it cannot parse, and with it what an agent sent, to stderr.
 sqlglot.logger.disabled = True
@@ -62,6 +64,7 @@ class Plainly(Enum):
     """A statement of which its first words say all."""
 
     TELLS = "tells"  # a pragma that shows something, or an EXPLAIN that runs nothing
+    LISTS = "lists"  # a pragma that shows as many rows as there are errors
     SETS = "sets"  # any other pragma
     UNKNOWN = "unknown"  # it might do anything
 
@@ -89,7 +92,7 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
     except Exception:  # noqa: BLE001 - TooMuchWork, RecursionError, and whatever else a parser meets
         return None
     if text is not untrusted_text and dialect == "sqlite":
-        found[:1] = [Plainly.TELLS]  # sqlite.org/lang_explain.html: it is never run
+        found[:1] = [_explained(tokens)]
     return tuple(found)
 
 
@@ -180,6 +183,17 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
     return tree
 
 
+def _explained(tokens: list[Token]) -> Statement:
+    """Judge what SQLite explains: it runs none, but a pragma sets its flag while it is compiled.
+
+    Source: sqlite.org/lang_explain.html; sqlite.org/pragma.html.
+    """
+    words = [_word(token) for token in tokens[:3]]
+    if words[:2] == ["QUERY", "PLAN"]:
+        words, tokens = words[2:], tokens[2:]
+    return _pragma(tokens[1:]) if words[:1] == ["PRAGMA"] else Plainly.TELLS
+
+
 def _word(token: Token) -> str:
     return "" if token.token_type in _QUOTED else token.text.upper()
 
@@ -190,5 +204,6 @@ def _pragma(tokens: list[Token]) -> Statement:
     if words[1:2] == ["."]:
         words = words[2:]
     name = words[0] if words else ""
-    is_telling = name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1)
-    return Plainly.TELLS if is_telling else Plainly.SETS
+    if name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1):
+        return Plainly.TELLS
+    return Plainly.LISTS if name in _LISTING else Plainly.SETS

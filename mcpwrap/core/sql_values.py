@@ -1,6 +1,6 @@
 """Number of rows that one value of an answer may be made of."""
 
-from collections.abc import Iterator
+import re
 
 from sqlglot import exp
 
@@ -12,20 +12,29 @@ _OF_ONE = {"this", "big_int"}  # what an aggregate of one argument has
 # PIVOT makes names of columns from values; T-SQL's FOR XML and FOR JSON make one value of all rows.
 _COLLECTORS = frozenset({"forclause", "pivot", "queryoption"})
 _NUMBERS_OF_ANY_LENGTH = frozenset({"BIGNUM", "VARINT"})  # and so is a sum of them
+_PADDED_TYPES = frozenset({"BINARY", "BIT", "BPCHAR", "CHAR", "NCHAR"})
+# A width over 9999, or one that is an argument: `%*s` and, in DuckDB, `{:>{}}`.
+_LONG_WIDTH = re.compile(r"\d{5}|\*|\{[^}]*\{")
 _LISTS = frozenset({"array", "jsonarray", "jsonobject", "struct"})
 _WITH_VARIABLES = frozenset({"mysql", "tsql"})
 # `||` is an operator too. These compare, or return a part.
 _KEEPING_OPERATORS = (exp.Predicate, exp.Connector, exp.Dot, exp.Collate, exp.Escape)
+# With a number. numeric of PostgreSQL has 131 072 digits, so that `n * 10 + 3` is a longer one.
+_COUNTING_OPERATORS = (exp.Add, exp.Sub, exp.Mod, exp.IntDiv)
+_SUMS = (exp.Sum, exp.Avg)
 
 
 def collects(tree: exp.Expr, dialect: Dialect) -> bool:
     """Say whether a value may be made of more rows than `MAX_ROWS_IN_ONE`, as far as is known."""
-    if any(_is_collector(node, dialect) for node in _giving(tree)):
+    # Also in a WHERE: an error that a value of it causes has the value in its text.
+    if any(_is_collector(node, dialect) for node in tree.walk()):
         return True
+    if dialect == "postgres" and tree.find(*_SUMS) and any(map(_is_long_number, tree.walk())):
+        return True  # sum(n * ('1e' || id)::numeric) has a digit for each row
     withs = list(tree.find_all(exp.With))
     if any(found.args.get("search") or found.args.get("cycle") for found in withs):
         return True  # a column of them has all rows on the way to this one
-    if any(_accumulates(cte, found) for found in withs for cte in found.expressions):
+    if any(_accumulates(cte, found, dialect) for found in withs for cte in found.expressions):
         return True
     return _Weights(tree).of(tree) > MAX_ROWS_IN_ONE
 
@@ -45,20 +54,15 @@ def unnests(node: exp.Expr) -> bool:
     return node.key in known.UNNESTS
 
 
-def _giving(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Walk over what a value may come from: a WHERE only says which rows there are."""
-    return tree.walk(prune=lambda node: isinstance(node, exp.Where))
-
-
 def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
     match node:
         case exp.Parameter() | exp.PropertyEQ():
             # SELECT @a := concat(@a, s): a variable has the value of the row before.
             return dialect in _WITH_VARIABLES
-        case exp.Column() | exp.Dot() if dialect == "postgres" and _calls_aggregate(node):
+        case exp.Column() | exp.Dot() if dialect == "postgres" and _is_call(node):
             return True
         case exp.DataType():
-            return node.sql().upper() in _NUMBERS_OF_ANY_LENGTH
+            return node.sql().upper() in _NUMBERS_OF_ANY_LENGTH or _pads(node)
         case exp.Dot():
             return isinstance(node.expression, exp.Func) and node.this.name != "pg_catalog"
         case exp.Func():
@@ -67,27 +71,73 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
             return node.key in _COLLECTORS
 
 
-def _calls_aggregate(node: exp.Column | exp.Dot) -> bool:
-    """Say whether PostgreSQL takes it for a call: `SELECT t.array_agg FROM t` is array_agg(t)."""
-    is_part = isinstance(node, exp.Dot) or bool(node.table)
-    return is_part and node.name.lower() in known.OF_WHOLE_ROWS
+def _is_call(node: exp.Column | exp.Dot) -> bool:
+    """Say whether PostgreSQL may take it for a call: `t.array_agg` is array_agg(t)."""
+    if not _is_part(node):
+        return False
+    is_named = node.name.lower() in known.CALLED_AS_COLUMNS
+    return is_named or (isinstance(node, exp.Dot) and not _is_of_names(node))
+
+
+def _is_part(node: exp.Expr) -> bool:
+    """Say whether it is `x.name`, which PostgreSQL takes for `name(x)` if x has no such column."""
+    if isinstance(node, exp.Dot):
+        return isinstance(node.expression, exp.Identifier)
+    return isinstance(node, exp.Column) and bool(node.table)
+
+
+def _is_of_names(node: exp.Expr) -> bool:
+    """Say whether it is a column, a part of it, or of an element: `(t).s`, `(a[1]).b`."""
+    while isinstance(node, exp.Dot | exp.Paren | exp.Bracket):
+        node = node.this
+    return isinstance(node, exp.Column | exp.Identifier)
+
+
+def _pads(kind: exp.DataType) -> bool:
+    """Say whether a value of this type is as long as its declaration says, and that is long."""
+    sizes = [param.this for param in kind.expressions if isinstance(param, exp.DataTypeParam)]
+    name = str(kind.args.get("kind") or kind.this.value)  # pg_catalog.bpchar is a kind
+    is_padded = name.upper().rpartition(".")[2] in _PADDED_TYPES
+    return is_padded and not all(map(is_small, sizes))
+
+
+def _is_long_number(node: exp.Expr) -> bool:
+    """Say whether a number of PostgreSQL has as many digits as its text or its exponent says."""
+    match node:
+        case exp.Pow():
+            return not is_small(node.expression, 10)
+        case exp.Cast() if node.to.this in {exp.DType.DECIMAL, exp.DType.BIGDECIMAL}:
+            is_plain = isinstance(node.this.unnest(), exp.Column | exp.AggFunc | exp.Round)
+            return not (node.to.expressions or is_plain)
+        case _:
+            return False
 
 
 def _is_of_fixed_size(call: exp.Func, dialect: Dialect) -> bool:
     if call.key in _LISTS and any(isinstance(arg, exp.Query) for arg in call.iter_expressions()):
         return False  # ARRAY(SELECT ...), JSON_ARRAY(SELECT ...), also in more parentheses
-    if isinstance(call, exp.Anonymous):
-        name = call.name.lower()
-        is_table = name in known.NAMED_TABLES and isinstance(call.parent, exp.Table)
-        return is_table or name in known.NAMED_ANYWHERE
-    if call.key in known.TABLES and isinstance(call.parent, exp.Table):
-        return True
-    return call.key in known.ANYWHERE and _has_fixed_arguments(call, dialect)
+    is_anonymous = isinstance(call, exp.Anonymous)
+    name = call.name.lower() if is_anonymous else call.key
+    if name in (known.NAMED_TABLES if is_anonymous else known.TABLES) and isinstance(
+        call.parent, exp.Table
+    ):
+        return name not in known.READS_CSV or _reads_lines(call)
+    if name not in (known.NAMED_ANYWHERE if is_anonymous else known.ANYWHERE):
+        return False
+    return _has_fixed_arguments(call, name, dialect)
 
 
-def _has_fixed_arguments(call: exp.Func, dialect: Dialect) -> bool:
+def _reads_lines(call: exp.Func) -> bool:
+    """Say whether a file is read as CSV without saying where a value or a line ends."""
+    named = (arg for arg in call.expressions if isinstance(arg, exp.EQ | exp.PropertyEQ))
+    return all(arg.this.name.lower() in known.CSV_PARAMETERS for arg in named)
+
+
+def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
     """Say whether its arguments ask for no list, and for no text of any length."""
-    match call.key:
+    match name:
+        case "format" | "printf":
+            return _is_short_format(call.expressions[0] if name == "printf" else call.this)
         case "max" | "min":
             return dialect == "sqlite" or _has_one(call)
         case "argmax" | "argmin":
@@ -105,6 +155,11 @@ def _has_one(call: exp.Expr) -> bool:
     return not any(call.args[key] for key in call.args.keys() - _OF_ONE)
 
 
+def _is_short_format(template: object) -> bool:
+    """Say whether it is written out, and pads to no length that is long or an argument."""
+    return isinstance(template, exp.Literal) and not _LONG_WIDTH.search(template.name)
+
+
 def is_small(number: object, limit: int = 10_000) -> bool:
     """Say whether it is written as digits, and not over the limit."""
     if not isinstance(number, exp.Literal) or number.is_string:
@@ -114,7 +169,7 @@ def is_small(number: object, limit: int = 10_000) -> bool:
 
 
 # ----------------------------------------------------------------------------------- recursion
-def _accumulates(cte: exp.Expr, found: exp.With) -> bool:
+def _accumulates(cte: exp.Expr, found: exp.With, dialect: Dialect) -> bool:
     """Say whether a value of a recursive query may grow with each step.
 
     Columns, constants, `n + 1` and comparisons do not.
@@ -125,26 +180,37 @@ def _accumulates(cte: exp.Expr, found: exp.With) -> bool:
     is_recursive = found.args.get("recursive") and body.find(exp.SetOperation)
     if not is_recursive and cte.alias.casefold() not in tables:
         return False
-    sources = {source.alias_or_name.casefold() for source in body.find_all(exp.Table, exp.Subquery)}
-    return any(_grows(node, sources) for node in _giving(body))
+    # Whatever has a row: tables, subqueries, LATERAL, VALUES, functions and joins.
+    sources = tables | {alias.name.casefold() for alias in body.find_all(exp.TableAlias)}
+    # A WHERE only says which rows there are.
+    giving = body.walk(prune=lambda node: isinstance(node, exp.Where))
+    return any(_grows(node, sources, dialect) for node in giving)
 
 
-def _grows(node: exp.Expr, sources: set[str]) -> bool:
+def _grows(node: exp.Expr, sources: set[str], dialect: Dialect) -> bool:
     match node:
         case exp.Cast():  # of a whole row: its columns in one
             return node.this.find(exp.Star) is not None
-        case exp.Column():  # PostgreSQL and DuckDB take the name of a table for its row
-            return node.name.casefold() in sources
+        case exp.Column() | exp.Dot():
+            return _is_row(node, sources) or (dialect == "postgres" and _is_of_whole_row(node))
         case exp.Func():
             return node.key not in known.KEEPING and node.key not in known.TOTALS | known.PICKS
         case exp.Tuple():
             return not isinstance(node.parent, exp.In | exp.Values)
         case exp.Binary() if not isinstance(node, _KEEPING_OPERATORS):
-            return isinstance(node, exp.DPipe) or not (
-                _is_number(node.left) or _is_number(node.right)
-            )
+            adds_number = _is_number(node.left) or _is_number(node.right)
+            return not (isinstance(node, _COUNTING_OPERATORS) and adds_number)
         case _:
             return False
+
+
+def _is_row(node: exp.Expr, sources: set[str]) -> bool:
+    """Say whether PostgreSQL and DuckDB take it, the name of a table, for a row of that."""
+    return isinstance(node, exp.Column) and node.name.casefold() in sources
+
+
+def _is_of_whole_row(node: exp.Expr) -> bool:
+    return _is_part(node) and node.name.lower() in known.OF_WHOLE_ROWS
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -154,8 +220,8 @@ def _is_number(node: exp.Expr) -> bool:
 class _Weights:
     """How many rows of tables each row of a query is made of.
 
-    adds_number = _is_number(node.left) or _is_number(node.right)
-    return isinstance(node, exp.DPipe) or not adds_number
+    `s || lag(s) OVER (...)` has the values of two rows of its source: a query has those of all
+    tables that it names, and again for each aggregate or window function that returns such a value.
     """
 
     def __init__(self, tree: exp.Expr) -> None:
@@ -165,9 +231,15 @@ class _Weights:
         self._known: dict[str, int] = {}
 
     def of(self, query: exp.Expr) -> int:
-        """Return the sum over all tables that it names, but for those of its CTEs' own bodies."""
-        walked = query.walk(prune=lambda node: isinstance(node, exp.Where | exp.With))
-        return sum(self._of_name(node) for node in walked if isinstance(node, exp.Table))
+        """Return the weight of a query, without those of its CTEs that it does not name."""
+        tables, picks = 0, 0
+        for node in query.walk(prune=lambda node: node is not query and _is_apart(node)):
+            if isinstance(node, exp.Table):
+                tables += self._of_name(node)
+            elif isinstance(node, exp.Select) and node is not query:
+                tables += self.of(node)
+            picks += _picks(node)
+        return tables * (1 + picks)
 
     def _of_name(self, table: exp.Table) -> int:
         name = table.name.casefold()
@@ -175,3 +247,13 @@ class _Weights:
             self._known[name] = 1  # while it is counted: a recursive one adds itself as it was
             self._known[name] = max(1, sum(map(self.of, self._bodies.get(name, ()))))
         return self._known[name]
+
+
+def _is_apart(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Select | exp.With)
+
+
+def _picks(node: exp.Expr) -> bool:
+    """Say whether it has a value of another row; PostgreSQL calls min(s) for `(x.s).min` too."""
+    name = node.name.lower() if _is_part(node) else node.key
+    return name in known.VALUES_OF_A_ROW

@@ -568,3 +568,83 @@ USE x
 CHECKPOINT
 VACUUM
 FORCE CHECKPOINT
+
+--# Folded values, calls as columns, errors that carry values, conditions on other tables.
+--@ sqlite postgres
+WITH w1 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM t GROUP BY id / 2), w2 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w1 GROUP BY id / 2), w3 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w2 GROUP BY id / 2), w4 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w3 GROUP BY id / 2), w5 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w4 GROUP BY id / 2), w6 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w5 GROUP BY id / 2), w7 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w6 GROUP BY id / 2), w8 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w7 GROUP BY id / 2), w9 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w8 GROUP BY id / 2), w10 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w9 GROUP BY id / 2), w11 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w10 GROUP BY id / 2), w12 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w11 GROUP BY id / 2), w13 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w12 GROUP BY id / 2), w14 AS (SELECT id / 2 AS id, min(s) || max(s) AS s FROM w13 GROUP BY id / 2) SELECT min(s) || max(s) FROM w14
+DELETE FROM t WHERE NOT (1 = 2 AND id = 5)
+
+--@ duckdb
+WITH w1 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM t GROUP BY id // 2), w2 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w1 GROUP BY id // 2), w3 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w2 GROUP BY id // 2), w4 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w3 GROUP BY id // 2), w5 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w4 GROUP BY id // 2), w6 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w5 GROUP BY id // 2), w7 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w6 GROUP BY id // 2), w8 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w7 GROUP BY id // 2), w9 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w8 GROUP BY id // 2), w10 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w9 GROUP BY id // 2), w11 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w10 GROUP BY id // 2), w12 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w11 GROUP BY id // 2), w13 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w12 GROUP BY id // 2), w14 AS (SELECT id // 2 AS id, min(s) || max(s) AS s FROM w13 GROUP BY id // 2) SELECT min(s) || max(s) FROM w14
+WITH RECURSIVE r(n, s) AS (SELECT 1, CAST('""' AS JSON) UNION ALL SELECT r.n + 1, CAST(v AS JSON) FROM r JOIN t ON t.id = r.n, LATERAL (SELECT r.s AS a, t.s AS b) AS v WHERE r.n < 300) SELECT s FROM r ORDER BY n DESC LIMIT 1
+WITH RECURSIVE r(n, s) AS (SELECT 1, CAST('""' AS JSON) UNION ALL SELECT r.n + 1, CAST(v AS JSON) FROM r JOIN t ON t.id = r.n CROSS JOIN LATERAL (VALUES (r.s, t.s)) AS v(a, b) WHERE r.n < 300) SELECT s FROM r ORDER BY n DESC LIMIT 1
+SELECT 1 WHERE CAST((SELECT string_agg(s, '') FROM t) AS INT) = 1
+SELECT 1 WHERE error((SELECT string_agg(s, '') FROM t)) IS NULL
+SELECT printf('%10000000s', '')
+SELECT format('{:>10000000}', 'a')
+SELECT format('{:>{}}', 'a', 10000000)
+SELECT * FROM read_csv('x.csv', quote='|', delim='~', header=false, columns={'a':'VARCHAR'}, new_line='\r', strict_mode=false, max_line_size=100000000, auto_detect=false) LIMIT 1
+SELECT * FROM read_csv_auto('x.csv', quote := '|') LIMIT 1
+
+--@ mysql
+WITH w1 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM t GROUP BY id DIV 2), w2 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w1 GROUP BY id DIV 2), w3 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w2 GROUP BY id DIV 2), w4 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w3 GROUP BY id DIV 2), w5 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w4 GROUP BY id DIV 2), w6 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w5 GROUP BY id DIV 2), w7 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w6 GROUP BY id DIV 2), w8 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w7 GROUP BY id DIV 2), w9 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w8 GROUP BY id DIV 2), w10 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w9 GROUP BY id DIV 2), w11 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w10 GROUP BY id DIV 2), w12 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w11 GROUP BY id DIV 2), w13 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w12 GROUP BY id DIV 2), w14 AS (SELECT id DIV 2 AS id, CONCAT(min(s), max(s)) AS s FROM w13 GROUP BY id DIV 2) SELECT CONCAT(min(s), max(s)) FROM w14
+SELECT id, s FROM (SELECT * FROM t LIMIT 10000) x GROUP BY id, s WITH ROLLUP
+SELECT CAST('' AS BINARY(10000000))
+DELETE t FROM t JOIN u WHERE u.id = 1
+DELETE FROM t USING t JOIN u WHERE u.id = 1
+UPDATE t, u SET t.s = '' WHERE u.id = 1
+UPDATE t JOIN u ON u.id = 1 SET t.s = '' WHERE u.amount = 10
+
+--@ sqlite postgres mysql duckdb
+WITH w1 AS (SELECT id, s || lag(s, 1) OVER (ORDER BY id) AS s FROM t), w2 AS (SELECT id, s || lag(s, 2) OVER (ORDER BY id) AS s FROM w1), w3 AS (SELECT id, s || lag(s, 4) OVER (ORDER BY id) AS s FROM w2), w4 AS (SELECT id, s || lag(s, 8) OVER (ORDER BY id) AS s FROM w3), w5 AS (SELECT id, s || lag(s, 16) OVER (ORDER BY id) AS s FROM w4), w6 AS (SELECT id, s || lag(s, 32) OVER (ORDER BY id) AS s FROM w5), w7 AS (SELECT id, s || lag(s, 64) OVER (ORDER BY id) AS s FROM w6), w8 AS (SELECT id, s || lag(s, 128) OVER (ORDER BY id) AS s FROM w7) SELECT s FROM w8 ORDER BY id DESC LIMIT 1
+DELETE FROM t WHERE EXISTS (SELECT 1 FROM u)
+DELETE FROM t WHERE (SELECT count(*) FROM u) > 0
+
+--@ sqlite postgres duckdb
+SELECT max(s) FILTER (WHERE id = 1) || max(s) FILTER (WHERE id = 2) || max(s) FILTER (WHERE id = 3) || max(s) FILTER (WHERE id = 4) || max(s) FILTER (WHERE id = 5) || max(s) FILTER (WHERE id = 6) || max(s) FILTER (WHERE id = 7) || max(s) FILTER (WHERE id = 8) || max(s) FILTER (WHERE id = 9) || max(s) FILTER (WHERE id = 10) || max(s) FILTER (WHERE id = 11) || max(s) FILTER (WHERE id = 12) || max(s) FILTER (WHERE id = 13) || max(s) FILTER (WHERE id = 14) || max(s) FILTER (WHERE id = 15) || max(s) FILTER (WHERE id = 16) || max(s) FILTER (WHERE id = 17) || max(s) FILTER (WHERE id = 18) || max(s) FILTER (WHERE id = 19) || max(s) FILTER (WHERE id = 20) || max(s) FILTER (WHERE id = 21) || max(s) FILTER (WHERE id = 22) || max(s) FILTER (WHERE id = 23) || max(s) FILTER (WHERE id = 24) || max(s) FILTER (WHERE id = 25) || max(s) FILTER (WHERE id = 26) || max(s) FILTER (WHERE id = 27) || max(s) FILTER (WHERE id = 28) || max(s) FILTER (WHERE id = 29) || max(s) FILTER (WHERE id = 30) || max(s) FILTER (WHERE id = 31) || max(s) FILTER (WHERE id = 32) || max(s) FILTER (WHERE id = 33) || max(s) FILTER (WHERE id = 34) || max(s) FILTER (WHERE id = 35) || max(s) FILTER (WHERE id = 36) || max(s) FILTER (WHERE id = 37) || max(s) FILTER (WHERE id = 38) || max(s) FILTER (WHERE id = 39) || max(s) FILTER (WHERE id = 40) || max(s) FILTER (WHERE id = 41) || max(s) FILTER (WHERE id = 42) || max(s) FILTER (WHERE id = 43) || max(s) FILTER (WHERE id = 44) || max(s) FILTER (WHERE id = 45) || max(s) FILTER (WHERE id = 46) || max(s) FILTER (WHERE id = 47) || max(s) FILTER (WHERE id = 48) || max(s) FILTER (WHERE id = 49) || max(s) FILTER (WHERE id = 50) || max(s) FILTER (WHERE id = 51) || max(s) FILTER (WHERE id = 52) || max(s) FILTER (WHERE id = 53) || max(s) FILTER (WHERE id = 54) || max(s) FILTER (WHERE id = 55) || max(s) FILTER (WHERE id = 56) || max(s) FILTER (WHERE id = 57) || max(s) FILTER (WHERE id = 58) || max(s) FILTER (WHERE id = 59) || max(s) FILTER (WHERE id = 60) || max(s) FILTER (WHERE id = 61) || max(s) FILTER (WHERE id = 62) || max(s) FILTER (WHERE id = 63) || max(s) FILTER (WHERE id = 64) || max(s) FILTER (WHERE id = 65) || max(s) FILTER (WHERE id = 66) || max(s) FILTER (WHERE id = 67) || max(s) FILTER (WHERE id = 68) || max(s) FILTER (WHERE id = 69) || max(s) FILTER (WHERE id = 70) || max(s) FILTER (WHERE id = 71) || max(s) FILTER (WHERE id = 72) || max(s) FILTER (WHERE id = 73) || max(s) FILTER (WHERE id = 74) || max(s) FILTER (WHERE id = 75) || max(s) FILTER (WHERE id = 76) || max(s) FILTER (WHERE id = 77) || max(s) FILTER (WHERE id = 78) || max(s) FILTER (WHERE id = 79) || max(s) FILTER (WHERE id = 80) || max(s) FILTER (WHERE id = 81) || max(s) FILTER (WHERE id = 82) || max(s) FILTER (WHERE id = 83) || max(s) FILTER (WHERE id = 84) || max(s) FILTER (WHERE id = 85) || max(s) FILTER (WHERE id = 86) || max(s) FILTER (WHERE id = 87) || max(s) FILTER (WHERE id = 88) || max(s) FILTER (WHERE id = 89) || max(s) FILTER (WHERE id = 90) || max(s) FILTER (WHERE id = 91) || max(s) FILTER (WHERE id = 92) || max(s) FILTER (WHERE id = 93) || max(s) FILTER (WHERE id = 94) || max(s) FILTER (WHERE id = 95) || max(s) FILTER (WHERE id = 96) || max(s) FILTER (WHERE id = 97) || max(s) FILTER (WHERE id = 98) || max(s) FILTER (WHERE id = 99) || max(s) FILTER (WHERE id = 100) || max(s) FILTER (WHERE id = 101) || max(s) FILTER (WHERE id = 102) || max(s) FILTER (WHERE id = 103) || max(s) FILTER (WHERE id = 104) || max(s) FILTER (WHERE id = 105) || max(s) FILTER (WHERE id = 106) || max(s) FILTER (WHERE id = 107) || max(s) FILTER (WHERE id = 108) || max(s) FILTER (WHERE id = 109) || max(s) FILTER (WHERE id = 110) || max(s) FILTER (WHERE id = 111) || max(s) FILTER (WHERE id = 112) || max(s) FILTER (WHERE id = 113) || max(s) FILTER (WHERE id = 114) || max(s) FILTER (WHERE id = 115) || max(s) FILTER (WHERE id = 116) || max(s) FILTER (WHERE id = 117) || max(s) FILTER (WHERE id = 118) || max(s) FILTER (WHERE id = 119) FROM t
+UPDATE t SET s = '' FROM u WHERE u.id = 1
+
+--@ postgres
+SELECT ('SELECT to_tsvector(''simple'', s) FROM t'::text).ts_stat
+SELECT (j::json).json_array_elements FROM (SELECT * FROM t LIMIT 10000) x
+SELECT ('{1,2,3}'::int[]).unnest
+SELECT x.xmlagg FROM (SELECT s::xml AS x FROM t) q LIMIT 1
+SELECT (x).xmlagg FROM (SELECT s::xml AS x FROM t) q LIMIT 1
+WITH RECURSIVE r(n, j) AS (SELECT 1, '{}'::jsonb UNION ALL SELECT m + 1, x.to_jsonb FROM (SELECT r.n AS m, r.j, t.s FROM r JOIN t ON t.id = r.n) AS x WHERE m < 300) SELECT j FROM r ORDER BY n DESC LIMIT 1
+WITH RECURSIVE r(n, j) AS (SELECT 1, '{}'::jsonb UNION ALL SELECT m + 1, (x).to_jsonb FROM (SELECT r.n AS m, r.j, t.s FROM r JOIN t ON t.id = r.n) AS x WHERE m < 300) SELECT j FROM r ORDER BY n DESC LIMIT 1
+SELECT 1 WHERE (SELECT string_agg(s, '') FROM t)::int = 1
+WITH a AS MATERIALIZED (SELECT 1 AS x WHERE set_config('search_path', (SELECT string_agg(s, ',') FROM t), false) IS NOT NULL) SELECT setting FROM a, pg_settings WHERE name = 'search_path' LIMIT 1
+WITH RECURSIVE r(i, v) AS (SELECT 1, 1::numeric UNION ALL SELECT i + 1, CASE t.n WHEN 0 THEN v * 10 ELSE v * 10 + 1 END FROM r JOIN t ON t.id = i WHERE i < 20000) SELECT v FROM r ORDER BY i DESC LIMIT 1
+WITH RECURSIVE r(i, v) AS (SELECT 1, ''::text UNION ALL SELECT i + 1, CASE t.n WHEN 0 THEN v OPERATOR(pg_catalog.||) 0 ELSE v OPERATOR(pg_catalog.||) 1 END FROM r JOIN t ON t.id = i WHERE i < 20000) SELECT v FROM r ORDER BY i DESC LIMIT 1
+SELECT sum(n * ('1e' || id)::numeric) FROM t
+SELECT sum(n * 10::numeric ^ id) FROM t
+SELECT sum(n * power(10::numeric, id)) FROM t
+SELECT format('%10000000s', '')
+SELECT ''::char(10000000)
+SELECT ''::pg_catalog.bpchar(10000000)
+DELETE FROM t WHERE t IS NOT NULL
+DELETE FROM t WHERE tableoid = 't'::regclass
+
+--@ sqlite
+SELECT 1 WHERE json_extract('{}', (SELECT group_concat(s, '') FROM t))
+SELECT printf('%10000000d', 1)
+SELECT printf('%.*c', 10000000, 'x')
+SELECT format('%10000000d', 1)
+DELETE FROM t WHERE "zzz" = 'zzz' OR id = 5
+UPDATE t SET s = '' WHERE "zzz" = 'zzz' OR id = 5
+EXPLAIN PRAGMA query_only = 0
+EXPLAIN QUERY PLAN PRAGMA writable_schema = 1
+EXPLAIN PRAGMA foreign_keys(0)
+PRAGMA foreign_key_check
+PRAGMA integrity_check(100000)
+PRAGMA quick_check(100000)
+PRAGMA query_only = 1; EXPLAIN PRAGMA query_only = 0; DELETE FROM t
+
+--@ postgres duckdb
+SELECT id, s FROM (SELECT * FROM t LIMIT 10000) x GROUP BY CUBE (id, s)
+SELECT id, s FROM (SELECT * FROM t LIMIT 10000) x GROUP BY ROLLUP (id, s)
+SELECT id, s FROM (SELECT * FROM t LIMIT 10000) x GROUP BY GROUPING SETS ((id), (s))
+DELETE FROM t USING u WHERE u.id = 1
+
+--@ sqlite duckdb
+DELETE FROM t WHERE rowid IS NOT NULL

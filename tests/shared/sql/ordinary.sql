@@ -151,3 +151,40 @@ SELECT DISTINCT ON (n) n, s FROM t LIMIT 10
 SELECT printf('%05d', id), lpad(s, 120, '.'), n::VARCHAR, hash(s), md5(s) FROM t LIMIT 5
 SELECT bool_and(n > 0), count_if(n > 3), kurtosis(n), skewness(n) FROM t
 SELECT * FROM t USING SAMPLE 10 ROWS LIMIT 10
+
+--# Near what is folded, called, padded or grouped.
+--@ sqlite postgres mysql duckdb
+SELECT n, min(s) AS lowest, max(s) AS highest FROM t GROUP BY n ORDER BY n LIMIT 10
+SELECT min(id), max(id), min(s), max(s), min(d), max(d), min(n), max(n), count(*) FROM t
+SELECT id, lag(id) OVER (ORDER BY id) AS a, id - lag(id) OVER (ORDER BY id) AS gap FROM t ORDER BY id LIMIT 10
+WITH m AS (SELECT n, min(id) AS a, max(id) AS z, count(*) AS c FROM t GROUP BY n), d AS (SELECT n, z - a AS width, c FROM m) SELECT max(width), min(c) FROM d
+WITH m AS (SELECT n, sum(id) AS total FROM t GROUP BY n), d AS (SELECT n, total, lag(total) OVER (ORDER BY n) AS earlier FROM m) SELECT n, total - earlier AS diff FROM d ORDER BY n LIMIT 10
+SELECT * FROM t WHERE (SELECT count(*) FROM u WHERE u.t_id = t.id) > 0 ORDER BY id LIMIT 10
+SELECT * FROM t WHERE n > (SELECT avg(n) FROM t) AND lower(s) LIKE 'm%' LIMIT 10
+SELECT id, n FROM (SELECT id, n FROM t LIMIT 100) AS x GROUP BY id, n
+WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 2 FROM c WHERE x < 30 AND length('a') < 5) SELECT x FROM c LIMIT 30
+
+--@ sqlite postgres duckdb
+SELECT s || '/' || CAST(n AS VARCHAR(10)) AS both_of_them FROM t LIMIT 10
+
+--@ sqlite
+EXPLAIN SELECT * FROM t
+PRAGMA integrity_check
+SELECT format('%s: %5d', s, n), printf('%-20s', s) FROM t LIMIT 5
+
+--@ postgres
+EXPLAIN SELECT * FROM t LIMIT 5
+SELECT round(avg(n)::numeric, 2), sum(n::numeric), sum(power(n, 2)) FROM t
+SELECT format('%s has %s', s, n), n::char(5) FROM t LIMIT 5
+SELECT (x).id, (x).s FROM (SELECT t AS x FROM t) AS y LIMIT 5
+SELECT t.id, public.t.s FROM public.t LIMIT 5
+SELECT to_jsonb(t) FROM t LIMIT 5
+SELECT id FROM t WHERE to_tsvector('simple', s) @@ to_tsquery('simple', 'm00001z') LIMIT 5
+
+--@ mysql
+EXPLAIN SELECT * FROM t LIMIT 5
+
+--@ duckdb
+EXPLAIN SELECT * FROM t LIMIT 5
+SELECT format('{} has {}', s, n), printf('%5d', n) FROM t LIMIT 5
+SELECT v.a FROM t, LATERAL (SELECT t.id + 1 AS a) AS v LIMIT 5

@@ -12,6 +12,11 @@ GROWING = (
     "WITH r(n, s) AS (SELECT 1, 'a' UNION ALL SELECT {} FROM r JOIN t ON t.id = n)"
     " SELECT s FROM r LIMIT 1"
 )
+FEW = "SELECT * FROM t LIMIT 10000"
+LATERAL = (
+    "WITH RECURSIVE r(n, s) AS (SELECT 1, '' UNION ALL"
+    " SELECT n + 1, {} FROM r JOIN t ON t.id = n, {}) SELECT s FROM r LIMIT 1"
+)
 BOTH = "SELECT a FROM (SELECT a FROM t LIMIT 5000) UNION SELECT a FROM (SELECT a FROM u LIMIT {})"
 SEARCHED = (
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) {} SELECT {} FROM r LIMIT 1"
@@ -24,6 +29,15 @@ def doubled(times: int) -> str:
         f"x{n} AS (SELECT a.s || b.s AS s FROM x{n - 1} a, x{n - 1} b)" for n in range(1, times)
     ]
     first = "x0 AS (SELECT a.s || b.s AS s FROM t a, t b)"
+    return f"WITH {', '.join([first, *ctes])} SELECT s FROM x{times - 1} LIMIT 1"
+
+
+def folded(values: str, times: int) -> str:
+    """Return a query each of whose CTEs makes these values of rows of the one before."""
+    ctes = [
+        f"x{n} AS (SELECT id, {values} AS s FROM x{n - 1} GROUP BY id)" for n in range(1, times)
+    ]
+    first = f"x0 AS (SELECT id, {values} AS s FROM t GROUP BY id)"
     return f"WITH {', '.join([first, *ctes])} SELECT s FROM x{times - 1} LIMIT 1"
 
 
@@ -85,7 +99,26 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, "SELECT (SELECT group_concat(a) FROM t)", HOLDS),
     (ROWS, "SELECT lower(a), coalesce(b, 1), strftime('%Y', c), round(d) FROM t LIMIT 5", FAILS),
     (ROWS, "SELECT unknown(a) FROM t LIMIT 5", HOLDS),  # it may collect
-    (ROWS, "SELECT a FROM t WHERE unknown(a) LIMIT 5", FAILS),  # where it gives nothing back
+    (ROWS, "SELECT a FROM t WHERE unknown(a) LIMIT 5", HOLDS),  # its errors may have all values
+    (ROWS, "SELECT a FROM t WHERE lower(a) = 'x' AND b GLOB 'y' LIMIT 5", FAILS),
+    (ROWS, "SELECT 1 WHERE json_extract('{}', (SELECT group_concat(a) FROM t))", HOLDS),
+    (ROWS, "SELECT a FROM t WHERE (SELECT count(*) FROM u) > 5 LIMIT 5", FAILS),
+    (ROWS, folded("min(s) || max(s)", 4), FAILS),
+    (ROWS, folded("min(s) || max(s)", 7), HOLDS),
+    (ROWS, folded("sum(s) + count(*)", 20), FAILS),
+    (ROWS, folded("s || lag(s) OVER (ORDER BY id)", 6), FAILS),  # a row of 64
+    (ROWS, folded("s || lag(s) OVER (ORDER BY id)", 7), HOLDS),
+    (ROWS, folded("s - rank() OVER (ORDER BY id)", 20), FAILS),
+    (ROWS, f"SELECT {' || '.join(['max(s) FILTER (WHERE id)'] * 101)} FROM t", HOLDS),
+    (ROWS, "SELECT a, max(b) FROM (SELECT * FROM t LIMIT 9) GROUP BY a", FAILS),
+    (ROWS, "SELECT printf('%05d %s', a, b), format('%9999d', a) FROM t LIMIT 5", FAILS),
+    (ROWS, "SELECT printf('%10000d', 1)", HOLDS),
+    (ROWS, "SELECT printf('%.*c', 10000000, 'x')", HOLDS),
+    (ROWS, "SELECT format(a) FROM t LIMIT 5", HOLDS),
+    (ROWS, "PRAGMA integrity_check", FAILS),  # a hundred errors at most
+    (ROWS, "PRAGMA integrity_check(100000)", HOLDS),
+    (ROWS, "PRAGMA quick_check(100000)", HOLDS),
+    (ROWS, "PRAGMA foreign_key_check", HOLDS),
     (ROWS, "SELECT max(a, 9) FROM t LIMIT 5", FAILS),  # not a list, as in DuckDB
     (ROWS, "SELECT zeroblob(1000000000)", HOLDS),
     (ROWS, "SELECT e.value FROM t, json_each(t.j) AS e LIMIT 5", FAILS),
@@ -93,6 +126,7 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, BOTH.format(5000), FAILS),
     (ROWS, BOTH.format(5001), HOLDS),
     (ROWS, GROWING.format("n + 1, s"), FAILS),
+    (ROWS, GROWING.format("n + 1, s * 10 + 1"), HOLDS),  # numeric of PostgreSQL has 131 072 digits
     (ROWS, GROWING.format("n + 1, CASE WHEN n > 5 THEN s ELSE t.s END"), FAILS),
     (ROWS, GROWING.format("n + 1, s || t.s"), HOLDS),
     (ROWS, GROWING.format("n + 1, printf('%s%s', s, t.s)"), HOLDS),
@@ -157,7 +191,21 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("delete_without_where", "DELETE FROM t WHERE id = 5 AND 2 > 1", FAILS),
     ("delete_without_where", "DELETE FROM t WHERE 1 AND 2 > 1", HOLDS),
     ("delete_without_where", "DELETE FROM t WHERE random() > 0", HOLDS),
-    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u)", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u)", UNJUDGEABLE),
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u t WHERE t.a = 5)",
+     UNJUDGEABLE),  # another t
+    ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE b = 5)",
+     UNJUDGEABLE),  # u may have a b
+    ("delete_without_where", "DELETE FROM t WHERE id IN (SELECT a FROM u)", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE (SELECT count(*) FROM u) > 0", UNJUDGEABLE),
+    ("delete_without_where", "DELETE FROM t AS x WHERE x.id = 5", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE NOT (1 = 2 AND id = 5)", HOLDS),
+    ("delete_without_where", "DELETE FROM t WHERE NOT (id = 5 OR a = 6)", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE rowid IS NOT NULL", UNJUDGEABLE),
+    ("delete_without_where", "DELETE FROM t WHERE rowid = 5", FAILS),
+    ("delete_without_where", "DELETE FROM t WHERE \"x\" = 'x' OR id = 5", UNJUDGEABLE),
+    ("delete_without_where", "DELETE FROM t WHERE \"x\" = 'x' AND id = 5", FAILS),
     ("delete_without_where", "DELETE FROM t WHERE EXISTS (SELECT 1)", HOLDS),
     ("delete_without_where", "DELETE FROM t WHERE (SELECT 1) OR id = 5", HOLDS),
     ("delete_without_where", "DELETE FROM t WHERE \"x\" = 'x'", UNJUDGEABLE),  # perhaps a string
@@ -169,6 +217,9 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("delete_without_where", "PRAGMA user_version = 5", FAILS),
     ("update_without_where", "UPDATE t SET a = 1", HOLDS),
     ("update_without_where", "UPDATE t SET a = 1 WHERE 1", HOLDS),
+    ("update_without_where", "UPDATE t SET a = 1 FROM u WHERE u.id = 1", UNJUDGEABLE),
+    ("update_without_where", "UPDATE t SET a = 1 FROM u WHERE id = 1", UNJUDGEABLE),  # u's, perhaps
+    ("update_without_where", "UPDATE t SET a = 1 FROM u WHERE u.id = t.id AND u.b > 5", FAILS),
     ("update_without_where", "UPDATE OR IGNORE t SET a = 1 WHERE b > 1", UNJUDGEABLE),
     ("update_without_where", "INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", FAILS),
     ("update_without_where", "INSERT INTO t SELECT * FROM t ON CONFLICT DO UPDATE SET a = 1",
@@ -183,6 +234,11 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("writes", "EXPLAIN DELETE FROM t", FAILS),
     ("writes", "PRAGMA table_info(t)", FAILS),
     ("writes", "PRAGMA main.table_info('t')", FAILS),
+    ("writes", "PRAGMA foreign_key_check(t)", FAILS),
+    ("writes", "EXPLAIN PRAGMA table_info(t)", FAILS),
+    ("writes", "EXPLAIN PRAGMA query_only = 0", HOLDS),  # which explains, and sets it
+    ("writes", "EXPLAIN QUERY PLAN PRAGMA query_only(0)", HOLDS),
+    ("writes", "EXPLAIN QUERY /**/ PLAN PRAGMA writable_schema = 1", HOLDS),
     ("writes", "PRAGMA user_version", FAILS),
     ("writes", "PRAGMA user_version = 5", HOLDS),
     ("writes", "PRAGMA user_version(5)", HOLDS),
@@ -212,6 +268,24 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, "SELECT t.array_agg FROM t LIMIT 1", HOLDS),  # array_agg(t)
     ("postgres", ROWS, "SELECT (t).json_agg FROM t LIMIT 1", HOLDS),
     ("postgres", ROWS, "SELECT array_agg FROM t LIMIT 1", FAILS),  # a column
+    ("postgres", ROWS, "SELECT ('SELECT to_tsvector(s) FROM t'::text).ts_stat LIMIT 1", HOLDS),
+    ("postgres", ROWS, "SELECT ('{1}'::int[]).unnest", HOLDS),
+    ("postgres", ROWS, "SELECT (a::json).b FROM t LIMIT 5", HOLDS),
+    ("postgres", ROWS, "SELECT x.xmlagg FROM t LIMIT 1", HOLDS),
+    ("postgres", ROWS, "SELECT x.json_each FROM (SELECT * FROM t LIMIT 5) y", HOLDS),
+    ("postgres", ROWS, "SELECT (a).b, (t.a).b, (a[1]).b, (a).*, s.t.b FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT 1 WHERE (SELECT string_agg(a, '') FROM t)::int = 1", HOLDS),
+    ("postgres", ROWS, "SELECT sum(n * ('1e' || id)::numeric) FROM t", HOLDS),
+    ("postgres", ROWS, "SELECT sum(n * 10::numeric ^ id) FROM t", HOLDS),
+    ("postgres", ROWS, "SELECT sum(n::numeric), sum(n ^ 2), avg(n)::numeric FROM t", FAILS),
+    ("postgres", ROWS, f"SELECT a, b FROM ({FEW}) x GROUP BY CUBE (a, b)", HOLDS),
+    ("postgres", ROWS, f"SELECT a, b FROM ({FEW}) x GROUP BY ROLLUP (a, b)", HOLDS),
+    ("postgres", ROWS, f"SELECT a, b FROM ({FEW}) x GROUP BY GROUPING SETS ((a), (b))", HOLDS),
+    ("postgres", ROWS, f"SELECT a, b FROM ({FEW}) x GROUP BY a, b", FAILS),
+    ("postgres", ROWS, "SELECT ''::char(10000001)", HOLDS),
+    ("postgres", ROWS, "SELECT ''::pg_catalog.bpchar(10000001)", HOLDS),
+    ("postgres", ROWS, "SELECT a::char(9), a::varchar(65535) FROM t LIMIT 5", FAILS),
+    ("postgres", ROWS, "SELECT format('%10000000s', '')", HOLDS),
     ("postgres", ROWS, "SELECT query_to_xml('TABLE t', true, true, '')", HOLDS),
     ("postgres", ROWS, "SELECT pg_catalog.pg_table_size(a) FROM t LIMIT 5", FAILS),
     ("postgres", ROWS, "SELECT mine.lower(a) FROM t LIMIT 5", HOLDS),
@@ -230,6 +304,11 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, r::text"), HOLDS),
     ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, (r.*)::text"),
      HOLDS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, x.to_jsonb"),
+     HOLDS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, x.total"), FAILS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE")
+     .format("n + 1, s OPERATOR(pg_catalog.||) 0"), HOLDS),
     ("postgres", ROWS, SEARCHED.format("SEARCH DEPTH FIRST BY n SET path", "path"), HOLDS),
     ("postgres", ROWS, SEARCHED.format("", "n"), FAILS),
     ("postgres", ROWS, f"SELECT {'a' * 63} FROM t LIMIT 1", FAILS),
@@ -243,6 +322,11 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", "writes", "EXPLAIN /**/ ANALYZE DELETE FROM t", UNJUDGEABLE),
     ("postgres", "delete_without_where", "DELETE FROM t WHERE user IS NOT NULL", HOLDS),
     ("postgres", "delete_without_where", "DELETE FROM t WHERE t.user = 'x'", FAILS),
+    ("postgres", "delete_without_where", "DELETE FROM t WHERE t IS NOT NULL", UNJUDGEABLE),
+    ("postgres", "delete_without_where", "DELETE FROM t WHERE tableoid = 5", UNJUDGEABLE),
+    ("postgres", "delete_without_where", "DELETE FROM t WHERE ctid = '(0,1)'", FAILS),
+    ("postgres", "delete_without_where", "DELETE FROM t USING u WHERE u.id = 1", UNJUDGEABLE),
+    ("postgres", "delete_without_where", "DELETE FROM t USING u WHERE u.id = t.id", FAILS),
     ("postgres", "writes", "EXPLAIN SELECT 1", FAILS),
     ("postgres", "writes", "EXPLAIN (ANALYZE) DELETE FROM t", UNJUDGEABLE),
     ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
@@ -263,6 +347,19 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("mysql", "drop", "SELECT 1 /*!50000 ; DROP TABLE t */", UNJUDGEABLE),
     ("mysql", "drop", "SELECT 1 /*M! ; DROP TABLE t */", UNJUDGEABLE),
     ("mysql", ROWS, "SELECT `a` FROM t LIMIT 5, 5", FAILS),
+    ("mysql", ROWS, f"SELECT a, b FROM ({FEW}) x GROUP BY a, b WITH ROLLUP", HOLDS),
+    ("mysql", ROWS, "SELECT CAST('' AS BINARY(10000001))", HOLDS),
+    ("mysql", "delete_without_where", "DELETE t FROM t JOIN u WHERE u.id = 1", UNJUDGEABLE),
+    ("mysql", "delete_without_where", "DELETE FROM t USING t JOIN u WHERE u.id = 1", UNJUDGEABLE),
+    ("mysql", "delete_without_where", "DELETE t FROM t JOIN u ON u.a = t.a WHERE u.id = 1", FAILS),
+    ("mysql", "delete_without_where", "DELETE t FROM t LEFT JOIN u ON u.a = t.a WHERE u.id IS NULL",
+     UNJUDGEABLE),
+    ("mysql", "delete_without_where", "DELETE t, u FROM t JOIN u WHERE u.id = 1", UNJUDGEABLE),
+    ("mysql", "update_without_where", "UPDATE t, u SET t.a = 1 WHERE u.id = 1", UNJUDGEABLE),
+    ("mysql", "update_without_where", "UPDATE t, u SET t.a = 1 WHERE u.id = 1 AND t.id = u.id",
+     FAILS),
+    ("mysql", "update_without_where", "UPDATE t JOIN u ON u.id = 1 SET t.a = 1 WHERE u.b = 2",
+     UNJUDGEABLE),
     ("mysql", ROWS, "SELECT @a := concat(@a, b) FROM t LIMIT 5", HOLDS),
     ("mysql", ROWS, "SELECT max(@a) FROM t", HOLDS),
     ("mysql", ROWS, "SELECT @@version", FAILS),
@@ -281,6 +378,16 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("duckdb", ROWS, "SELECT * FROM t LIMIT 5%", HOLDS),
     ("duckdb", ROWS, "SELECT max(a, 100000) FROM t", HOLDS),  # a list
     ("duckdb", ROWS, "SELECT list(a) FROM t LIMIT 1", HOLDS),
+    ("duckdb", ROWS, LATERAL.format("CAST(v AS JSON)", "LATERAL (SELECT r.s, t.s) AS v"), HOLDS),
+    ("duckdb", ROWS, LATERAL.format("CAST(v AS JSON)", "LATERAL (VALUES (r.s, t.s)) AS v(a, b)"),
+     HOLDS),
+    ("duckdb", ROWS, LATERAL.format("v.a", "LATERAL (SELECT r.s AS a, t.s) AS v"), FAILS),
+    ("duckdb", ROWS, "SELECT * FROM read_csv('x.csv') LIMIT 10", FAILS),
+    ("duckdb", ROWS, "SELECT * FROM read_csv('x.csv', header = true, sep := ';') LIMIT 5", FAILS),
+    ("duckdb", ROWS, "SELECT * FROM read_csv('x.csv', quote = '|') LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT * FROM read_csv_auto('x.csv', new_line := 'x') LIMIT 1", HOLDS),
+    ("duckdb", ROWS, "SELECT format('{:>{}}', 'a', 10000000)", HOLDS),
+    ("duckdb", ROWS, "SELECT format('{} {:>9}', a, b) FROM t LIMIT 5", FAILS),
     ("duckdb", "writes", "PRAGMA show_tables", FAILS),
     ("duckdb", "writes", "COPY t TO 'x'", UNJUDGEABLE),
     ("tsql", ROWS, "SELECT TOP 5 * FROM t", FAILS),
@@ -289,6 +396,9 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("tsql", ROWS, "SELECT TOP 5 WITH TIES * FROM t ORDER BY a", HOLDS),
     ("tsql", ROWS, "SELECT TOP 5 a FROM t FOR JSON AUTO", HOLDS),
     ("tsql", ROWS, "SELECT * FROM t", HOLDS),
+    ("tsql", "delete_without_where", "DELETE FROM t WHERE $rowguid IS NOT NULL", UNJUDGEABLE),
+    ("tsql", "update_without_where",
+     "UPDATE x SET a = 1 FROM t AS x JOIN u ON x.id = u.id WHERE u.a > 1", FAILS),
     ("tsql", "writes", "SELECT 1 SHUTDOWN", UNJUDGEABLE),  # two statements
     ("tsql", "writes", "SELECT [exec] FROM t", FAILS),
     ("tsql", "writes", "SELECT * FROM t EXEC('x')", UNJUDGEABLE),

@@ -1,0 +1,148 @@
+"""Whether the condition of a DELETE or an UPDATE chooses rows, without a schema."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mcpwrap.core.rules import Dialect
+from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of
+
+# Functions without parentheses that sqlglot takes for columns.
+_NO_COLUMNS = frozenset({
+    "current_path", "current_role", "current_user", "system_user", "user", "utc_date", "utc_time",
+    "utc_timestamp",
+})  # fmt: skip
+# Every row of a table has a value of these, and the same of the first.
+_SAME_IN_ALL_ROWS = frozenset({"tableoid"})
+_SET_IN_ALL_ROWS = frozenset({
+    "$identity", "$rowguid", "_rowid_", "cmax", "cmin", "ctid", "oid", "rowid", "xmax", "xmin",
+})  # fmt: skip
+_OUTER = frozenset({"LEFT", "RIGHT", "FULL"})
+
+
+def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Truth:
+    """Say whether a statement changes all rows of a table; UNJUDGEABLE if a schema would tell."""
+    where = change.args.get("where")
+    if not isinstance(where, exp.Where):
+        return HOLDS
+    others = _has_other_sources(change)
+    conditions = [where.this, *_joined_on(change)]
+    return any_of(
+        _leaves_none(conditions, _Target(name, others, dialect)) for name in _names(change)
+    )
+
+
+def _leaves_none(conditions: list[exp.Expr], target: "_Target") -> Truth:
+    """Say whether the conditions hold for all rows of one table: the first is that of WHERE."""
+    if target.passes(conditions[0]) is HOLDS:
+        return HOLDS
+    return all_of(map(target.passes, conditions))
+
+
+def _names(change: exp.Delete | exp.Update) -> set[str]:
+    """Return the names of the tables that are changed; of `UPDATE t, u SET s = 1` both."""
+    tables = change.args.get("tables") or [change.this]
+    if isinstance(change, exp.Update) and change.this.args.get("joins"):
+        tables = [*change.this.find_all(exp.Table)]
+    return {table.alias_or_name.casefold() for table in tables}
+
+
+def _has_other_sources(change: exp.Expr) -> bool:
+    return bool(change.args.get("using") or change.args.get("from_") or _joins(change.this))
+
+
+def _joins(table: exp.Expr | None) -> list[exp.Join]:
+    return list(table.args.get("joins") or ()) if table else []
+
+
+def _joined_on(change: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions under which rows of the changed tables are joined to others."""
+    source = change.args.get("from_")
+    joins = [*_joins(change.this), *_joins(source.this if source else None)]
+    return [join.args["on"] for join in joins if join.args.get("on") and join.side not in _OUTER]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A table that is changed, and what a condition says of a row of it."""
+
+    name: str
+    has_others: bool
+    dialect: Dialect
+
+    def passes(self, condition: exp.Expr) -> Truth:
+        """Say whether a condition holds for all rows."""
+        truth = self._holds_for_all(condition)
+        if truth is FAILS and self.dialect == "sqlite":
+            as_text = condition.transform(_text_of_unknown)
+            return FAILS if self._holds_for_all(as_text) is FAILS else UNJUDGEABLE
+        return truth
+
+    def _holds_for_all(self, condition: exp.Expr) -> Truth:
+        """Say so if it does not depend on the row, or has an alternative that does not.
+
+        Only what shows without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
+        """
+        match condition:
+            case exp.Not() if isinstance(it := condition.this.unnest(), exp.And):
+                return any_of(map(self._holds_for_all, (it.left, it.right)))
+            case exp.Paren() | exp.Not():
+                return self._holds_for_all(condition.this)
+            case exp.Or():
+                return any_of(map(self._holds_for_all, (condition.left, condition.right)))
+            case exp.And():
+                return all_of(map(self._holds_for_all, (condition.left, condition.right)))
+            case exp.Binary() if condition.left == condition.right:
+                return HOLDS
+            case _:
+                return self._is_independent(condition)
+
+    def _is_independent(self, condition: exp.Expr) -> Truth:
+        columns = list(filter(_is_column, condition.find_all(exp.Column)))
+        if not columns and condition.find(exp.Table) is None:
+            return HOLDS
+        inner = _names_within(condition)
+        return FAILS if any(self._is_mine(it, condition, inner) for it in columns) else UNJUDGEABLE
+
+    def _is_mine(self, column: exp.Column, condition: exp.Expr, inner: set[str]) -> bool:
+        """Say whether a column is of this table, whatever other tables have, and chooses rows."""
+        name = column.name.casefold()
+        if name in _SAME_IN_ALL_ROWS or (name in _SET_IN_ALL_ROWS and not _is_compared(column)):
+            return False
+        is_inner = isinstance(condition, exp.Query) or _is_in_query(column, condition)
+        if column.table:
+            is_named = column.table.casefold() == self.name
+            return is_named and not (is_inner and self.name in inner)
+        return not (is_inner or self.has_others or name == self.name)
+
+
+def _names_within(condition: exp.Expr) -> set[str]:
+    """Return the names that the subqueries of a condition give to tables of their own."""
+    named: Iterable[exp.Expr] = condition.find_all(exp.Table, exp.TableAlias)
+    return {name.casefold() for node in named for name in (node.name, node.alias_or_name)}
+
+
+def _is_in_query(column: exp.Expr, condition: exp.Expr) -> bool:
+    node: exp.Expr | None = column
+    while node is not None and node is not condition:
+        if isinstance(node, exp.Query):
+            return True
+        node = node.parent
+    return False
+
+
+def _is_compared(column: exp.Column) -> bool:
+    return isinstance(column.parent, exp.EQ | exp.In)
+
+
+def _is_column(node: exp.Column) -> bool:
+    """Say whether it is a column: not one of the functions without parentheses."""
+    is_bare = not node.table and not node.this.args.get("quoted")
+    return not (is_bare and node.name.lower() in _NO_COLUMNS)
+
+
+def _text_of_unknown(node: exp.Expr) -> exp.Expr:
+    """Return what SQLite takes a name in quotes for if there is no such column: `"x" = 'x'`."""
+    is_text = isinstance(node, exp.Column) and not node.table and node.this.args.get("quoted")
+    return exp.Literal.string(node.name) if is_text else node
