@@ -61,7 +61,8 @@ def _without_emoji_selectors(name: str) -> str:
 
 
 def _is_of_a_word(char: str) -> bool:
-    return char.isalpha() or char.isdecimal() or unicodedata.category(char).startswith("M")
+    is_letter = char.isalpha() or char.isdecimal()
+    return is_letter or unicodedata.category(char) in {"Mc", "Me", "Mn", "Nl"}
 
 
 def _is_one_script(word: str) -> bool:

@@ -5,8 +5,9 @@ import re
 # Whose parsers bring what is written in many ways into one. Source: WHATWG URL, "special scheme".
 _SPECIAL = frozenset({"file", "ftp", "http", "https", "ws", "wss"})
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
-# An escape of what needs none (section 2.3), and parts of a path that are taken out (5.2.4).
-_NEEDLESS = re.compile(r"%(?:2[de]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e)", re.IGNORECASE)
+# Escapes of what needs none (section 2.3) or ends a part once it is decoded, and parts of a path
+# that are taken out (5.2.4).
+_NEEDLESS = re.compile(r"%(?:2[def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7e|00)", re.IGNORECASE)
 _DOTS = re.compile(r"/\.\.?(?:[/?#]|$)")
 _DEFAULT_PORT = re.compile(r"(?:https?|wss?|ftp)://[^/?#]*:(?:80|443|21)?(?:[/?#]|$)")
 
@@ -19,7 +20,7 @@ def is_normal(uri: str) -> bool:
     scheme = _SCHEME.match(uri)
     if scheme is None or not uri.isprintable() or " " in uri or "\\" in uri:
         return False
-    if _NEEDLESS.search(uri) or _DOTS.search(uri) or _DEFAULT_PORT.match(uri):
+    if _NEEDLESS.search(uri.partition("?")[0]) or _DOTS.search(uri) or _DEFAULT_PORT.match(uri):
         return False
     return scheme[0][:-1] not in _SPECIAL or _has_normal_host(scheme[0], uri[scheme.end() :])
 
@@ -29,7 +30,7 @@ def _has_normal_host(scheme: str, rest: str) -> bool:
     if not rest.startswith("//") or not slash:
         return False
     if scheme == "file:":
-        return not host and not rest.startswith("////")
+        return not host and not any(mark in rest[2:] for mark in ("//", "?", "#"))
     return host != "" and host.isascii() and host == host.lower()
 
 

@@ -42,6 +42,7 @@ DECEPTIVE = [
     ("v\u09ea", MIXED),  # a digit of Bengali, which looks like 8
     ("\u30ab\u3105", MIXED),  # Katakana with Bopomofo
     ("get_c\u043epy", MIXED),
+    ("read_fi\u217ce", NFKC),  # a Roman numeral, which looks like an l
     ("!\ufe0f", UNSEEN),
     ("\u2699\ufe0f\ufe0fx\ufe0f", UNSEEN),
 ]
