@@ -24,9 +24,9 @@ MEMORY = f"{NODE_MODULES}/server-memory/dist/index.js"
 CONFORMANCE = f"env PYTHONPATH={BED_AT} python3 -m tests.system.guest.conformance.server"
 SERVERS = {
     "everything": f"{NODE} {NODE_MODULES}/server-everything/dist/index.js",
-    "filesystem": f"{NODE} {NODE_MODULES}/server-filesystem/dist/index.js {HOME}/work/files",
-    "memory": f"env MEMORY_FILE_PATH={HOME}/work/graph {NODE} {MEMORY}",
-    "sqlite": f"/opt/mcp/sqlite/bin/mcp-server-sqlite --db-path {HOME}/work/db",
+    "filesystem": f"{NODE} {NODE_MODULES}/server-filesystem/dist/index.js {HOME}/data/files",
+    "memory": f"env MEMORY_FILE_PATH={HOME}/data/graph {NODE} {MEMORY}",
+    "sqlite": f"/opt/mcp/sqlite/bin/mcp-server-sqlite --db-path {HOME}/data/db",
     "time": "/opt/mcp/pypi/bin/mcp-server-time --local-timezone UTC",
     "git": "/opt/mcp/pypi/bin/mcp-server-git",
     "fetch": "/opt/mcp/pypi/bin/mcp-server-fetch --allow-private-ips",
@@ -43,7 +43,7 @@ PROGRAMS = (
 )
 # What the servers find each time: pages, files, and repositories with a change.
 PREPARE = f"""
-rm -rf work && mkdir -p recorded pages work/files && cd work
+rm -rf data && mkdir -p recorded pages data/files && cd data
 printf '<title>Seite</title><h1>Über uns</h1><p>Ein Satz.' > {HOME}/pages/index.html
 for one in git-legacy git-modern; do
     git init -q -b main $one && cd $one

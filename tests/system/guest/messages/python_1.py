@@ -25,7 +25,7 @@ async def sample(_context: Any, _params: Any) -> Any:
 
 
 async def list_roots(_context: Any) -> Any:
-    return types.ListRootsResult(roots=[types.Root(uri="file:///home/alice/work/files")])
+    return types.ListRootsResult(roots=[types.Root(uri="file:///home/alice/data/files")])
 
 
 async def ignore(*_: Any) -> None:

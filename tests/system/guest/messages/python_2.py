@@ -28,7 +28,7 @@ async def sample(_context: Any, _params: Any) -> Any:
 
 async def list_roots(_context: Any) -> Any:
     roots = [
-        ("file:///home/alice/work/files", "files"),
+        ("file:///home/alice/data/files", "files"),
         ("file:///home/alice/%C3%BCber%20uns", None),
     ]
     return types.ListRootsResult(roots=[types.Root(uri=uri, name=name) for uri, name in roots])

@@ -61,7 +61,7 @@ for (const { clients, server, steps } of JSON.parse(readFileSync(process.argv[3]
     return action === "accept" ? { action, content: { name: "Jürgen", check: true, integer: -3 } } : { action };
   });
   client.setRequestHandler(ListRootsRequestSchema, () => (
-    { roots: [{ uri: "file:///home/alice/work/files", name: "fichiers" }] }
+    { roots: [{ uri: "file:///home/alice/data/files", name: "fichiers" }] }
   ));
   const [command, ...args] = commands[server];
   await client.connect(new StdioClientTransport({ command, args }));

@@ -54,7 +54,7 @@ for (const { clients, server, mode, steps } of JSON.parse(readFileSync(process.a
     const action = actions[elicited++ % 3];
     return action === "accept" ? { action, content: { name: "李雷", check: false, number: 0.5 } } : { action };
   });
-  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///home/alice/work/files" }] }));
+  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///home/alice/data/files" }] }));
   const [command, ...args] = commands[server];
   await client.connect(new StdioClientTransport({ command, args }));
   for (const [verb, ...rest] of steps) {
