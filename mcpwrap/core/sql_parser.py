@@ -2,12 +2,13 @@
 
 `FROM t JOIN t JOIN t …` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each
 word on: twenty of them take minutes, in sqlglot 30. The work is counted in steps from one token to
-another; SQL that is not made for this takes 1 to 1.5 for each token.
+another; SQL that is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b().b()…`
+are read once, yet sqlglot goes over all of the tree so far at each link: each node is a step.
 """
 
 from dataclasses import dataclass
 
-from sqlglot import ErrorLevel, Token, exp
+from sqlglot import ErrorLevel, Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect as Grammar
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.mysql import MySQL
@@ -28,6 +29,7 @@ GRAMMARS: dict[Dialect, type[Grammar]] = {
 }
 STEPS_PER_TOKEN = 5
 MORE_STEPS = 2000  # for 8 JOINs without ON; take 15 ms
+_LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
 
 
 class TooMuchWork(Exception):  # noqa: N818 - it is an outcome; and no ParseError, which parsers catch
@@ -65,10 +67,20 @@ class _Counting(Parser):
     budget: Budget
 
     def _advance(self, times: int = 1) -> None:
+        self._take_step()
+        super()._advance(times)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        # Called before each link of a chain. A column is never large.
+        if this and self._curr.token_type in _LINKS and not isinstance(this, exp.Column):
+            for _ in this.walk():
+                self._take_step()
+        return super()._parse_bracket(this)
+
+    def _take_step(self) -> None:
         self.budget.steps -= 1
         if self.budget.steps < 0:
             raise TooMuchWork
-        super()._advance(times)
 
 
 def _counting(grammar: type[Grammar]) -> type[_Counting]:

@@ -20,13 +20,24 @@ def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:
 @pytest.mark.parametrize("dialect", GRAMMARS)
 @pytest.mark.parametrize(
     "text",
-    ["SELECT * FROM t" + " JOIN t" * 24, "SELECT a::" + "STRUCT(" * 24 + "int" + ")" * 24],
-    ids=["joins", "types"],
+    [
+        "SELECT * FROM t" + " JOIN t" * 24,
+        "SELECT a::" + "STRUCT(" * 24 + "int" + ")" * 24,
+        "SELECT a" + ".b()" * 500,
+        "SELECT (" + "+".join("a" * 3000) + ")" + ".b()" * 50,
+    ],
+    ids=["joins", "types", "calls", "calls of a sum"],
 )
 def test_what_is_read_again_and_again_is_given_up(text: str, dialect: Dialect) -> None:
     with pytest.raises(TooMuchWork):
         steps_of(text, dialect)
     assert judge_sql(text, "drop", dialect) is UNJUDGEABLE
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "duckdb"])
+def test_elements_of_elements_are_given_up(dialect: Dialect) -> None:
+    with pytest.raises(TooMuchWork):
+        steps_of("SELECT a" + "[1]" * 500, dialect)
 
 
 def test_the_statements_of_a_text_share_what_it_may_take() -> None:
@@ -43,8 +54,10 @@ def test_the_statements_of_a_text_share_what_it_may_take() -> None:
         "SELECT * FROM " + "(SELECT * FROM " * 10 + "t" + ") x" * 10,
         "INSERT INTO t (a, b) VALUES " + ",".join("(1, 'x')" for _ in range(100)),
         "SELECT " + ",".join(f"CASE WHEN a > {n} THEN CAST(b AS int) END" for n in range(50)),
+        "SELECT " + ",".join(f"s.t.c{n}[1]" for n in range(50)),
+        "SELECT " + ",".join(f"pg_catalog.lower(c{n})" for n in range(50)),
     ],
-    ids=["joins", "subqueries", "values", "cases"],
+    ids=["joins", "subqueries", "values", "cases", "elements", "calls"],
 )
 def test_what_people_write_takes_about_a_step_for_each_token(text: str, dialect: Dialect) -> None:
     tokens, steps = steps_of(text, dialect)
