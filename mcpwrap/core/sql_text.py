@@ -5,7 +5,9 @@ far as we know, is not judged at all, and a rule that blocks then applies.
 """
 
 import functools
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import sqlglot
@@ -40,6 +42,10 @@ _STATEMENTS = (
     exp.Rollback, exp.Attach, exp.Detach, exp.Analyze,
 )  # fmt: skip
 _EXPLAIN_OPTIONS = frozenset({"ANALYZE", "ANALYSE", "VERBOSE"})
+_OPTION = r"[a-z_]+(?: +[a-z0-9_]+)?"
+_MORE_EXPLAIN_OPTIONS = re.compile(
+    rf"\({_OPTION}(?: *, *{_OPTION})*\)\s*|FORMAT *= *[a-z]+\s+", re.ASCII | re.IGNORECASE
+)
 _WITH_CODE = frozenset({"FUNCTION", "PROCEDURE", "TRIGGER"})
 # Pragmas that only tell, with an argument or without one, and those that tell without one.
 # Source: sqlite.org/pragma.html; duckdb.org/docs/configuration/pragmas.
@@ -55,6 +61,18 @@ _TELLING_IF_BARE = frozenset({
 })  # fmt: skip
 # They return a row for each error; the last two up to 100 of them, or up to their argument.
 _LISTING = frozenset({"foreign_key_check", "integrity_check", "quick_check"})
+# Statements of words and names that show tables, columns or settings. Source: those of SHOW in
+# postgresql.org/docs/current/sql-show.html, dev.mysql.com/doc/refman/8.4/en/show.html and
+# duckdb.org/docs/guides/meta. Logs of MySQL have whole rows.
+_NAME = r"""(?:[a-z_][a-z0-9_$]*|"[^"\\;]+"|`[^`\\;]+`)"""
+_NAMES = rf"{_NAME}(?:\.{_NAME})*"
+_SHOWING: dict[Dialect, str] = {
+    "postgres": rf"SHOW(\s+{_NAMES}){{1,4}}",
+    "mysql": rf"SHOW(?!\s+(BINLOG|RELAYLOG)\b)(\s+{_NAMES}){{1,6}}(\s+LIKE\s+'[^'\\]*')?"
+    rf"|DESC(RIBE)?(\s+{_NAMES}){{1,2}}",
+    "duckdb": rf"(SHOW|DESC|DESCRIBE|SUMMARIZE)\s+{_NAMES}"
+    rf"|SHOW\s+(ALL\s+TABLES|TABLES\s+FROM\s+{_NAMES})",
+}
 
 # It would write what it cannot parse, and with it what an agent sent, to stderr.
 sqlglot.logger.disabled = True
@@ -63,13 +81,20 @@ sqlglot.logger.disabled = True
 class Plainly(Enum):
     """A statement of which its first words say all."""
 
-    TELLS = "tells"  # a pragma that shows something, or an EXPLAIN that runs nothing
+    TELLS = "tells"  # a pragma or a SHOW, or an EXPLAIN that runs nothing
     LISTS = "lists"  # a pragma that shows as many rows as there are errors
     SETS = "sets"  # any other pragma
     UNKNOWN = "unknown"  # it might do anything
 
 
-Statement = exp.Expr | Plainly
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A statement that may be run, and of which only the plan is shown."""
+
+    tree: exp.Expr
+
+
+Statement = exp.Expr | Explained | Plainly
 
 
 @functools.lru_cache(maxsize=8)
@@ -80,7 +105,7 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
     """
     if len(untrusted_text) > MAX_CHARS or any(char in untrusted_text for char in _CONTROL):
         return None
-    text = _without_explain(untrusted_text)
+    text = _without_explain(untrusted_text, dialect)
     try:
         tokens = GRAMMARS[dialect]().tokenize(text)
         if len(tokens) > MAX_TOKENS or not _reads_one_way(text, tokens):
@@ -91,20 +116,23 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
         found = [_statement(part, text, dialect, budget) for part in _parts(tokens)]
     except Exception:  # noqa: BLE001 - TooMuchWork, RecursionError, and whatever else a parser meets
         return None
-    if text is not untrusted_text and dialect == "sqlite":
-        found[:1] = [_explained(tokens)]
+    if text is not untrusted_text and found:
+        found[0] = _explained(found[0], tokens, dialect)
     return tuple(found)
 
 
-def _without_explain(text: str) -> str:
+def _without_explain(text: str, dialect: Dialect) -> str:
     """Return the text without an EXPLAIN at its start.
 
     sqlglot leaves all that comes after it in one piece. Only a word is what it explains: after a
     comment there may be a `;`, which ends it.
     """
     bare = text.lstrip(f"{_SPACE};")
-    is_explain = bare[:7].upper() == "EXPLAIN" and bare[7:8] in set(_SPACE)
+    is_explain = bare[:7].upper() == "EXPLAIN" and bare[7:8] in {*_SPACE, "("}
     after = bare[7:].lstrip(_SPACE)
+    if dialect != "sqlite":
+        options = _MORE_EXPLAIN_OPTIONS.match(after)
+        after = after[options.end() :] if options else after
     return after if is_explain and after[:1].isalpha() else text
 
 
@@ -164,6 +192,9 @@ def _statement(tokens: list[Token], text: str, dialect: Dialect, budget: Budget)
         return _pragma(tokens[1:]) if dialect in {"sqlite", "duckdb"} else Plainly.UNKNOWN
     if dialect == "tsql" and any(_word(token) in _BEGINNINGS for token in tokens[1:]):
         return Plainly.UNKNOWN
+    written = text[tokens[0].start : tokens[-1].end + 1]
+    if re.fullmatch(_SHOWING.get(dialect, ""), written, re.ASCII | re.IGNORECASE):
+        return Plainly.TELLS
     return _parsed(tokens, text, dialect, budget)
 
 
@@ -183,11 +214,13 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
     return tree
 
 
-def _explained(tokens: list[Token]) -> Statement:
-    """Judge what SQLite explains: it runs none, but a pragma sets its flag while it is compiled.
+def _explained(found: Statement, tokens: list[Token], dialect: Dialect) -> Statement:
+    """Judge what is explained. SQLite runs none, but a pragma sets its flag while it is compiled.
 
     Source: sqlite.org/lang_explain.html; sqlite.org/pragma.html.
     """
+    if dialect != "sqlite":
+        return Explained(found) if isinstance(found, exp.Expr) else found
     words = [_word(token) for token in tokens[:3]]
     if words[:2] == ["QUERY", "PLAN"]:
         words, tokens = words[2:], tokens[2:]

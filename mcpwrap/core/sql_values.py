@@ -58,7 +58,7 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
     match node:
         case exp.Parameter() | exp.PropertyEQ():
             # SELECT @a := concat(@a, s): a variable has the value of the row before.
-            return dialect in _WITH_VARIABLES
+            return dialect in _WITH_VARIABLES and not _is_of_the_server(node)
         case exp.Column() | exp.Dot() if dialect == "postgres" and _is_call(node):
             return True
         case exp.DataType():
@@ -69,6 +69,11 @@ def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
             return not _is_of_fixed_size(node, dialect)
         case _:
             return node.key in _COLLECTORS
+
+
+def _is_of_the_server(node: exp.Expr) -> bool:
+    """Say whether it is `@@VERSION` of T-SQL, in sqlglot a parameter in a parameter."""
+    return isinstance(node.this, exp.Parameter) or isinstance(node.parent, exp.Parameter)
 
 
 def _is_call(node: exp.Column | exp.Dot) -> bool:
@@ -95,6 +100,8 @@ def _is_of_names(node: exp.Expr) -> bool:
 
 def _pads(kind: exp.DataType) -> bool:
     """Say whether a value of this type is as long as its declaration says, and that is long."""
+    if isinstance(kind, exp.ObjectIdentifier | exp.PseudoType):  # regclass, record
+        return False
     sizes = [param.this for param in kind.expressions if isinstance(param, exp.DataTypeParam)]
     name = str(kind.args.get("kind") or kind.this.value)  # pg_catalog.bpchar is a kind
     is_padded = name.upper().rpartition(".")[2] in _PADDED_TYPES
@@ -117,7 +124,7 @@ def _is_of_fixed_size(call: exp.Func, dialect: Dialect) -> bool:
     if call.key in _LISTS and any(isinstance(arg, exp.Query) for arg in call.iter_expressions()):
         return False  # ARRAY(SELECT ...), JSON_ARRAY(SELECT ...), also in more parentheses
     is_anonymous = isinstance(call, exp.Anonymous)
-    name = call.name.lower() if is_anonymous else call.key
+    name = _name(call)
     if name in (known.NAMED_TABLES if is_anonymous else known.TABLES) and isinstance(
         call.parent, exp.Table
     ):
@@ -125,6 +132,10 @@ def _is_of_fixed_size(call: exp.Func, dialect: Dialect) -> bool:
     if name not in (known.NAMED_ANYWHERE if is_anonymous else known.ANYWHERE):
         return False
     return _has_fixed_arguments(call, name, dialect)
+
+
+def _name(call: exp.Expr) -> str:
+    return call.name.lower() if isinstance(call, exp.Anonymous) else call.key
 
 
 def _reads_lines(call: exp.Func) -> bool:
@@ -145,10 +156,15 @@ def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
         case "pad":
             return is_small(call.args.get("expression"))
         case key if key in known.QUANTILES:
-            parts = call.args.get("quantile") or call.args.get("expression") or call.this
-            return isinstance(parts, exp.Literal)
+            return all(isinstance(part, exp.Literal) for part in _parts_of_values(call))
         case _:
             return True
+
+
+def _parts_of_values(call: exp.Expr) -> list[exp.Expr]:
+    """Return which parts a quantile is asked for: 0.5, or several."""
+    parts = call.args.get("quantile") or call.args.get("expression") or call.this
+    return parts.expressions if isinstance(parts, exp.Array) else [parts]
 
 
 def _has_one(call: exp.Expr) -> bool:
@@ -194,7 +210,7 @@ def _grows(node: exp.Expr, sources: set[str], dialect: Dialect) -> bool:
         case exp.Column() | exp.Dot():
             return _is_row(node, sources) or (dialect == "postgres" and _is_of_whole_row(node))
         case exp.Func():
-            return node.key not in known.KEEPING and node.key not in known.TOTALS | known.PICKS
+            return _name(node) not in known.KEEPING | known.DATES | known.TOTALS | known.PICKS
         case exp.Tuple():
             return not isinstance(node.parent, exp.In | exp.Values)
         case exp.Binary() if not isinstance(node, _KEEPING_OPERATORS):
@@ -214,7 +230,8 @@ def _is_of_whole_row(node: exp.Expr) -> bool:
 
 
 def _is_number(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string
+    """Say whether it is one, or `INTERVAL '1 day'`."""
+    return isinstance(node, exp.Interval) or (isinstance(node, exp.Literal) and not node.is_string)
 
 
 class _Weights:
@@ -253,7 +270,9 @@ def _is_apart(node: exp.Expr) -> bool:
     return isinstance(node, exp.Select | exp.With)
 
 
-def _picks(node: exp.Expr) -> bool:
-    """Say whether it has a value of another row; PostgreSQL calls min(s) for `(x.s).min` too."""
+def _picks(node: exp.Expr) -> int:
+    """Return how many values it has of other rows; PostgreSQL calls min(s) for `(x.s).min` too."""
     name = node.name.lower() if _is_part(node) else node.key
-    return name in known.VALUES_OF_A_ROW
+    if name in known.QUANTILES:
+        return len(_parts_of_values(node))
+    return int(name in known.VALUES_OF_A_ROW)

@@ -188,3 +188,49 @@ EXPLAIN SELECT * FROM t LIMIT 5
 EXPLAIN SELECT * FROM t LIMIT 5
 SELECT format('{} has {}', s, n), printf('%5d', n) FROM t LIMIT 5
 SELECT v.a FROM t, LATERAL (SELECT t.id + 1 AS a) AS v LIMIT 5
+
+--# What is shown of tables and settings, plans, series of dates, and functions of one row.
+--@ sqlite
+WITH RECURSIVE days(d) AS (SELECT date('2024-01-01') UNION ALL SELECT date(d, '+1 day') FROM days WHERE d < '2024-01-20') SELECT d FROM days LIMIT 31
+SELECT last_insert_rowid(), total_changes()
+
+--@ postgres
+EXPLAIN SELECT * FROM t
+EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM t
+EXPLAIN (FORMAT json) SELECT * FROM t
+SHOW work_mem
+SHOW server_version
+SELECT * FROM t ORDER BY id FETCH FIRST ROW ONLY
+SELECT percentile_cont(ARRAY[0.5, 0.9, 0.99]) WITHIN GROUP (ORDER BY n) FROM t
+SELECT mode() WITHIN GROUP (ORDER BY n) FROM t
+SELECT 't'::regclass, obj_description('t'::regclass), col_description('t'::regclass, 1)
+SELECT ts_headline('simple', s, to_tsquery('simple', 'x')) FROM t LIMIT 5
+SELECT now() - pg_postmaster_start_time(), inet_server_addr(), pg_is_in_recovery(), pg_backend_pid()
+SELECT encode(s::bytea, 'hex') FROM t LIMIT 5
+WITH RECURSIVE days(d) AS (SELECT timestamp '2024-01-01' UNION ALL SELECT d + interval '1 day' FROM days WHERE d < '2024-01-20') SELECT d FROM days LIMIT 31
+
+--@ mysql
+EXPLAIN SELECT * FROM t
+EXPLAIN FORMAT=JSON SELECT * FROM t
+SHOW TABLES
+SHOW TABLES LIKE 't%'
+SHOW FULL COLUMNS FROM t
+SHOW CREATE TABLE t
+SHOW INDEX FROM t
+DESCRIBE t
+DESC t id
+SELECT CONNECTION_ID(), USER(), LAST_INSERT_ID(), FORMAT(SUM(n), 2) FROM t
+SELECT MAKEDATE(2024, 5), FIELD(n, 1, 2), YEARWEEK(d), ADDDATE(d, 1) FROM t LIMIT 5
+WITH RECURSIVE days(d) AS (SELECT DATE('2024-01-01') UNION ALL SELECT DATE_ADD(d, INTERVAL 1 DAY) FROM days WHERE d < '2024-01-20') SELECT d FROM days LIMIT 31
+
+--@ duckdb
+EXPLAIN SELECT * FROM t
+EXPLAIN (FORMAT json) SELECT * FROM t
+SHOW TABLES
+SHOW ALL TABLES
+DESCRIBE t
+SUMMARIZE t
+SELECT product(n), mode(n), arg_max(s, id) FROM t
+SELECT map_keys(MAP {'a': n}), list_sum([1, n]) FROM t LIMIT 5
+SELECT table_name, estimated_size FROM duckdb_tables() LIMIT 50
+SELECT quantile_cont(n, [0.5, 0.9]) FROM t

@@ -17,6 +17,7 @@ LATERAL = (
     "WITH RECURSIVE r(n, s) AS (SELECT 1, '' UNION ALL"
     " SELECT n + 1, {} FROM r JOIN t ON t.id = n, {}) SELECT s FROM r LIMIT 1"
 )
+QUANTILES = "SELECT percentile_disc({}) WITHIN GROUP (ORDER BY a) FROM t"
 BOTH = "SELECT a FROM (SELECT a FROM t LIMIT 5000) UNION SELECT a FROM (SELECT a FROM u LIMIT {})"
 SEARCHED = (
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) {} SELECT {} FROM r LIMIT 1"
@@ -84,6 +85,8 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, "WITH x AS (SELECT * FROM t LIMIT 5) SELECT * FROM x", HOLDS),  # names are not followed
     (ROWS, "WITH x AS (SELECT * FROM t) SELECT * FROM x LIMIT 5", FAILS),
     (ROWS, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c", HOLDS),
+    (ROWS, GROWING.format("n + 1, date(s, '+1 day')"), FAILS),
+    (ROWS, GROWING.format("n + 1, strftime(s, '+1 day')"), HOLDS),
     (ROWS, "VALUES (1), (2)", FAILS),
     (ROWS, "SELECT * FROM (VALUES (1), (2))", FAILS),
     (ROWS, "SELECT 1", FAILS),
@@ -258,7 +261,8 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
 OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, "SELECT * FROM t FETCH FIRST 5 ROWS ONLY", FAILS),
     ("postgres", ROWS, "SELECT * FROM t ORDER BY a FETCH FIRST 5 ROWS WITH TIES", HOLDS),
-    ("postgres", ROWS, "SELECT * FROM t FETCH FIRST ROW ONLY", HOLDS),
+    ("postgres", ROWS, "SELECT * FROM t FETCH FIRST ROW ONLY", FAILS),
+    ("postgres", ROWS, "SELECT * FROM t ORDER BY a FETCH FIRST ROW WITH TIES", HOLDS),
     ("postgres", ROWS, "SELECT * FROM t LIMIT ALL", HOLDS),
     ("postgres", ROWS, "TABLE t", HOLDS),
     ("postgres", ROWS, "SELECT string_agg(a, ',') FROM t", HOLDS),
@@ -298,9 +302,14 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", ROWS, "SELECT lpad(a, 9) FROM t LIMIT 5", FAILS),
     ("postgres", ROWS, "SELECT lpad(a, 99999) FROM t LIMIT 5", HOLDS),
     ("postgres", ROWS, "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM t", FAILS),
-    ("postgres", ROWS, "SELECT percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY a) FROM t",
-     HOLDS),
+    ("postgres", ROWS, QUANTILES.format("ARRAY[0.5, 0.9]"), FAILS),
+    ("postgres", ROWS, QUANTILES.format(f"ARRAY[{'0.5,' * 100}1]"), HOLDS),
+    ("postgres", ROWS, QUANTILES.format("ARRAY[a]"), HOLDS),
+    ("postgres", ROWS, QUANTILES.format("ARRAY(SELECT 0.5)"), HOLDS),
+    ("postgres", ROWS, "SELECT 't'::regclass, 'record'::regtype", FAILS),
     ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, s"), FAILS),
+    ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE")
+     .format("n + 1, s + INTERVAL '1 day'"), FAILS),
     ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, r::text"), HOLDS),
     ("postgres", ROWS, GROWING.replace("WITH", "WITH RECURSIVE").format("n + 1, (r.*)::text"),
      HOLDS),
@@ -328,7 +337,38 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("postgres", "delete_without_where", "DELETE FROM t USING u WHERE u.id = 1", UNJUDGEABLE),
     ("postgres", "delete_without_where", "DELETE FROM t USING u WHERE u.id = t.id", FAILS),
     ("postgres", "writes", "EXPLAIN SELECT 1", FAILS),
-    ("postgres", "writes", "EXPLAIN (ANALYZE) DELETE FROM t", UNJUDGEABLE),
+    ("postgres", ROWS, "EXPLAIN SELECT * FROM t", FAILS),  # its rows are a plan
+    ("postgres", ROWS, "EXPLAIN SELECT string_agg(a, ',') FROM t", HOLDS),
+    ("postgres", ROWS, "EXPLAIN SELECT 1; SELECT * FROM t", HOLDS),
+    ("postgres", ROWS, "EXPLAIN (ANALYZE, BUFFERS on) SELECT * FROM t", FAILS),
+    ("postgres", "writes", "EXPLAIN (ANALYZE, FORMAT json) SELECT * FROM t", FAILS),
+    ("postgres", "writes", "EXPLAIN (ANALYZE) DELETE FROM t", HOLDS),
+    ("postgres", "delete_without_where", "EXPLAIN(ANALYZE)DELETE FROM t", HOLDS),
+    ("postgres", "writes", "EXPLAIN (ANALYZE) /**/ DELETE FROM t", UNJUDGEABLE),
+    ("postgres", "writes", "EXPLAIN (FORMAT 'json') SELECT 1", UNJUDGEABLE),
+    ("postgres", "writes", "EXPLAIN (ANALYZE) EXECUTE x", UNJUDGEABLE),
+    ("postgres", "writes", "SHOW work_mem", FAILS),
+    ("postgres", ROWS, "SHOW TRANSACTION ISOLATION LEVEL", FAILS),
+    ("postgres", "writes", "SHOW work_mem; DROP TABLE t", HOLDS),
+    ("postgres", "writes", "SHOW f()", UNJUDGEABLE),
+    ("postgres", "writes", "SHOW a /* b */", UNJUDGEABLE),
+    ("mysql", "writes", "SHOW TABLES", FAILS),
+    ("mysql", ROWS, "SHOW FULL COLUMNS FROM `t` FROM d LIKE 'a%'", FAILS),
+    ("mysql", "writes", "SHOW CREATE TABLE d.t", FAILS),
+    ("mysql", "writes", "DESCRIBE t a", FAILS),
+    ("mysql", ROWS, "SHOW BINLOG EVENTS", UNJUDGEABLE),  # rows of tables are in it
+    ("mysql", "writes", "SHOW TABLES WHERE f(1)", UNJUDGEABLE),
+    ("mysql", "writes", r"SHOW TABLES LIKE 'a\'; DROP TABLE t; -- '", UNJUDGEABLE),
+    ("mysql", "writes", "SHOW TABLES; DELETE FROM t", HOLDS),
+    ("mysql", ROWS, "EXPLAIN FORMAT=JSON SELECT * FROM t", FAILS),
+    ("mysql", "writes", "EXPLAIN FORMAT = TREE DELETE FROM t", HOLDS),
+    ("duckdb", "writes", "DESCRIBE t", FAILS),
+    ("duckdb", ROWS, "SUMMARIZE d.t", FAILS),
+    ("duckdb", "writes", "SHOW ALL TABLES", FAILS),
+    ("duckdb", "writes", "SUMMARIZE SELECT f(a) FROM t", UNJUDGEABLE),
+    ("sqlite", "writes", "SHOW TABLES", UNJUDGEABLE),  # there is none
+    ("tsql", ROWS, "SELECT @@VERSION", FAILS),
+    ("tsql", ROWS, "SELECT TOP 5 @a FROM t", HOLDS),
     ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
     ("postgres", "writes", "COPY t TO PROGRAM 'sh'", UNJUDGEABLE),
     ("postgres", "writes", "PRAGMA x", UNJUDGEABLE),
