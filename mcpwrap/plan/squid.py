@@ -8,7 +8,7 @@ a name that is refused is never resolved.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from operator import add
 
 from mcpwrap.config.model import Destination, Direct, Request
@@ -23,6 +23,7 @@ _METHOD_HEADERS = """
     X-HTTP-Method-Override X-HTTP-Method X-Method-Override X-Method X-Override-Method
     X-HTTP-Override X-HTTP-Verb X-Original-Method X-Request-Method X-Real-Method X-Rewrite-Method
     X-Envoy-Original-Method HTTP-Method-Override Method-Override
+    X-RestLi-Method
 """
 _PATH_HEADERS = """
     X-Original-URL X-Original-URI X-Original-Path X-Original-Request-URI X-MS-Original-URL
@@ -30,7 +31,8 @@ _PATH_HEADERS = """
     X-Real-URL X-Real-URI X-Real-Path X-Request-URL X-Request-URI X-Request-Path X-Replaced-Path
     X-Envoy-Original-Path X-Envoy-Original-Url X-WAWS-Unencoded-URL X-Proxy-URL X-URL
     X-URI X-Path X-Path-Info X-Script-Name X-HTTP-Path-Override X-HTTP-DestinationURL
-    X-HTTP-Destination-URL Proxy-URL Request-URI
+    X-HTTP-Destination-URL Proxy-URL Request-URI Base-URL HTTP-URL URI URL Redirect X-Matched-Path
+    X-Invoke-Path X-Middleware-Rewrite X-Middleware-Subrequest
 """
 _HOST_HEADERS = """
     X-Original-Host X-Rewrite-Host X-Host X-Real-Host X-HTTP-Host-Override X-Host-Override
@@ -52,6 +54,12 @@ OVERRIDE_HEADERS = (
     *_HOST_HEADERS.split(),
     *(f"X-Forwarded-{end}" for end in _FORWARDED.split()),
 )
+# Object stores read another path into the one that was judged. These are refused: without them a
+# copy would be an upload of nothing.
+SOURCE_HEADERS = (
+    "X-Amz-Copy-Source", "X-Goog-Copy-Source", "X-MS-Copy-Source", "X-MS-Rename-Source",
+    "X-OSS-Copy-Source", "X-Copy-From", "X-Symlink-Target", "X-Object-Manifest",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +82,7 @@ def intercepted(instance: str, listeners: Sequence[Listener], parent: Direct | N
     lines = _common(instance, listeners)
     lines.append(f"sslcrtd_program {paths.CERTGEN} -s {paths.certificates(instance)} -M 4MB")
     lines.append(f"include {paths.SQUID}/intercept.conf")
-    lines += _removed_headers(listeners)
+    lines += _judge_headers(listeners)
     return _whole(lines, listeners, _intercept, parent)
 
 
@@ -139,8 +147,8 @@ def _intercept(listener: Listener, parent: Direct | None) -> Iterator[str]:
         yield f"http_upgrade_request_protocols {name} allow {own}"
 
 
-def _removed_headers(listeners: Sequence[Listener]) -> Iterator[str]:
-    """Remove override headers from what is sent for listeners with `requests`."""
+def _judge_headers(listeners: Sequence[Listener]) -> Iterator[str]:
+    """Remove override headers for listeners with `requests`, and know those that name a source."""
     judged = [listener.name for listener in listeners if listener.requests]
     if not judged:
         return
@@ -148,6 +156,9 @@ def _removed_headers(listeners: Sequence[Listener]) -> Iterator[str]:
     for header in OVERRIDE_HEADERS:
         for name in _spellings(header):
             yield f"request_header_access {name} deny lists_requests"
+    for name in chain.from_iterable(map(_spellings, SOURCE_HEADERS)):
+        yield f"acl has.{name} req_header {name} ."
+        yield f"acl has_source any-of has.{name}"
 
 
 def _spellings(header: str) -> Iterator[str]:
@@ -216,6 +227,7 @@ def _judge_requests(listener: Listener) -> Iterator[str]:
     if not listener.requests:
         yield f"http_access allow {own} r.allowed"
         return
+    yield f"http_access deny {own} has_source r.no-request-rule"
     for number, request in enumerate(listener.requests):
         rule = f"{own}.{number}"
         yield f"acl {rule}.host dstdomain -n {request.host}"
@@ -226,6 +238,14 @@ def _judge_requests(listener: Listener) -> Iterator[str]:
 
 
 def _pattern(path: str) -> str:
-    """Return the regular expression for a glob: POSIX extended, the path whole, any query."""
-    literal = (re.sub(r"([.$()+^|{}\[\]\\])", r"\\\1", part) for part in path.split("*"))
-    return f"^{'[^?]*'.join(literal)}(\\?|$)"
+    """Return the regular expression for a glob: POSIX extended, the path whole, any query.
+
+    A `*` before more text matches no `;`: to a host with path parameters (RFC 3986, section 3.3)
+    `/a;.json` is `/a`, which `/*.json` does not name.
+    """
+    literal = [re.sub(r"([.$()+^|{}\[\]\\])", r"\\\1", part) for part in path.split("*")]
+    *before, last = literal
+    stars = ["[^?;]*"] * len(before)
+    if before and not last:
+        stars[-1] = "[^?]*"
+    return f"^{''.join(map(add, before, stars))}{last}(\\?|$)"

@@ -83,7 +83,9 @@ REMOVED_HEADERS = [
     "X-Override-Method: DELETE", "X-Original-Method: DELETE", "X-Original-URL: /admin",
     "X-Original-URI: /admin", "X-Rewrite-URL: /admin", "X-Real-URL: /admin",
     "X-Envoy-Original-Path: /admin", "X-Original-Host: evil.test", "X-Host: evil.test",
-    "X-ARR-Original-URL: /admin", "Forwarded: host=evil.test",
+    "X-ARR-Original-URL: /admin", "Forwarded: host=evil.test", "X-RestLi-Method: DELETE",
+    "X-Middleware-Rewrite: /admin", "Base-Url: /admin", "Transfer_Encoding: chunked",
+    "Content_Length: 0", "TRANSFER_ENCODING: chunked\r\nCONTENT_LENGTH: 7",
     *(f"X-Forwarded-{end}: x" for end in (
         "For", "Host", "Proto", "Prefix", "Uri", "Path", "Method", "Server", "Port", "Scheme",
     )),
@@ -97,6 +99,10 @@ REFUSED_HEADERS = [
     "X-HTTP-Method-Override : DELETE", "X-HTTP-Method-Override\t: DELETE",
     "X-HTTP-Method-Override\x0b: DELETE", "\x0bX-HTTP-Method-Override: DELETE",
     "X-HTTP-Method-Override\x00: DELETE", "X-HTTP-\r\n Method-Override: DELETE",
+]  # fmt: skip
+SOURCE_HEADERS = [
+    "X-Amz-Copy-Source: /bucket/secret", "x_amz_copy-source:x", "X-MS-RENAME-SOURCE: /x",
+    "X-Copy-From: /other/secret", "x_symlink_target: other/secret", "X-Object-Manifest: other/",
 ]  # fmt: skip
 PASSED_HEADERS = ["X-Api-Key", "Authorization", "X-Request-Id", "api_key", "Accept"]
 OTHERS = [f"{name}: x" for name in PASSED_HEADERS]
@@ -115,6 +121,9 @@ def test_a_header_that_names_another_request_does_not_arrive(field: Battlefield)
     field.seen()
     told, came, _ = asked(field, *(request("GET /v1/x", header) for header in REFUSED_HEADERS))
     assert {status(line) for line in told} == {"400"}
+    assert came == []
+    told, came, _ = asked(field, *(request("GET /v1/x", header) for header in SOURCE_HEADERS))
+    assert {status(line) for line in told} == {"403"}
     assert came == []
 
 

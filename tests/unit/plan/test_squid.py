@@ -45,7 +45,8 @@ def test_an_instance_that_sees_names() -> None:
 
 def test_an_instance_that_opens_tls() -> None:
     lines = tell_intercepted([OPENED], None).splitlines(keepends=True)
-    told = "".join(line for line in lines if not line.startswith("request_header_access "))
+    of_headers = ("request_header_access ", "acl has.", "acl has_source ")
+    told = "".join(line for line in lines if not line.startswith(of_headers))
     assert told == (GOLDEN / "intercept.conf").read_text()
 
 
@@ -65,6 +66,9 @@ def test_an_instance_that_opens_tls() -> None:
         ("X-Forwarded-For", True),
         ("X_Forwarded_Prefix", True),
         ("X-Forwarded-URI", True),
+        ("X-RestLi-Method", True),
+        ("X-Middleware-Rewrite", True),
+        ("X-Amz-Copy-Source", False),  # refused
         ("X-Api-Key", False),
         ("Authorization", False),
         ("X-Request-Id", False),
@@ -80,6 +84,16 @@ def test_a_header_that_names_another_request_is_removed(header: str, is_removed:
     ]
 
 
+@pytest.mark.parametrize("header", ["X-Amz-Copy-Source", "X_Amz-Copy_Source", "X_Copy-From"])
+def test_a_request_that_names_another_as_its_source_is_refused(header: str) -> None:
+    lines = tell_intercepted([OPENED, TIME], None).splitlines()
+    assert f"acl has.{header} req_header {header} ." in lines
+    assert f"acl has_source any-of has.{header}" in lines
+    refusals = [line for line in lines if line.startswith("http_access ") and "has_source" in line]
+    assert refusals == ["http_access deny s.git has_source r.no-request-rule"]
+    assert lines.index(refusals[0]) < lines.index("acl s.git.0.host dstdomain -n api.example.com")
+
+
 def test_no_header_is_listed_twice_or_removed_where_no_request_is_judged() -> None:
     removed = [f"{line.lower()}" for line in removals([OPENED])]
     assert len(removed) == len(set(removed))
@@ -88,7 +102,8 @@ def test_no_header_is_listed_twice_or_removed_where_no_request_is_judged() -> No
 
 def removals(listeners: Sequence[Listener]) -> list[str]:
     lines = tell_intercepted(listeners, None).splitlines()
-    return [line for line in lines if "request_header_access" in line or "lists_requests" in line]
+    words = ("request_header_access", "lists_requests", "has_source", "acl has.")
+    return [line for line in lines if any(word in line for word in words)]
 
 
 def test_who_opens_tls_and_lists_no_requests_allows_all_to_its_hosts() -> None:
@@ -172,6 +187,10 @@ def pattern(path: str) -> str:
         ("/*/end", "/a?b/end", False),
         ("/*/end", "/a/end/more", False),
         ("/*/end", "/a/end?q", True),
+        ("/*.json", "/a/b.json", True),
+        ("/*.json", "/a;.json", False),  # `/a` to a host with path parameters
+        ("/*/end", "/a;b/end", False),
+        ("/*/x*", "/a/x;b", True),
         ("/a.b", "/a.b", True),
         ("/a.b", "/axb", False),
         ("/(c)+$", "/(c)+$", True),
@@ -189,6 +208,7 @@ def test_a_path_is_matched_whole(glob: str, path: str, matches: bool) -> None:  
 
 def test_what_a_pattern_could_mean_is_written_out() -> None:
     assert pattern("/.$()+^|{}[]\\?*") == r"^/\.\$\(\)\+\^\|\{\}\[\]\\?[^?]*(\?|$)"
+    assert pattern("/*.x/*") == r"^/[^?;]*\.x/[^?]*(\?|$)"
 
 
 @pytest.mark.parametrize(
