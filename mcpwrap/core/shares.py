@@ -36,12 +36,12 @@ def refusal(server: str, admission: Admission, uid: int, holders: Collection[Hol
 def _reserved(admission: Admission, uid: int, holders: Collection[Holder]) -> int:
     """Return how many places are kept: one for each other account without a session.
 
-    A group counts as one account, since its members are unknown here, unless the accounts of all
-    members are listed for their listeners. At most half of all places are kept.
+    Where no group's members could be listed, each group counts as one account. At most half of all
+    places are kept.
     """
     others = [holder for holder in holders if holder.uid != uid]
-    accounts = {*admission.uids, *admission.http_uids} - {uid, *(one.uid for one in others)}
-    groups = set[int]() if admission.http_uids else set(admission.gids)
+    accounts = {*admission.uids, *admission.members} - {uid, *(one.uid for one in others)}
+    groups = set[int]() if admission.members else set(admission.gids)
     for holder in others:
         groups -= holder.gids
     return min(admission.sessions // 2, len(accounts) + len(groups))

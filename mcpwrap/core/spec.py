@@ -88,6 +88,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     audit: Keep = "hash"  # what becomes of the params of a request
     http_uids: tuple[int, ...] = ()  # agents that have a listener of their own for HTTP
     login: bool = False  # a person can log in to it
+    members: tuple[int, ...] = ()  # those of `gids` whom root could list when this was written
     sessions: int = 0  # of the server at a time; 0, of an earlier version: only the wrapper counts
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:

@@ -112,16 +112,10 @@ def ids(config: Config) -> Ids:
     names = {agent for server in config.servers.values() for agent in server.agents}
     uids = {n: uid for n in names if (uid := accounts.uid_of(n)) is not None}
     groups = {n[1:] for n in names if n.startswith("@")}
-    heard = {
-        agent.removeprefix("@")
-        for server in config.servers.values()
-        for agent in server.agents
-        if agent.startswith("@") and server.speaks_http()
-    }
     return Ids(
         uids,
         {n: gid for n in groups if (gid := accounts.gid_of(n)) is not None},
-        {n: accounts.uids_in(n) for n in heard},
+        {n: accounts.uids_in(n) for n in groups},
     )
 
 

@@ -23,7 +23,7 @@ class Ids:
 
     uid_by_account: Mapping[str, int]
     gid_by_group: Mapping[str, int]
-    # Of groups whose members speak HTTP: those listed in it, and those whose own group it is.
+    # Those listed in it, and those whose own group it is.
     uids_by_group: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
@@ -182,25 +182,23 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
             where=f"[mcp_servers.{server.name}.mcpwrap], agents",
             fix="name one account in `agents`, or write `shared = true`",
         )
+    members = {uid for group in _groups(server) for uid in ids.uids_by_group.get(group, ())} - {0}
     return specs.Admission(
         uids=tuple(sorted(uids)),
         gids=tuple(sorted(gids)),
         inherits=_program(server).inherits,
         relay=server.relay,
         audit=server.audit,
-        http_uids=_http_uids(server, uids, ids) if server.speaks_http() else (),
+        # root, in whichever group, is no agent.
+        http_uids=tuple(sorted({*uids, *members} - {0})) if server.speaks_http() else (),
+        members=tuple(sorted(members)),
         login=server.has_oauth(),
         sessions=server.limits.sessions,
     )
 
 
-def _http_uids(server: Server, uids: list[int], ids: Ids) -> tuple[int, ...]:
-    """Return each account that may use the server; root, in whichever group, is no agent."""
-    found = set(uids)
-    for agent in server.agents:
-        if agent.startswith("@"):
-            found |= ids.uids_by_group.get(agent[1:], frozenset())
-    return tuple(sorted(found - {0}))
+def _groups(server: Server) -> list[str]:
+    return [agent[1:] for agent in server.agents if agent.startswith("@")]
 
 
 def _id(server: Server, agent: str, id_by_name: Mapping[str, int], name: str) -> int:

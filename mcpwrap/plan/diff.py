@@ -86,10 +86,15 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
 
 
 def _in_both(now: specs.Admission, then: specs.Admission) -> specs.Admission | None:
-    """Return who stays; None if there is more to it than agents by HTTP, who come and go alone."""
+    """Return who stays; None if there is more to it than accounts that come and go alone.
+
+    These are agents by HTTP, and members of groups.
+    """
     uids = tuple(uid for uid in now.http_uids if uid in then.http_uids)
-    both = msgspec.structs.replace(now, http_uids=uids)
-    return both if both == msgspec.structs.replace(then, http_uids=uids) else None
+    members = tuple(uid for uid in now.members if uid in then.members)
+    both = msgspec.structs.replace(now, http_uids=uids, members=members)
+    is_same = both == msgspec.structs.replace(then, http_uids=uids, members=members)
+    return both if is_same else None
 
 
 def _forget_changed(want: Desired, have: Observed) -> list[Step]:

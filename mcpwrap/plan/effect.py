@@ -15,9 +15,10 @@ def _guests(want: Desired, name: str) -> str:
     """Who may use it: whoever may no longer must not go on in a session that is open.
 
     Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
+    Who is in a group is asked of the kernel.
     """
     guests = want.admissions.by_server[name]
-    return specs.encode(msgspec.structs.replace(guests, http_uids=()))
+    return specs.encode(msgspec.structs.replace(guests, http_uids=(), members=()))
 
 
 def all_of(want: Desired) -> Applied:

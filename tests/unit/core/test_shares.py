@@ -17,9 +17,9 @@ def admission(
     sessions: int = 16,
     uids: tuple[int, ...] = (),
     gids: tuple[int, ...] = (),
-    http_uids: tuple[int, ...] = (),
+    members: tuple[int, ...] = (),
 ) -> Admission:
-    return Admission(uids=uids, gids=gids, inherits=(), http_uids=http_uids, sessions=sessions)
+    return Admission(uids=uids, gids=gids, inherits=(), members=members, sessions=sessions)
 
 
 def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list[Holder]:
@@ -54,7 +54,7 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
         (admission(3, uids=MANY), ALICE, opened((ALICE, 1)), False),
         (admission(3, uids=MANY), ALICE, opened((ALICE, 2)), True),
         (admission(1, uids=MANY), ALICE, opened((ALICE, 1)), False),
-        # A group is one account, until another account of it has a session.
+        # A group of which nobody is known is one account, until another of it has a session.
         (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 14), gids=frozenset({GUESTS})), False),
         (admission(gids=(GUESTS,)), ALICE, opened((ALICE, 15), gids=frozenset({GUESTS})), True),
         (
@@ -75,10 +75,13 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
             opened((ALICE, 14), (BOB, 1), gids=frozenset({GUESTS, STAFF})),
             False,
         ),
-        # Accounts with a listener are known, members of groups included.
-        (admission(gids=(GUESTS,), http_uids=BOTH), ALICE, opened((ALICE, 14), (BOB, 1)), False),
-        (admission(gids=(GUESTS,), http_uids=BOTH), ALICE, opened((ALICE, 15)), True),
-        (admission(uids=BOTH, http_uids=BOTH), ALICE, opened((ALICE, 14)), False),
+        # Each member that is known counts, and who is alone in a group has all.
+        (admission(gids=(GUESTS,), members=(ALICE,)), ALICE, opened((ALICE, 15)), False),
+        (admission(2, gids=(GUESTS,), members=(ALICE,)), ALICE, opened((ALICE, 1)), False),
+        (admission(gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 14), (BOB, 1)), False),
+        (admission(gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 15)), True),
+        (admission(gids=(GUESTS,), members=(*BOTH, CAROL)), ALICE, opened((ALICE, 14)), True),
+        (admission(uids=BOTH, gids=(GUESTS,), members=BOTH), ALICE, opened((ALICE, 14)), False),
         # A guest list of an earlier version does not say how many there are.
         (admission(0, uids=BOTH), ALICE, opened((ALICE, 16)), False),
     ],

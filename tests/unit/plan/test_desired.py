@@ -73,7 +73,8 @@ def test_a_server_has_its_files_account_and_link() -> None:
 )
 def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]) -> None:
     want = wanted(f"{GIT}inherits = ['TZ']\n[mcp_servers.git.mcpwrap]\n{ours}", Observed())
-    admission = Admission(uids=uids, gids=gids, inherits=("TZ",), sessions=16)
+    members = (1000, 1002) if gids else ()  # root is no agent
+    admission = Admission(uids=uids, gids=gids, inherits=("TZ",), members=members, sessions=16)
     assert want.admissions.by_server == {"git": admission}
 
 
