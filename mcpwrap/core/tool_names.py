@@ -15,7 +15,10 @@ _MIXES = (
 )
 # First words of character names that are not a script: letters and digits of several scripts.
 _EMOJI_SELECTORS = "\ufe0e\ufe0f\u200d"
-_COMMON = frozenset({"DIGIT", "EXTENDED", "IDEOGRAPHIC", "MODIFIER"})
+_COMMON = frozenset({"DIGIT", "EXTENDED", "IDEOGRAPHIC", "MICRO", "MODIFIER"})
+# NFKC takes them apart or for a Greek letter, and keyboards write no other: the Thai and Lao vowel
+# AM, and the micro sign.
+_AS_TYPED = str.maketrans("", "", "\u0e33\u0eb3\u00b5")
 
 
 def why_deceptive(name: str) -> str:
@@ -33,7 +36,11 @@ def why_deceptive(name: str) -> str:
     if visible(seen) != seen or not seen.isprintable():
         return "a character that is not seen"
     words = "".join(char if _is_of_a_word(char) else " " for char in name)
-    if not unicodedata.is_normalized("NFC", name) or unicodedata.normalize("NFKC", words) != words:
+    letters = words.translate(_AS_TYPED)
+    if (
+        not unicodedata.is_normalized("NFC", name)
+        or unicodedata.normalize("NFKC", letters) != letters
+    ):
         return "a character that stands for another (NFKC)"
     return "" if all(map(_is_one_script, words.split())) else "letters of two scripts"
 

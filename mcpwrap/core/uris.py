@@ -1,5 +1,6 @@
 """URIs: what may be written down of one, and whether all servers read the same (RFC 3986)."""
 
+import ipaddress
 import re
 
 # Whose parsers bring what is written in many ways into one. Source: WHATWG URL, "special scheme".
@@ -9,6 +10,8 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 # that are taken out (5.2.4).
 _NEEDLESS = re.compile(r"%(?:2[def]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5[cf]|7e|00)", re.IGNORECASE)
 _DOTS = re.compile(r"/\.\.?(?:[/?#]|$)")
+_AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:]+\])(?::[1-9][0-9]{0,4})?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _DEFAULT_PORT = re.compile(r"(?:https?|wss?|ftp)://[^/?#]*:(?:80|443|21)?(?:[/?#]|$)")
 
 
@@ -26,12 +29,28 @@ def is_normal(uri: str) -> bool:
 
 
 def _has_normal_host(scheme: str, rest: str) -> bool:
-    host, slash, _ = rest.removeprefix("//").partition("/")
+    authority, slash, _ = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not slash:
         return False
     if scheme == "file:":
-        return not host and not any(mark in rest[2:] for mark in ("//", "?", "#"))
-    return host != "" and host.isascii() and host == host.lower()
+        return not authority and not any(mark in rest[2:] for mark in ("//", "?", "#"))
+    host = _AUTHORITY.fullmatch(authority)
+    return host is not None and _is_normal_host(host[1])
+
+
+def _is_normal_host(host: str) -> bool:
+    """Say whether it is a name, or an address as it is written. Source: WHATWG URL, 3.5."""
+    if not host.startswith("["):
+        last = host.rpartition(".")[2]
+        return last != "" and (not _NUMBER.fullmatch(last) or _is_address(host))
+    return _is_address(host[1:-1])
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return str(ipaddress.ip_address(text)) == text
+    except ValueError:
+        return False
 
 
 def bare(text: str) -> str:

@@ -42,6 +42,7 @@ DECEPTIVE = [
     ("v\u09ea", MIXED),  # a digit of Bengali, which looks like 8
     ("\u30ab\u3105", MIXED),  # Katakana with Bopomofo
     ("get_c\u043epy", MIXED),
+    ("\u03bcs", MIXED),  # mu, which is not the micro sign
     ("read_fi\u217ce", NFKC),  # a Roman numeral, which looks like an l
     ("!\ufe0f", UNSEEN),
     ("\u2699\ufe0f\ufe0fx\ufe0f", UNSEEN),
@@ -68,6 +69,8 @@ PLAIN = [
     "\u0441\u043e\u0437\u0434\u0430\u0442\u044c_PR",
     "\u2699\ufe0f settings \U0001f468\u200d\U0001f469",
     "r\u00e9sum\u00e9\u2122",
+    "\u0e04\u0e33\u0e19\u0e27\u0e13",  # Thai, with a vowel that NFKC takes apart
+    "\u00b5s_to_ms",  # the micro sign of keyboards
     "\U00017000\U00017001",  # Tangut, of which Python knows no names
 ]
 
