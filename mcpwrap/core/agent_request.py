@@ -68,7 +68,8 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
     revision = methods.revision_of(request.params)
     era = methods.Era.HANDSHAKE if revision is None else methods.Era.MODERN
     way = _find_way(session, request, era)
-    _check_revision(session, request, revision)
+    if revision is not None or request.method == methods.INITIALIZE:
+        _check_revision(session, request, revision)
     _check_id(session, request)
     _check_params(request)
     target = _find_target(session, request)
@@ -131,7 +132,7 @@ def _check_revision(session: Session, request: Request, revision: str | None) ->
     if request.method == methods.INITIALIZE:
         if session.has_handshake or (session.version and revision is None):
             reason = "the session is initialized already; a new one needs a new connection"
-    elif session.has_handshake and revision not in {None, session.version} and session.version:
+    elif session.has_handshake and session.version and revision != session.version:
         version = shown(session.version)
         reason = f"the session is of {version}; another revision needs a new connection"
     if reason:
@@ -149,11 +150,12 @@ def _check_id(session: Session, request: Request) -> None:
 
 def _check_params(request: Request) -> None:
     """Refuse what a server may read otherwise than it is judged, or a person than it is."""
-    if is_misspelt(request.params):
+    params = request.params
+    if is_misspelt(params):
         raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
-    if methods.has_odd_envelope(request.params):
+    if "_meta" in params and methods.has_odd_envelope(params):
         raise _bad_params(request, "the revision in _meta is a text, under the key that MCP has")
-    if why := _why_deceptive(request.params):
+    if why := _why_deceptive(params):
         raise _bad_params(request, f"what it is called has {why}")
 
 
@@ -178,13 +180,16 @@ def _find_target(session: Session, request: Request) -> str:
 
 def _why_deceptive(params: dict[str, Json]) -> str:
     """Return why a name or URI may be taken for another, by people or servers; "" if it is not."""
-    name, uri, ref = params.get("name"), params.get("uri"), params.get("ref")
-    why = why_deceptive(name) if isinstance(name, str) else ""
-    if not why and isinstance(uri, str) and has_control_characters(uri):
-        why = "a control character"
-    if not why and isinstance(ref, dict):  # of a completion
-        why = _why_deceptive(ref)
-    return why
+    name = params.get("name")
+    if isinstance(name, str) and (why := why_deceptive(name)):
+        return why
+    if "uri" in params or "ref" in params:
+        uri, ref = params.get("uri"), params.get("ref")
+        if isinstance(uri, str) and has_control_characters(uri):
+            return "a control character"
+        if isinstance(ref, dict):  # of a completion
+            return _why_deceptive(ref)
+    return ""
 
 
 def _task(request: Request) -> str:

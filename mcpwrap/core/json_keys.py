@@ -16,6 +16,7 @@ from unicodedata import category, normalize
 from mcpwrap.core.sanitise import visible
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BACKSLASH, _DEL, _C1, _UNDERSCORE, _DOLLAR = b"\\\x7f\xc2_$"  # of C1 the first byte in UTF-8
 _OF_LANGUAGES = re.compile(
     rb'"(?:__(?:proto|class|init|dict|globals|builtins)__|json_class|\$serde_json::private::[^"]*)":'
 )
@@ -32,16 +33,16 @@ def flaw(value: object, encoded: bytes) -> str:
     """Return why the keys of a value are not to be forwarded, "" if they may be.
 
     `encoded` is the value as `strict_json.encode` writes it, where `":` ends keys alone. Bytes are
-    searched fastest for one, and much faster for up to five than for more.
+    searched fastest for one, given as a number, and much faster for up to five than for more.
     """
     # A control character is an escape there, DEL, or follows the first byte of those of C1.
-    may_have_control = b"\\" in encoded or b"\x7f" in encoded or b"\xc2" in encoded
+    may_have_control = _BACKSLASH in encoded or _DEL in encoded or _C1 in encoded
     if may_have_control and _has_a_control_character(value):
         return "a key has a control character"
     may_be_of_language = (
         b'tor":' in encoded
-        or (b"_" in encoded and (b'__":' in encoded or b'ass":' in encoded))
-        or (b"$" in encoded and b"$serde_json" in encoded)
+        or (_UNDERSCORE in encoded and (b'__":' in encoded or b'ass":' in encoded))
+        or (_DOLLAR in encoded and b"$serde_json" in encoded)
     )
     if may_be_of_language and _has_a_key_of_a_language(value, encoded):
         return "a key has a meaning of its own in some language"

@@ -209,7 +209,7 @@ def _method(value: dict[str, Json]) -> str:
     method = value["method"]
     if not isinstance(method, str):
         raise _NoMessageError("a method is a text")
-    if json_keys.has_control_characters(method):
+    if not method.isprintable() and json_keys.has_control_characters(method):
         raise _NoMessageError("a method has no control characters")
     return method
 

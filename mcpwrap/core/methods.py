@@ -156,7 +156,9 @@ def era_of(params: Mapping[str, Json]) -> Era:
 def revision_of(params: Mapping[str, Json]) -> str | None:
     """Return the revision in the envelope of a request; None if it has none."""
     meta = params.get("_meta")
-    revision = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+    if not isinstance(meta, dict):
+        return None
+    revision = meta.get(PROTOCOL_VERSION)
     return revision if isinstance(revision, str) else None
 
 

@@ -5,7 +5,7 @@ SDK). The official Python SDK fills each field by its own name too: `task_id` fo
 for `_meta`. Agents and servers are written in either.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from mcpwrap.core.json_keys import ANY, folded
 
@@ -30,14 +30,17 @@ _FOLDED = frozenset({*map(folded, _JUDGED), ANY})
 _QUESTIONS = folded("inputRequests")
 
 
-def is_misspelt(keys: Iterable[str]) -> bool:
+def is_misspelt(keys: Collection[str]) -> bool:
     """Say whether a key of a request's params is in another spelling than MCP has it in."""
-    return any(key not in _JUDGED and folded(key) in _FOLDED for key in keys)
+    # Nearly all have none but these.
+    return not _JUDGED.issuperset(keys) and any(
+        key not in _JUDGED and folded(key) in _FOLDED for key in keys
+    )
 
 
-def is_misspelt_in_result(keys: Iterable[str]) -> bool:
+def is_misspelt_in_result(keys: Collection[str]) -> bool:
     """Say whether a key of a result, an error or a tool is in other letters than MCP has it in."""
-    return any(
+    return not _JUDGED.issuperset(keys) and any(
         key not in _JUDGED and (key.casefold() in _CASEFOLDED or folded(key) == _QUESTIONS)
         for key in keys
     )

@@ -149,6 +149,8 @@ def _has_many_digits(line: bytes) -> bool:
     Of such a row one byte is in each sample, and half of it on one side of that byte.
     """
     size = len(_HUGE_DIGITS)
+    if len(line) < size:
+        return False
     half = size // 2
     for found in _DIGIT.finditer(line[::size]):
         at = found.start() * size

@@ -97,10 +97,15 @@ def unrecorded(
 
 def _write(session: Session, about: _About, outcome: Outcome) -> bool:
     """Write down one decision; what speaks against passing is the one note that is no remark."""
-    remarks = [note.rule for note in outcome.notes if note.kind is NoteKind.LOGGED]
+    remarks: list[str] = []
+    against: Note | None = None
+    for note in outcome.notes:
+        if note.kind is NoteKind.LOGGED:
+            remarks.append(note.rule)
+        else:
+            against = against or note
     approval = outcome.approval or _NO_APPROVAL
     passed = APPROVED if approval.by else CHANGED if outcome.is_changed else ALLOWED
-    against = next((note for note in outcome.notes if note.kind is not NoteKind.LOGGED), None)
     return session.audit.write(
         Decided(
             sender=about.sender.value,
