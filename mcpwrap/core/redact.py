@@ -34,6 +34,7 @@ _LEAST_DIGITS = 9  # of base64 that is looked for, so that none is a word
 # Digits before a line end that stay: two bytes. A line that ends in these alone is not held back.
 _MAX_LEFT_OUT = 3
 _LINE_END_OF_BASE64 = re.compile(rb"[A-Za-z0-9+/]\r?\n\Z")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _HEAD_BYTES = 8  # no form is shorter
 _WORD_BYTES = 4  # of a machine word, type "I" of a memoryview
 _MAX_STRIDE = 4  # words
@@ -44,10 +45,10 @@ def is_redactable(value: str) -> bool:
     """Say whether a secret is looked for: it is long enough, and no mere number.
 
     The space around it does not count. A number may stand in a message as one, without quotes, and
-    there a marker would leave no JSON.
+    there a marker would leave no JSON. One with an exponent counts as a token of hexadecimal.
     """
     bare = value.strip()
-    return len(bare.encode()) >= MIN_SECRET_BYTES and not bare.isdecimal()
+    return len(bare.encode()) >= MIN_SECRET_BYTES and not _NUMBER.fullmatch(bare)
 
 
 class Redactor:

@@ -222,9 +222,12 @@ def test_what_resembles_a_secret_stays(value: str, text: str) -> None:
     assert redacted({"KEY": value}, *piecemeal(text.encode())) == text.encode()
 
 
-def test_only_a_value_of_some_length_can_be_redacted() -> None:
-    assert all(map(is_redactable, ["1234567x", "éééé", " x2345678\n"]))
-    assert not any(map(is_redactable, ["", "abcdefg", "ééé", " abcdefg\n", "1234567890"]))
+REDACTABLE = ["1234567x", "éééé", " x2345678\n", "1234567e9", "1.2.3.4.5", "-1234567-"]
+NOT_REDACTABLE = ["", "abcdefg", "ééé", " abcdefg\n", "1234567890", "-12345678", "1234567.89"]
+
+
+def test_only_a_value_of_some_length_that_is_no_number_can_be_redacted() -> None:
+    assert [value for value in REDACTABLE + NOT_REDACTABLE if is_redactable(value)] == REDACTABLE
 
 
 @pytest.mark.parametrize(
