@@ -211,20 +211,36 @@ def test_no_second_request_is_smuggled_past_the_rules(field: Battlefield) -> Non
     assert [path for _, path, _ in arrived] == ["/v1/1", "/v1/2"]
 
 
-# A line, what is tried, and what comes to the host without the line.
+SHARED = "include /usr/lib/mcpwrap/squid/intercept.conf"
+# A line, what is in its place, what is tried, and what comes to the host then.
 MUTATIONS = [
     (
         "http_access deny s.look CONNECT encrypted r.nested-connect",
+        "",
         request("CONNECT api.good.test:443", body=SECOND),
         ("DELETE", "/admin"),
     ),
     (
         "http_access deny s.look bad_path r.ambiguous-path",
+        "",
         request("GET /v1/..;/admin"),
         ("GET", "/v1/..;/admin"),
     ),
     (
+        SHARED,
+        f"adapted_http_access allow all\n{SHARED}",  # before it refuses what is not sound_path
+        request("GET /v1/%ff"),
+        ("GET", "/v1/%ff"),
+    ),
+    (
+        "http_access deny s.look has_source r.no-request-rule",
+        "",
+        request("GET /v1/x", "X-Amz-Copy-Source: /admin"),
+        ("GET", "/v1/x"),
+    ),
+    (
         "http_access deny s.look r.no-request-rule",
+        "http_access allow s.look r.allowed",
         request("DELETE /v1/x"),
         ("DELETE", "/v1/x"),
     ),
@@ -232,16 +248,15 @@ MUTATIONS = [
 
 
 @only_in_test_all("mutation twin: shows that the stories above notice a missing line")
-@pytest.mark.parametrize(("line", "attack", "arrives"), MUTATIONS)
+@pytest.mark.parametrize(("line", "instead", "attack", "arrives"), MUTATIONS)
 def test_a_line_is_what_refuses(
-    field: Battlefield, line: str, attack: str, arrives: tuple[str, str]
+    field: Battlefield, line: str, instead: str, attack: str, arrives: tuple[str, str]
 ) -> None:
     def is_refused() -> bool:
         more, wait_s = proxy_attacks.MANY, quiet_s()
         return asked_for_more(field, attack, more=more, wait_s=wait_s)[0] == []
 
     assert is_refused()
-    instead = "http_access allow s.look r.allowed" if "no-request-rule" in line else ""
     with field.edited(INTERCEPT, [(line, instead)], reread("intercept-1")):
         # A nested CONNECT has no response of its own: what comes is to the request behind it.
         _, arrived, _ = asked(field, attack)
