@@ -84,8 +84,9 @@ def _bound(limit: object) -> int | None:
     if options and (options.args.get("percent") or options.args.get("with_ties")):
         return None
     count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression")
-    if isinstance(limit, exp.Fetch) and count is None:
-        return 1  # FETCH FIRST ROW ONLY
+    # FETCH FIRST ROW ONLY; a bare `FETCH` is another name of the table in SQLite.
+    if isinstance(limit, exp.Fetch) and count is None and options and options.args.get("rows"):
+        return 1
     if limit.expressions or not isinstance(count, exp.Literal) or not is_small(count, MAX_ROWS):
         return None
     return int(count.name)

@@ -64,6 +64,8 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     (ROWS, "SELECT * FROM t LIMIT :n", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT (SELECT 5)", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT 1_000_000", UNJUDGEABLE),
+    (ROWS, "SELECT * FROM t FETCH", HOLDS),  # SQLite: another name of t
+    (ROWS, "SELECT * FROM t FETCH ONLY", HOLDS),
     (ROWS, "SELECT * FROM t LIMIT\u00a05", UNJUDGEABLE),  # SQLite: another name of t
     (ROWS, "SELECT * FROM t L\u0131MIT 5", UNJUDGEABLE),
     (ROWS, "SELECT * FROM t \u3000LIMIT 5", UNJUDGEABLE),
@@ -367,7 +369,10 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
     ("duckdb", "writes", "SHOW ALL TABLES", FAILS),
     ("duckdb", "writes", "SUMMARIZE SELECT f(a) FROM t", UNJUDGEABLE),
     ("sqlite", "writes", "SHOW TABLES", UNJUDGEABLE),  # there is none
+    ("tsql", ROWS, "EXPLAIN SELECT * FROM t", HOLDS),
     ("tsql", ROWS, "SELECT @@VERSION", FAILS),
+    ("tsql", ROWS, "SELECT TOP 5 VAR(a) FROM t", FAILS),
+    ("postgres", ROWS, "SELECT var(a) FROM t", HOLDS),  # anybody's
     ("tsql", ROWS, "SELECT TOP 5 @a FROM t", HOLDS),
     ("postgres", "writes", "EXPLAIN", UNJUDGEABLE),
     ("postgres", "writes", "COPY t TO PROGRAM 'sh'", UNJUDGEABLE),
