@@ -1,11 +1,11 @@
 """Topic "gate": what judging costs by a policy, by the shape of a message, beside others' gates.
 
 `make bench-gate` measures this topic alone; `make bench-gate AGAINST=COMMIT` the package of that
-commit and that of the tree in turns, on two machines at once. RUNS AS ROOT on the host.
+commit and that of the tree in turns, on two machines each. RUNS AS ROOT on the host.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchmarks.bench_machine import ECHO, INSIDE, Prepared, prepared
@@ -127,19 +127,30 @@ def main() -> None:
         with prepared() as ready:
             print_tables(measure(ready))
         return
-    with prepared(against) as before, prepared() as after:
+    with (
+        prepared(against) as before,
+        prepared() as after,
+        prepared() as after_too,
+        prepared(against) as before_too,
+    ):
+        pairs = [(before, after), (before_too, after_too)]
         for comparison, also in ((SMALL, ""), (SHAPES, ""), (MANY_CALLS, FLOODED)):
-            print_pairs(list(_turns(comparison, also, before, after)))
+            print_pairs(list(_turns(comparison, also, pairs)))
 
 
 def _turns(
-    comparison: Comparison, also: str, before: Prepared, after: Prepared
+    comparison: Comparison, also: str, pairs: Sequence[tuple[Prepared, Prepared]]
 ) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-    """Yield what both had in each turn, each the first in every other one."""
+    """Yield what both had in each turn, each the first in every other one.
+
+    The pairs of machines take turns too: with the same package, one is up to 5 % slower than
+    another for as long as both run.
+    """
     short = replace(
         comparison, rounds=ROUNDS_OF_A_TURN, sessions=SESSIONS_OF_A_TURN, slow=frozenset({"pipe"})
     )
     for turn in range(TURNS):
+        before, after = pairs[turn // 2 % len(pairs)]
         order = [before, after] if turn % 2 else [after, before]
         values = [short.values(prepared, OURS, also) for prepared in order]
         yield (values[0], values[1]) if turn % 2 else (values[1], values[0])
