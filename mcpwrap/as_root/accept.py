@@ -13,7 +13,7 @@ from mcpwrap.config.proposal_shown import Offer, question, shown
 from mcpwrap.config.values import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files, observe, this_machine, tty
-from mcpwrap.plan import paths
+from mcpwrap.plan import paths, widenings
 from mcpwrap.plan.diff import Retired
 
 _WHERE = "mcpwrap accept"
@@ -38,7 +38,7 @@ def accept(digest: str, path: str, *, by: str) -> None:
         servers=wanted.servers,
         by=_agent(by),
         secrets=list(_told(wanted, secrets)),
-        notes=_notes(_added(wanted)),
+        notes=_notes(_added(wanted)) + widenings.writable_commands(wanted.servers.values()),
     )
     if not tty.says_yes(lambda columns: shown(offer, columns), question(offer)):
         raise McpwrapError(

@@ -15,6 +15,7 @@ from mcpwrap.core import environment, hello
 from mcpwrap.core.spec import Spec
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.cgroup import Leaf, Limits
+from mcpwrap.linux.executables import start
 from mcpwrap.linux.log import say
 from mcpwrap.session import spawn
 from mcpwrap.session.sandbox import Sandbox
@@ -138,6 +139,7 @@ def open_session(
     Raises:
         OSError: the server could not be started; `ready` is to be given up.
     """
+    start.expect_unchanged(around.spec)
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
     program = _program(around, ready.folder, opening.inherited, value_by_key)
     try:

@@ -7,12 +7,14 @@ import click
 
 from mcpwrap.cli.output import print_json
 from mcpwrap.cli.root import expect_root
-from mcpwrap.config.model import Config, Destination, Server
+from mcpwrap.config.model import Config, Destination, Local, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.checkup import Check, failed, good, warned
 from mcpwrap.core.names import egress_address
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import accounts, approval_checkup, checkup, observe, systemd, trials
+from mcpwrap.linux.executables.check import changeable, missing
+from mcpwrap.linux.executables.look import Look
 from mcpwrap.plan import paths
 
 _REFUSED = 10  # what a trial ends with
@@ -68,6 +70,7 @@ def _checks(config: Config, name: str | None) -> Iterator[Check]:
 
 
 def _server(server: Server, uid: int) -> Iterator[Check]:
+    yield from _program(server)
     agent = _agent(server)
     if agent:
         yield _session(server, agent)
@@ -85,6 +88,21 @@ def _server(server: Server, uid: int) -> Iterator[Check]:
         for host in hosts[:1]:
             yield _allowed(server, "proxy", address, f"{host.host}:{host.port}")
         yield _refused(server, "proxy", address, _UNLISTED, what="reach a host that is not listed")
+
+
+def _program(server: Server) -> Iterator[Check]:
+    """Yield whether what a server runs is there, and whether root alone can change it."""
+    title = f"{server.name}: program"
+    for line in missing(server):
+        yield failed(title, line, "install it")
+    if found := changeable(server, Look()):
+        text = f"{found}: such an account decides what this server runs"
+        if server.writable_command:
+            yield warned(title, text, "install it where root alone can write")
+        else:
+            yield failed(title, text, "`mcpwrap plan` says what to do")
+    elif isinstance(server.runs, Local):
+        yield good(title, "root alone can change what it runs")
 
 
 def _agent(server: Server) -> str:

@@ -16,6 +16,8 @@ from mcpwrap.config.proposals.draft import Draft, UnfitError
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import agent_files
+from mcpwrap.linux.executables import look as executables
+from mcpwrap.linux.executables.check import changeable
 
 
 class Looking:
@@ -34,6 +36,7 @@ class Looking:
         self._values_by_server: dict[str, Mapping[str, str]] = {}
         self._why_not_by_path: dict[Path, str] = {}
         self._look = Look()
+        self._executables = executables.Look()
 
     def through(self, files: Iterable[Found]) -> Look:
         """Return what becomes of all entries that are not wrapped."""
@@ -83,7 +86,7 @@ class Looking:
         launch = entry.launch_of(listed, around)
         if isinstance(launch, Stdio):
             around = wrap_around.seen(launch, around, self._who)
-        draft = entry.draft(listed, launch, around, self._egress_of(listed))
+        draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
         sources.expect_known(draft.server, self._machine.sources)
         wrap_around.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
@@ -99,6 +102,18 @@ class Looking:
         if why := self._why_not_yet(name):
             raise UnfitError(why)
         return name, isinstance(launch, Remote)
+
+    def _allowed(self, draft: Draft) -> Draft:
+        """Return a server whose program is not root's alone with the word that root has to read."""
+        found = changeable(draft.server, self._executables)
+        if found is None:
+            return draft
+        note = f"{found}: such an account decides what NAME runs, and root is asked to allow it"
+        return replace(
+            draft,
+            server=replace(draft.server, writable_command=True),
+            notes=(*draft.notes, note),
+        )
 
     def _egress_of(self, listed: Listed) -> tuple[Destination | Group, ...]:
         """Return the hosts that were given to all, and to entries of this name."""

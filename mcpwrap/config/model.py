@@ -118,6 +118,7 @@ class Server:
     intercept: bool = False  # TLS is opened, and each request judged
     requests: tuple[Request, ...] = ()  # all that it may ask, if any; of `intercept` alone
     workspace: tuple[Workspace, ...] = ()
+    writable_command: bool = False  # what it runs, another account than root can change
     protect: bool = True  # what an agent's tools run code from is read-only in it
     state: bool = False
     cache: bool = False  # a folder that lasts, for what npx and uvx download

@@ -28,8 +28,8 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "state", "cache", "secret_files", "relay", "expose", "oauth", "audit", "shared",
-    "allow_degraded", "idle_exit", "limits",
+    "writable_command", "state", "cache", "secret_files", "relay", "expose", "oauth", "audit",
+    "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions")
 APPROVALS_KEYS = ("same_uid", "webhook")
@@ -153,6 +153,7 @@ def _server(name: str, reader: Reader) -> Server:
         requests=ours.many("requests", values.request),
         workspace=ours.many("workspace", values.workspace),
         protect=ours.flag("protect", usual=True),
+        writable_command=ours.flag("writable_command"),
         state=ours.flag("state"),
         cache=ours.flag("cache"),
         secret_files=ours.many("secret_files", values.secret_key),

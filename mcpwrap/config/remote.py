@@ -13,7 +13,9 @@ REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
 MAX_HEADERS = 64
 
 _PROGRAMS = ("args", "cwd", "env", "inherits")
-_PROGRAMS_OURS = ("direct", "workspace", "state", "cache", "secret_files")
+_PROGRAMS_OURS = (
+    "direct", "workspace", "writable_command", "state", "cache", "secret_files",
+)  # fmt: skip
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
 _CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.

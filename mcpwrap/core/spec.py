@@ -64,6 +64,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     secrets: tuple[str, ...]  # the keys of all that `env` refers to
     secret_files: tuple[str, ...]  # those of them that are given as a path
     state: bool
+    writable_command: bool = False  # what it runs, another account than root can change
     allow_degraded: bool
     idle_exit_s: int  # without a session for so long it ends; 0 is never
     sessions: int

@@ -1,5 +1,6 @@
 """What is mounted where, as the caller sees it. Source: proc_pid_mountinfo(5)."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import NamedTuple
 
 PATH = "/proc/self/mountinfo"  # poll(2) tells POLLPRI when it changes
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+# Options of the file system itself. Source: mount.fuse3(8), user_id.
+_OWNER = re.compile(r" (?P<major>\d+):(?P<minor>\d+) .* - fuse\S* .*\buser_id=(?P<uid>\d+)")
 
 
 class Mount(NamedTuple):
@@ -43,6 +46,19 @@ def filesystem_of(fd: int) -> str:
     number = int(fields["mnt_id"])
     kinds = [mount.filesystem for mount in parsed(_text()) if mount.number == number]
     return kinds[0] if kinds else "this file system"
+
+
+def devices_of_accounts() -> dict[int, int]:
+    """Return the UID of the account that runs it for each FUSE file system, by device number.
+
+    Such a program says of each of its files what it likes: also that it is root's.
+    """
+    found = (_OWNER.search(line) for line in _text().splitlines() if " - fuse" in line)
+    return {
+        os.makedev(int(mount["major"]), int(mount["minor"])): int(mount["uid"])
+        for mount in found
+        if mount
+    }
 
 
 def _text() -> str:

@@ -1,6 +1,7 @@
 """What a script says it is run by. Reads only."""
 
 import os
+import stat
 from itertools import dropwhile
 from pathlib import Path
 
@@ -14,8 +15,7 @@ def interpreter(program: Path) -> str:
     what is run: then it is "".
     """
     try:
-        with program.open("rb") as file:
-            line = file.readline(_MAX_LINE_BYTES)
+        line = _first_line(program)
     except OSError:
         return ""
     words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
@@ -26,3 +26,15 @@ def interpreter(program: Path) -> str:
     rest = words[2:] if words[1:2] == ["-S"] else words[1:]
     command = next(dropwhile(lambda word: "=" in word and word[0] != "-", rest), "-")
     return "" if command.startswith("-") else command
+
+
+def _first_line(path: Path) -> bytes:
+    """Return how a plain file begins. Anything else is not even opened: that may do something."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return b""
+        with Path(f"/proc/self/fd/{fd}").open("rb") as file:
+            return file.readline(_MAX_LINE_BYTES)
+    finally:
+        os.close(fd)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
-from mcpwrap.linux import accounts, commands, observe, package_sources, way_out
+from mcpwrap.linux import accounts, observe, package_sources, way_out
+from mcpwrap.linux.executables import check
 from mcpwrap.plan import listeners, registry, widenings
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
@@ -14,9 +15,14 @@ from mcpwrap.plan.steps import Step
 
 
 def notes() -> list[str]:
-    """Return a line for each boundary that is widened, and each secret that was not set."""
+    """Return a line for each boundary that is widened, and each server that does not start."""
     settings = observe.secret_settings()
-    return widenings.of(parse(observe.config_files())) + [
+    config = parse(observe.config_files())
+    not_there = {name: check.missing(server) for name, server in config.servers.items()}
+    return [
+        *widenings.of(config),
+        *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
+    ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observe.declared_secrets())
         if key != oauth_key.KEY  # which its start makes
@@ -45,7 +51,7 @@ def wanted(added: Mapping[str, str] | None = None) -> Desired:
 
 def _wanted(have: Observed, added: Mapping[str, str] | None = None) -> Desired:
     config = parse(observe.config_files(added))
-    commands.expect_visible(config)
+    check.expect_roots(config)
     way_out.expect_possible(config)
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
     before = listeners.adopted(registry.adopt(observe.registry(), known), have.files)

@@ -126,6 +126,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         secrets=tuple(sorted(server.secrets())),
         secret_files=tuple(sorted(server.secret_files)),
         state=server.state,
+        writable_command=server.writable_command,
         allow_degraded=server.allow_degraded,
         idle_exit_s=server.idle_exit_s,
         sessions=server.limits.sessions,

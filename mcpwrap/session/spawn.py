@@ -12,9 +12,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import descriptors, wakeup
+from mcpwrap.linux import descriptors, scripts, wakeup
 from mcpwrap.linux.cgroup import Leaf
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
@@ -87,6 +88,8 @@ class Prepared:
 def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
     if (stage, error_number) == (1, errno.EOPNOTSUPP):
         return SpawnError("this kernel has no Landlock; `allow_degraded = true` does without")
+    if (stage, error_number) == (3, errno.ENOENT) and (name := _interpreter(program)):
+        return SpawnError(f"cannot start {program.command}: {name}, its interpreter, is not there")
     what = (
         "join its cgroup",
         "close its sandbox",
@@ -94,6 +97,12 @@ def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
         f"start {program.command}",
     )
     return SpawnError(f"cannot {what[stage]}: {os.strerror(error_number)}")
+
+
+def _interpreter(program: Program) -> str:
+    """Return what the first line of a script names, which is what execve(2) did not find."""
+    name = scripts.interpreter(Path(program.command))
+    return name if name.startswith("/") and not Path(name).exists() else ""
 
 
 def prepare(box: Sandbox, leaf: Leaf) -> Prepared:

@@ -1,0 +1,102 @@
+"""One look at what a server executes and loads, and what of it not root alone can change."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcpwrap.linux import scripts
+from mcpwrap.linux.executables import packages
+from mcpwrap.linux.executables.launch import COMMAND, Launch, Loaded, loaded
+from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+
+_MAX_PATHS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What not root alone can change, and the part of a server's definition that leads there."""
+
+    part: str
+    path: str  # as it is named
+    flaw: Flaw
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        behind = f"{self.path}: " if self.flaw.path != self.path else ""
+        return f"{behind}{self.flaw.path} {self.flaw.problem}"
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at what servers execute and load."""
+
+    _own: Ownership = field(default_factory=Ownership)
+    _flaws_by_top: dict[str, list[Flaw]] = field(default_factory=dict)
+
+    def paths(self, launch: Launch) -> Iterator[Finding]:
+        """Yield the paths to code that not root alone can change.
+
+        Of the packages that hold it, these are the files that decide where code is loaded from.
+        """
+        for one, found in self._walked(launch):
+            if isinstance(found, Flaw):
+                yield Finding(one.part, one.path, found)
+            elif isinstance(found, Real):
+                for path in packages.marks(one.path, found.path):
+                    if isinstance(mark := self._own.walk(path), Flaw):
+                        yield Finding(one.part, path, mark)
+
+    def packages(self, launch: Launch) -> Iterator[Finding]:
+        """Yield in addition what not root alone can change in the packages themselves."""
+        for one, found in self._walked(launch):
+            if isinstance(found, Real) and not one.is_searched:
+                for flaw in self._flaws_around(one.path, found):
+                    yield Finding(one.part, flaw.path, flaw)
+
+    def missing(self, launch: Launch) -> Iterator[str]:
+        """Yield each program that is not there, without which a server does not start."""
+        for one, found in self._walked(launch):
+            if isinstance(found, Missing) and one.is_executed:
+                of = f", {one.part}," if one.part != COMMAND else ""
+                yield f"{one.path}{of} is not there"
+
+    def _walked(self, launch: Launch) -> Iterator[tuple[Loaded, Real | Missing | Flaw]]:
+        todo, seen = list(loaded(launch)), set[str]()
+        while todo:
+            one = todo.pop(0)
+            if len(seen) == _MAX_PATHS:
+                yield (
+                    one,
+                    Flaw(one.path, f"comes after {_MAX_PATHS} other paths: it is not looked at"),
+                )
+                return
+            if one.path not in seen:
+                seen.add(one.path)
+                found = self._own.walk(one.path) if "/" in one.path else Missing(one.path)
+                yield one, found
+                if os.path.isfile(one.path):
+                    todo += _interpreters(one.path, launch)
+
+    def _flaws_around(self, path: str, real: Real) -> list[Flaw]:
+        top = real.path if real.is_folder else packages.top_of(path, real.path)
+        if not top:
+            return list(packages.flaws_beside(real.path, self._own))
+        if top not in self._flaws_by_top:
+            self._flaws_by_top[top] = list(packages.flaws_below(top, self._own))
+        return self._flaws_by_top[top]
+
+
+def _interpreters(path: str, launch: Launch) -> Iterator[Loaded]:
+    """Yield what runs a script, and the folders in which it is looked for by its name."""
+    name = scripts.interpreter(Path(path))
+    part = f"interpreter of {path}"
+    if not name:
+        return
+    if "/" not in name:
+        for folder in launch.search():
+            yield Loaded(folder, part, is_searched=True)
+            if os.access(found := f"{folder}/{name}", os.X_OK):
+                name = found
+                break
+    yield Loaded(name, part, is_executed=True)

@@ -1,0 +1,140 @@
+"""Packages that hold a program, and from which it loads code by name."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from glob import escape, glob
+
+from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+
+_MODULES = "node_modules"
+_VENV = "pyvenv.cfg"  # PEP 405
+_MARKS = ("package.json", _MODULES, _VENV)
+_SITE_PACKAGES = "lib*/python*/*-packages"  # Debian's are `dist-packages`
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+_MAX_ENTRIES = 500_000
+_MAX_TEXT_BYTES = 65_536
+_DISTRIBUTION = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
+_LOCAL = "/usr/local/"
+_QUOTED_PATH = re.compile(r"['\"](/[^'\"]+)['\"]")
+_CODE = re.compile(r".+\.([cm]?[jt]sx?|py[cz]?|so|rb|p[lm]|sh)")
+
+
+def marks(path: str, real: str) -> Iterator[str]:
+    """Yield what is there beside and above a file of what decides from where it loads code."""
+    for folder in dict.fromkeys([*_above(path), *_above(real)]):
+        yield from filter(os.path.lexists, (os.path.join(folder, name) for name in _MARKS))
+        if os.path.lexists(os.path.join(folder, _VENV)):
+            yield from glob(os.path.join(escape(folder), _SITE_PACKAGES))
+            yield from _home_of_venv(os.path.join(folder, _VENV))
+    if _PYTHON.fullmatch(os.path.basename(real)):
+        prefix = os.path.dirname(os.path.dirname(real))
+        for top in dict.fromkeys([prefix, *([_LOCAL] if prefix == "/usr" else [])]):
+            yield from glob(os.path.join(escape(top), _SITE_PACKAGES))
+
+
+def top_of(path: str, real: str) -> str:
+    """Return the folder that holds a program with all it brings; "" where it has none.
+
+    What the distribution has installed is its own to look after.
+    """
+    for one in (real, path):
+        if not is_distributions(one):
+            if _MODULES in (parts := one.split("/")):
+                return "/".join(parts[: parts.index(_MODULES) + 1])
+            for folder in _above(one):
+                if any(os.path.lexists(os.path.join(folder, name)) for name in _MARKS):
+                    return folder
+    return ""
+
+
+def flaws_below(top: str, own: Ownership) -> Iterator[Flaw]:
+    """Yield what another account can change in a folder, and in what it has links to."""
+    todo, seen, count = [top], {top}, 0
+    while todo:
+        folder = todo.pop()
+        entries = _entries(folder)
+        count += len(entries)
+        if count > _MAX_ENTRIES:
+            yield Flaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            return
+        found = [
+            *(_looked_at(entry, own) for entry in entries),
+            *(own.walk(path) for path in _elsewhere(folder)),
+        ]
+        yield from (one for one in found if isinstance(one, Flaw))
+        folders = [one.path for one in found if isinstance(one, Real) and one.is_folder]
+        further = [path for path in folders if path not in seen and not is_distributions(path)]
+        seen.update(further)
+        todo += further
+
+
+def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | Flaw:
+    if entry.is_symlink():
+        return own.walk(entry.path)
+    try:
+        info = entry.stat(follow_symlinks=False)
+    except OSError:  # it went while it was looked at
+        return Missing(entry.path)
+    if problem := own.problem(info):
+        return Flaw(entry.path, problem)
+    return Real(entry.path, is_folder=stat.S_ISDIR(info.st_mode), is_file=False)
+
+
+def flaws_beside(path: str, own: Ownership) -> Iterator[Flaw]:
+    """Yield files of code in the folder of a file that is in no package."""
+    folder = os.path.dirname(path)
+    for entry in [] if is_distributions(path) else _entries(folder):
+        if _CODE.fullmatch(entry.name) and isinstance(found := own.walk(entry.path), Flaw):
+            yield found
+
+
+def _above(path: str) -> list[str]:
+    folders = []
+    while (folder := os.path.dirname(path)) != path:
+        folders.append(folder)
+        path = folder
+    return folders
+
+
+def is_distributions(path: str) -> bool:
+    """Say whether the package manager of the machine has installed a path, as root."""
+    return path.startswith(_DISTRIBUTION) and not path.startswith(_LOCAL)
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:  # of root nothing is hidden; another account runs nothing that it cannot list
+        return []
+
+
+def _home_of_venv(settings: str) -> Iterator[str]:
+    for line in _text(settings).splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "home" and value.strip().startswith("/"):
+            yield value.strip()
+
+
+def _elsewhere(folder: str) -> Iterator[str]:
+    """Yield where a folder of Python packages says that more of them are.
+
+    Source: docs.python.org, site; setuptools, Development Mode, which maps names in a finder.
+    """
+    if folder.endswith("-packages"):
+        for path in glob(os.path.join(escape(folder), "*.pth")):
+            yield from (line for line in _text(path).splitlines() if line.startswith("/"))
+        for path in glob(os.path.join(escape(folder), "__editable__*_finder.py")):
+            yield from _QUOTED_PATH.findall(_text(path))
+
+
+def _text(path: str) -> str:
+    try:
+        if not os.path.isfile(path):  # a pipe would be waited for
+            return ""
+        with open(path, errors="replace") as file:
+            return file.read(_MAX_TEXT_BYTES)
+    except OSError:
+        return ""

@@ -1,0 +1,18 @@
+"""Check by the wrapper, each time before it starts its server."""
+
+from mcpwrap.core.spec import Spec
+from mcpwrap.linux.executables.launch import launch_of
+from mcpwrap.linux.executables.look import Look
+
+
+def expect_unchanged(spec: Spec) -> None:
+    """Refuse to start what not root alone can change, unless root allowed that.
+
+    Raises:
+        PermissionError: it can be changed, and could not when `apply` looked at it.
+    """
+    if spec.writable_command or spec.remote:
+        return
+    launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
+    if finding := next(Look().paths(launch), None):
+        raise PermissionError(f"{finding.part}: {finding}; `mcpwrap plan` says what to do")

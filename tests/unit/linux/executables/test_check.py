@@ -1,0 +1,89 @@
+"""Programs in homes are refused, and others that not root alone can change."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server, Template, Workspace
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.executables.check import changeable, expect_roots, missing
+from mcpwrap.linux.executables.look import Look
+
+
+def config(command: str, *workspace: str) -> Config:
+    folders = tuple(Workspace(path, is_writable=False) for path in workspace)
+    # Whose it is, on which machine this runs, is the affair of the stories.
+    server = Server(name="a", runs=Local(command=command), workspace=folders, writable_command=True)
+    elsewhere = Server(name="b", runs=Remote(url="https://x.example/"))
+    return Config({"a": server, "b": elsewhere}, {})
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script"
+    path.write_text("#! /home/alice/.nvm/node --x\nnode()\n")
+    return path
+
+
+def test_a_program_or_what_runs_it_in_a_home_is_refused(script: Path) -> None:
+    for command, really in (("/home/alice/x", "/home/alice/x"), (str(script), "alice/.nvm/node")):
+        with pytest.raises(McpwrapError, match=f"{really}.*nothing was changed"):
+            expect_roots(config(command))
+    expect_roots(config("/home/alice/x", "/home/alice"))
+    expect_roots(config(str(script), "/home/alice/.nvm"))
+
+
+def test_a_link_is_followed(script: Path) -> None:
+    link = script.with_name("link")
+    link.symlink_to(script)
+    with pytest.raises(McpwrapError, match=r"alice/\.nvm/node"):
+        expect_roots(config(str(link)))
+
+
+@pytest.mark.parametrize("command", ["/usr/bin/env", "/nowhere", "/", "/dev/null"])
+def test_other_programs_are_not(command: str) -> None:
+    expect_roots(config(command))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Whoever proposes a server says what its command is."""
+    os.mkfifo(tmp_path / "pipe")
+    expect_roots(config(str(tmp_path / "pipe")))
+
+
+def test_a_program_that_every_account_can_write_is_refused_without_the_word(tmp_path: Path) -> None:
+    script = tmp_path / "server"  # in /tmp, which has mode 1777
+    script.write_text("#!/bin/sh\n")
+    env: dict[str, Template] = {"TOKEN": (SecretRef("KEY"),)}
+    server = Server(name="a", runs=Local(command=str(script), env=env))
+    with pytest.raises(McpwrapError) as refused:
+        expect_roots(Config({"a": server}, {}))
+    text = str(refused.value)
+    assert text.startswith(f"[mcp_servers.a], command: {script}: ")
+    assert "reads its secrets (KEY); nothing was changed" in text
+    assert "`writable_command = true` in [mcp_servers.a.mcpwrap]" in text
+    expect_roots(Config({"a": replace(server, writable_command=True)}, {}))
+
+
+def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
+    script = tmp_path / "server"
+    for line, name in (("#!/no/such", "/no/such"), ("#!/usr/bin/env no-such", "no-such")):
+        script.write_text(f"{line}\n")
+        (found,) = missing(Server(name="a", runs=Local(command=str(script))))
+        assert found == f"{name}, interpreter of {script}, is not there"
+    assert missing(Server(name="a", runs=Local(command="/bin/sh"))) == []
+    assert missing(Server(name="a", runs=Remote(url="https://x.example/"))) == []
+    assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such is not there"]
+
+
+def test_what_is_not_looked_at_is_refused() -> None:
+    """Nothing is hidden behind many arguments."""
+    args = tuple(f"/bin/{number}/../sh" for number in range(300))
+    server = Server(name="a", runs=Local(command="/bin/sh", args=args))
+    assert changeable(server, Look()) is None  # the same few folders lead nowhere: `/bin/0`
+    env: dict[str, Template] = {"PATH": (":".join(f"/bin/{n}" for n in range(300)),)}
+    found = changeable(Server(name="a", runs=Local(command="/bin/sh", env=env)), Look())
+    assert found
+    assert "comes after 256 other paths: it is not looked at" in str(found)

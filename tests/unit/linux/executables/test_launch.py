@@ -1,0 +1,97 @@
+"""Which paths of a definition are code: command lines as they are found, and as they mislead."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.linux.executables.launch import launch_of, loaded
+
+# Below TOP: `main.py`, `hook.js`, `tool` (mode 0755), `plain`, `data.db`, and the folder `dir`.
+COMMANDS = [
+    ("/bin/tool", [], []),
+    ("/bin/tool", ["TOP/data.db", "TOP/dir"], []),  # data
+    ("/bin/tool", ["TOP/main.py"], ["TOP/main.py"]),  # code wherever it stands
+    ("/bin/tool", ["--plugin=TOP/hook.js"], ["TOP/hook.js"]),
+    ("/bin/tool", ["TOP/tool"], ["TOP/tool"]),  # by its mode
+    ("/usr/bin/node", ["TOP/plain", "TOP/data.db"], ["TOP/plain"]),
+    ("/usr/bin/node", ["TOP/main.py", "TOP/dir"], ["TOP/main.py"]),
+    ("/usr/bin/node", ["-r", "TOP/plain", "TOP/data.db"], ["TOP/plain", "TOP/data.db"]),
+    ("/usr/bin/node", ["--require=TOP/plain", "-e", "1", "TOP/data.db"], ["TOP/plain"]),
+    ("/usr/bin/node", ["--unknown", "TOP/plain", "TOP/data.db"], ["TOP/plain", "TOP/data.db"]),
+    ("/usr/bin/python3.11", ["TOP/dir", "TOP/data.db"], ["TOP/dir"]),  # its `__main__.py`
+    ("/usr/bin/python3", ["-u", "TOP/main.py", "TOP/plain"], ["TOP/main.py"]),
+    ("/usr/bin/python3", ["-m", "server", "TOP/dir"], []),
+    ("/bin/sh", ["-c", "exec TOP/plain 'TOP/dir'"], ["TOP/plain"]),
+    ("/usr/bin/java", ["-cp", "TOP/dir:TOP/plain", "Main"], ["TOP/dir", "TOP/plain"]),
+    ("/usr/bin/npx", ["-y", "package", "TOP/dir"], []),
+    ("/usr/bin/npx", ["-y", "TOP/dir", "TOP/data.db"], ["TOP/dir", "TOP/data.db"]),
+    ("/usr/bin/npx", ["--package", "TOP/dir", "command"], ["TOP/dir"]),
+    ("/usr/bin/uvx", ["--from", "git+https://x.example/TOP/dir", "server", "--at", "TOP/dir"], []),
+    ("/usr/bin/uv", ["--directory", "TOP/dir", "run", "plain"], ["TOP/dir"]),
+    ("/usr/bin/uv", ["run", "TOP/plain"], ["TOP/plain"]),
+    ("/usr/bin/env", ["A=1", "node", "TOP/plain"], ["/s", "TOP/plain"]),
+    ("/usr/bin/timeout", ["5", "TOP/tool", "TOP/plain"], ["TOP/tool"]),
+    ("/usr/bin/env", ["-i"], []),
+]
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> str:
+    for name in ("main.py", "hook.js", "tool", "plain", "data.db"):
+        (tmp_path / name).touch()
+    (tmp_path / "tool").chmod(0o755)
+    (tmp_path / "dir").mkdir()
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(("command", "args", "expected"), COMMANDS)
+def test_the_code_of_a_command_line(
+    top: str, command: str, args: list[str], expected: list[str]
+) -> None:
+    args = [word.replace("TOP", top) for word in args]
+    found = [one.path for one in loaded(launch_of(command, args, "", {"PATH": ["/s"]}))]
+    expected = [command, *(word.replace("TOP", top) for word in expected)]
+    assert dict.fromkeys(found) == dict.fromkeys([*expected, "/s"])
+
+
+VARIABLES = [
+    ("NODE_OPTIONS", "--require /a/x.js --import=/b", ["/a/x.js", "/b"]),
+    ("PYTHONPATH", "/a:/b", ["/a", "/b"]),
+    ("LD_PRELOAD", "/a.so", ["/a.so"]),
+    ("npm_config_prefix", "/a", ["/a"]),
+    ("DATABASE", "/a/data.db", []),
+    ("PATH", "/a:b", ["/a"]),  # a relative one is below an empty folder
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), VARIABLES)
+def test_the_code_of_variables(name: str, value: str, expected: list[str]) -> None:
+    found = loaded(launch_of("/bin/x", [], "", {name: [value]}))
+    assert [one.path for one in found] == ["/bin/x", *expected]
+
+
+FOLDERS = [
+    ("/usr/bin/npx", ["-y", "package"], True),  # its `node_modules`
+    ("/usr/bin/env", ["A=1", "uvx", "package"], True),
+    ("/usr/bin/python3", ["-m", "server"], True),
+    ("/usr/bin/python3", ["/s.py"], False),
+    ("/usr/bin/node", ["/s.js"], False),
+    ("/usr/bin/java", ["-jar", "/s.jar"], False),
+    ("/usr/bin/java", ["Main"], True),
+    ("/bin/tool", [], False),
+]
+
+
+@pytest.mark.parametrize(("command", "args", "is_loaded"), FOLDERS)
+def test_the_folder_in_which_it_is_started(
+    command: str, args: list[str], *, is_loaded: bool
+) -> None:
+    found = [one.path for one in loaded(launch_of(command, args, "/srv/x", {}))]
+    assert ("/srv/x" in found) is is_loaded
+
+
+def test_relative_paths_are_below_that_folder(top: str) -> None:
+    found = [one.path for one in loaded(launch_of("/usr/bin/node", ["plain", "x"], top, {}))]
+    assert found == ["/usr/bin/node", f"{top}/plain"]
+    relative = loaded(launch_of("/bin/x", [], top, {"PATH": ["bin:/a"]}))
+    assert [one.path for one in relative] == ["/bin/x", f"{top}/bin", "/a"]

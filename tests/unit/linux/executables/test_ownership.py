@@ -1,0 +1,76 @@
+"""Whose a path is: modes and owners as the kernel reports them, and links as it follows them."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.linux import mountinfo
+from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+
+DEVICE = os.makedev(0, 99)
+
+
+def info(mode: int, uid: int = 0, device: int = 1) -> os.stat_result:
+    return os.stat_result((mode, 1, device, 1, uid, 0, 0, 0, 0, 0))
+
+
+PROBLEMS = [
+    (info(stat.S_IFREG | 0o755), ""),
+    (info(stat.S_IFDIR | 0o755), ""),
+    (info(stat.S_IFLNK | 0o777), ""),  # its folder decides
+    (info(stat.S_IFREG | 0o755, uid=4_000_000_000), "belongs to UID 4000000000"),
+    (info(stat.S_IFREG | 0o775), "has mode 0775: a group, or another account, can write to it"),
+    (info(stat.S_IFREG | 0o757), "has mode 0757: every account can write to it"),
+    (info(stat.S_IFDIR | 0o1777), "has mode 1777: every account can write to it"),
+    # Such a file system says of each file that it is root's.
+    (info(stat.S_IFREG | 0o755, 0, DEVICE), "is on a file system that UID 4000000000 has mounted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "problem"), PROBLEMS)
+def test_what_another_account_can_change(found: os.stat_result, problem: str) -> None:
+    assert Ownership({DEVICE: 4_000_000_000}).problem(found) == problem
+
+
+def test_paths_are_followed_as_the_kernel_does() -> None:
+    own = Ownership()
+    python = os.path.realpath("/usr/bin/python3")
+    is_file = {"is_folder": False, "is_file": True}
+    assert own.walk("/usr/bin/python3") == Real(python, **is_file)
+    assert own.walk("//usr/./lib/../bin/python3") == Real(python, **is_file)
+    assert own.walk("/") == Real("/", is_folder=True, is_file=False)
+    assert own.walk("/usr/bin/no-such/x") == Missing("/usr/bin/no-such")
+    assert own.walk("/usr/bin/python3/x") == Missing(f"{python}/x")
+
+
+@pytest.mark.parametrize("path", ["/proc/self/exe", "/media/x", "/run/user/1000/x", "/dev/fd/3"])
+def test_what_sessions_mount_or_the_kernel_shows_is_not_roots(path: str) -> None:
+    found = Ownership().walk(path)
+    assert isinstance(found, Flaw)
+    assert "where other accounts have things mounted, or shown" in found.problem
+
+
+def test_a_link_is_followed_to_where_others_write(tmp_path: Path) -> None:
+    found = Ownership().walk(str(tmp_path))
+    assert isinstance(found, Flaw)
+    assert found.path == "/tmp"
+
+
+def test_a_circle_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ownership, "problem", lambda *_: "")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert isinstance(found := Ownership().walk(f"{tmp_path}/a"), Flaw)
+    assert found.problem == "leads in a circle"
+
+
+def test_file_systems_of_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "29 1 0:27 / / rw - ext4 /dev/sda1 rw\n"
+        "40 29 0:99 / /opt/x rw,nosuid - fuse.sshfs a:b rw,user_id=1000,group_id=1000,allow_other\n"
+        "41 29 0:98 / /opt/y rw - fuseblk /dev/sdb1 rw,user_id=0,group_id=0\n"
+    )
+    monkeypatch.setattr(mountinfo, "_text", lambda: text)
+    assert mountinfo.devices_of_accounts() == {DEVICE: 1000, os.makedev(0, 98): 0}
