@@ -1,8 +1,9 @@
 """From TOML text to `Config`, with every problem found in one pass."""
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import tomli
 
 from mcpwrap.config import remote, values
 from mcpwrap.config.model import (
@@ -119,11 +120,11 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
         problems.append(Problem(file.name, "", "", "over 1 MiB", "split it into conf.d/*.toml"))
         return {}
     try:
-        return tomllib.loads(file.content.decode())
+        return tomli.loads(file.content.decode())
     except UnicodeDecodeError as error:
         at = file.content.count(b"\n", 0, error.start) + 1
         problem = Problem(file.name, "", "", f"not UTF-8 (line {at})", "save it as UTF-8")
-    except tomllib.TOMLDecodeError as error:
+    except tomli.TOMLDecodeError as error:
         problem = Problem(file.name, "", "", f"not TOML: {error}", "see toml.io for the form")
     except ValueError as error:  # a number of thousands of digits
         problem = Problem(file.name, "", "", f"not TOML: {error}", "no value needs that")

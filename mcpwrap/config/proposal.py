@@ -1,8 +1,9 @@
 """What somebody else than root proposes: servers and nothing else, which a person reads first."""
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
+
+import tomli
 
 from mcpwrap.config.model import ConfigError, Problem, Server
 from mcpwrap.config.parse import SourceFile, parse
@@ -26,7 +27,7 @@ def texts_of(raw: bytes) -> dict[str, str]:
     servers = parse([SourceFile(_NAME, raw)]).servers
     problems = [
         Problem(_NAME, f"[{key}]", "", "is nothing that can be proposed", "leave it to root")
-        for key in tomllib.loads(raw.decode())
+        for key in tomli.loads(raw.decode())
         if key != "mcp_servers"
     ]
     if not servers:

@@ -1,13 +1,14 @@
-"""TOML, and where its servers stand. The standard library says what a file means.
+"""TOML, and where its servers stand. tomli says what a file means.
 
 What is below only finds places in a text that is known to be TOML, and tells nothing from wrong.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+
+import tomli
 
 from mcpwrap.config.agent_files.spans import (
     TOML_INLINE,
@@ -35,6 +36,7 @@ _WORD = re.compile(
 _PART = re.compile("|".join([r"[A-Za-z0-9_-]+", *_STRINGS[2:]]))
 _KEY = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*\.[ \t]*(?:{_PART.pattern}))*")
 _BETWEEN = re.compile(r"(?:[\s,]|#[^\n]*)*")
+_TO_COMMA = re.compile(r"(?:\s|#[^\n]*)*(?=,)")  # of TOML 1.1, a comment may come before it
 _SPACE = re.compile(r"[ \t]*")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -119,8 +121,8 @@ class TomlDocument:
 
 def _decoded(file: str, text: str) -> dict[str, object]:
     try:
-        return tomllib.loads(text, parse_float=Opaque)
-    except tomllib.TOMLDecodeError as error:
+        return tomli.loads(text, parse_float=Opaque)
+    except tomli.TOMLDecodeError as error:
         found = _AT.search(str(error))
         problem = str(error).removesuffix(found[0] if found else "")
         line, column = found.groups() if found and found[1] else (None, None)
@@ -160,7 +162,7 @@ def _keys(text: str, at: int) -> tuple[tuple[str, ...], tuple[int, ...], int]:
 
 
 def _unquoted(key: str) -> str:
-    return str(tomllib.loads(f"key = {key}")["key"]) if key[0] in "\"'" else key
+    return str(tomli.loads(f"key = {key}")["key"]) if key[0] in "\"'" else key
 
 
 def _value_end(text: str, at: int) -> int:
@@ -187,9 +189,9 @@ def _within(text: str, outer: _Statement) -> Iterator[_Statement]:
     while text[at] != "}":
         pair = _pair(text, at, outer.path)
         following = _end(_BETWEEN, text, pair.end)
-        comma = text.find(",", pair.end, following)
-        found = None if comma < 0 else comma
-        yield _Statement(pair.path, pair.key_starts, pair.start, pair.end, pair.value, found)
+        found = _TO_COMMA.match(text, pair.end)
+        comma = found.end() if found else None
+        yield _Statement(pair.path, pair.key_starts, pair.start, pair.end, pair.value, comma)
         at = following
 
 

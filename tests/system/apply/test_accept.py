@@ -31,6 +31,7 @@ env = { TOKEN = "${TOKEN}" }
 [mcp_servers.probed.mcpwrap]
 agents = ["alice"]
 """
+ENDLESS = f"[{'a.' * 989}a]\n" + "".join(f"{'a.' * 500}b{n}=1\n" for n in range(1000))
 SHOWN = """\
     [mcp_servers.probed]
     command = "/usr/bin/python3"
@@ -374,8 +375,9 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
             "[mcp_servers.b]\n'\u202e\\n' = 1\ncommand = '/x'", "no such setting", marks=KIND
         ),
         (LONG, "characters for a person to read"),
-        # It takes tomllib hours.
-        pytest.param(f"{'a.' * 300_000}a = 1", "has not ended within 10 s", marks=SLOW),
+        pytest.param(f"{'a.' * 300_000}a = 1", "nested too deeply", marks=KIND),
+        # It takes tomli four times as long.
+        pytest.param(ENDLESS, "has not ended within 10 s", marks=SLOW),
         pytest.param("#" * 1024 * 1024, "is over 1 MiB", marks=KIND),
         pytest.param(
             "[mcp_servers.b]\ncommand = '/x'\nworkspace = 1",
@@ -392,7 +394,7 @@ args = ["{"x" * 32_000}", "{"y" * 32_000}", "{"z" * 2000}"]
         ("[mcp_servers.b]\ncommand = '/x'\nenv.T = '${T}'", "would share this server's secrets"),
     ],
     ids=["egress", "approvals", "table", "name", "syntax", "escapes", "bidi", "key", "long",
-         "endless", "large", "setting", "another's", "home", "fifo", "shared"],
+         "deep", "endless", "large", "setting", "another's", "home", "fifo", "shared"],
 )  # fmt: skip
 def test_what_cannot_be_proposed_is_refused(machine: Machine, more: str, why: str) -> None:
     machine.as_user("alice", "test -p fifo || mkfifo fifo")

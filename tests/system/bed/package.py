@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+import tomli
 
 from tests.system.bed import roots
 
@@ -39,7 +40,7 @@ def build_release(version: str, suite: str) -> Path:
     Raises:
         RuntimeError: it cannot be built; a shallow clone has no such commit.
     """
-    commit = str(tomllib.loads(RELEASES.read_text())[version]["commit"])
+    commit = str(tomli.loads(RELEASES.read_text())[version]["commit"])
     return build_commit(commit, suite, f"release-{version}-{suite}")
 
 

@@ -1,8 +1,7 @@
 """What is suggested can be pasted: it is TOML, it is taken, and it allows what was asked for."""
 
-import tomllib
-
 import msgspec
+import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +35,7 @@ def test_each_entry_is_under_its_key_once() -> None:
         'egress = ["a.test", "a.test:8443", "b.test"]\n'
         'requests = ["GET c.test/v1"]'
     )
-    assert tomllib.loads(text)["mcp_servers"]["git"]["mcpwrap"].keys() == {
+    assert tomli.loads(text)["mcp_servers"]["git"]["mcpwrap"].keys() == {
         "direct",
         "egress",
         "requests",
@@ -64,7 +63,7 @@ def test_no_server_writes_the_configuration(asked: list[tuple[str, str, str, str
     text = suggestion("git", summary(note for note in notes if note))
     if text.startswith("nothing"):
         return
-    for key, entries in tomllib.loads(text)["mcp_servers"]["git"]["mcpwrap"].items():
+    for key, entries in tomli.loads(text)["mcp_servers"]["git"]["mcpwrap"].items():
         for entry in entries:
             PARSED[key](entry)  # raises what is no entry
             assert not {"*", "@"} & {entry[0], entry.partition(".")[0]}

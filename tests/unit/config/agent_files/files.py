@@ -1,9 +1,9 @@
 """Files of agents to try things with, and other readers of them than ours."""
 
 import json
-import tomllib
 from pathlib import Path
 
+import tomli
 import yaml
 
 from mcpwrap.config.agent_files.launch import NotUnderstood
@@ -56,7 +56,7 @@ def read_otherwise(language: Language, content: bytes) -> object:
     text = content.decode("utf-8-sig")
     match language:
         case "toml":
-            return tomllib.loads(text)
+            return tomli.loads(text)
         case "yaml":
             return yaml.safe_load(text)
         case _:

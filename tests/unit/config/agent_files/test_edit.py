@@ -105,6 +105,10 @@ TOML_ROWS = [
         '[s.a]\ncommand = "x"\n[s.a.env]\nA="1"\n[s.a.tools.x]\nk = """\n[s.b]"""\n',
         f'[s.a]\ncommand = "{S}"\nargs = ["a"]\n[s.a.tools.x]\nk = """\n[s.b]"""\n',
     ),
+    (  # TOML 1.1: an inline table of several lines, with comments
+        's = {a = {\n command = "x", # c, d\n cwd = "y" # e, f\n , k = 1,\n}}',
+        f's = {{a = {{\n command = "{S}",\n args = ["a"], # c, d\n  k = 1,\n}}}}',
+    ),
 ]
 
 

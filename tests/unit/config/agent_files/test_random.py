@@ -1,9 +1,9 @@
 """Of random documents only the entry changes that is wrapped, and it is put back."""
 
 import json
-import tomllib
 from collections.abc import Callable
 
+import tomli
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,7 +156,7 @@ def toml_lines(draw: st.DrawFn) -> list[str]:
 
 @given(toml_lines(), st.sampled_from(["\n", "\r\n"]))
 def test_toml(lines: list[str], eol: str) -> None:
-    check("toml", eol.join([*lines, ""]), tomllib.loads)
+    check("toml", eol.join([*lines, ""]), tomli.loads)
 
 
 def _write_table(

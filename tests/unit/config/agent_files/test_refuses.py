@@ -42,6 +42,7 @@ ROWS: list[tuple[Language, bytes, str, str]] = [
     ("toml", b"a = 1\nb = \n", "f:2:5", "not TOML: Invalid value"),
     ("toml", b'a = """', "f:1:8", "not TOML"),
     ("toml", b"a = " + b"[" * 100_000, "f:1:1", "nested too deep"),
+    ("toml", b"a." * 100_000 + b"a = 1", "f:1:1", "nested too deep"),
     ("toml", b"a = " + b"1" * 10_000, "f:1:1", "a number too long"),
     ("toml", b"\xef\xbb\xbf\xef\xbb\xbfa = 1", "f:1:1", "not TOML"),
     ("toml", b"#" * (1024 * 1024 + 1), "f", "over 1 MiB"),
