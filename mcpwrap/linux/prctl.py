@@ -1,6 +1,7 @@
-"""The process attributes that mcpwrap sets, by python-prctl or, where it is absent, by ctypes.
+"""Process attributes (prctl(2)), set by python-prctl, and by ctypes where that cannot.
 
-python-prctl is the distribution's; a plain `pip install mcpwrap` does without it.
+python-prctl is the distribution's; a plain `pip install mcpwrap` does without it. It refuses what
+is not in the headers it was built with, such as a capability of a newer kernel.
 """
 
 import ctypes
@@ -13,48 +14,53 @@ except ImportError:
     _prctl = None
 
 # Source: prctl(2), linux/prctl.h
-_PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
-_PR_CAPBSET_DROP = 24
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
-_CAPABILITIES = 64  # more than there are
+_NUMBERS = {
+    "set_pdeathsig": 1,
+    "set_dumpable": 4,
+    "capbset_drop": 24,
+    "set_child_subreaper": 36,
+    "set_no_new_privs": 38,
+}
+_CAPABILITIES = 64  # more than there are: the kernel holds them in 64 bits
 
 
 def forbid_dumps() -> None:
     """Let no process of the same account read this one's memory or trace it, until it execs."""
-    if _prctl:
-        _prctl.set_dumpable(0)
-    else:
-        _call(_PR_SET_DUMPABLE, 0)
+    _call("set_dumpable", 0)
 
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends, so that they can be reaped."""
-    if _prctl:
-        _prctl.set_child_subreaper(1)
-    else:
-        _call(_PR_SET_CHILD_SUBREAPER, 1)
+    _call("set_child_subreaper", 1)
 
 
 def gain_nothing() -> None:
     """Let no program gain anything by setuid or file capabilities; needed for seccomp(2)."""
-    _call(_PR_SET_NO_NEW_PRIVS, 1)
+    _call("set_no_new_privs", 1)
 
 
 def end_with_parent(number: int) -> None:
     """Get this signal when the parent ends; not when it has ended already."""
-    _call(_PR_SET_PDEATHSIG, number)
+    _call("set_pdeathsig", number)
 
 
 def drop_capabilities() -> None:
     """Let no program that is started have any, in any namespace; to nobody else it matters."""
+    known = _prctl.ALL_CAPS if _prctl else ()
     for capability in range(_CAPABILITIES):
+        drop = _call if capability in known else _call_by_ctypes
         with suppress(OSError):  # one that this kernel has not, or we have none to drop
-            _call(_PR_CAPBSET_DROP, capability)
+            drop("capbset_drop", capability)
 
 
-def _call(option: int, value: int) -> None:
+def _call(name: str, value: int) -> None:
+    if by_module := getattr(_prctl, name, None):
+        by_module(value)
+    else:
+        _call_by_ctypes(name, value)
+
+
+def _call_by_ctypes(name: str, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if libc.prctl(_NUMBERS[name], ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -83,6 +83,43 @@ def test_a_server_holds_nothing_but_what_is_documented(machine: Machine) -> None
     assert core == [0, 0]
 
 
+PRCTL = "/usr/lib/python3/dist-packages/prctl.py"
+
+
+@pytest.fixture
+def recorded(machine: Machine) -> Iterator[Machine]:
+    """Lend a machine whose python-prctl writes each call, and has an older table."""
+    machine.as_root(f"cp -p {PRCTL} /opt/prctl.py")
+    machine.as_root(f"cp /opt/bed/tests/system/guest/recorded_prctl.py {PRCTL}")
+    yield machine
+    machine.as_root(f"cp -p /opt/prctl.py {PRCTL}")
+
+
+def bounding_set(machine: Machine) -> tuple[int, list[str]]:
+    """Return what a server of `mcpwrap run` could gain, and all lines of standard error."""
+    read = "sh -c 'grep CapBnd /proc/self/status >&2'"
+    lines = machine.as_user(
+        "alice", f"mcpwrap run -- {read} < /dev/null", status=1
+    ).err.splitlines()
+    [found] = [line for line in lines if line.startswith("CapBnd:")]
+    return int(found.removeprefix("CapBnd:"), 16), lines
+
+
+def test_the_distribution_s_prctl_sets_all_that_it_knows(recorded: Machine) -> None:
+    """A capability above its table is dropped by ctypes; without the module all is."""
+    left, lines = bounding_set(recorded)
+    assert left == 0
+    dropped = [f"prctl.capbset_drop({number})" for number in range(38)]
+    assert [line for line in lines if "capbset_drop" in line] == dropped
+    for call in ("set_pdeathsig(9)", "set_child_subreaper(1)", "set_no_new_privs(1)"):
+        assert f"prctl.{call}" in lines
+    assert "prctl.set_dumpable(0)\n" in recorded.as_root("mcpwrap apply").err
+    recorded.as_root(f"rm {PRCTL}")
+    left, lines = bounding_set(recorded)
+    assert left == 0
+    assert not [line for line in lines if line.startswith("prctl.")]
+
+
 @pytest.mark.parametrize(
     "attack",
     [
