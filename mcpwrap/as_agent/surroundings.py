@@ -28,7 +28,7 @@ def inherited(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str
     """
     for name in names:
         try:
-            values.inherited(name)
+            values.inherited_any(name)
         except values.BadValueError as error:
             raise UsageError(
                 error.problem,

@@ -18,7 +18,7 @@ from mcpwrap.as_gate.starting import Wanted, start
 from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import hello, panic
+from mcpwrap.core import environment, hello, panic
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.chain import Chain
 from mcpwrap.core.kept import Keeper
@@ -159,14 +159,19 @@ def _policy(name: str, around: Around) -> CompiledPolicy:
 
 def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     """Return the agent's values of the variables that this server inherits."""
-    if not admission.inherits:
+    names = (*admission.inherits, *admission.inherits_any)
+    if not names:
         return {}
-    stub.send(hello.encode(hello.Ask(admission.inherits)))
+    stub.send(hello.encode(hello.Ask(names)))
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
     descriptors.close_all(fds)
     env = hello.decode_env(packet)
-    if not env.keys() <= set(admission.inherits):
+    if not env.keys() <= set(names):
         raise hello.ProtocolError("variables that were not asked for")
+    for name in sorted(env.keys() - set(admission.inherits_any)):
+        if why := environment.why_not(name, env[name]):
+            fix = f'unset it, or have root write `inherits_any = ["{name}"]`'
+            raise RefusalError(hello.Exit.USAGE, f"{why}: {fix}")
     return env
 
 

@@ -38,7 +38,7 @@ def accept(digest: str, path: str, *, by: str) -> None:
         servers=wanted.servers,
         by=_agent(by),
         secrets=list(_told(wanted, secrets)),
-        notes=_notes(_added(wanted)) + widenings.writable_commands(wanted.servers.values()),
+        notes=[*widenings.of_servers(wanted.servers.values()), *_notes(_added(wanted))],
     )
     if not tty.says_yes(lambda columns: shown(offer, columns), question(offer)):
         raise McpwrapError(

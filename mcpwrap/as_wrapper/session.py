@@ -92,9 +92,12 @@ class Opening:
             ValueError: the gate did not keep to it.
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
-        allowed = {*spec.inherits, hello.LOGIN} if spec.has_oauth() else set(spec.inherits)
-        if not is_uid or not self.inherited.keys() <= allowed:
+        allowed = {*spec.inherits_any, *([hello.LOGIN] if spec.has_oauth() else ())}
+        of_a_kind = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
+        if not is_uid or not of_a_kind.keys() <= set(spec.inherits):
             raise hello.ProtocolError("no UID, or a variable that is not inherited")
+        if any(environment.why_not(name, value) for name, value in of_a_kind.items()):
+            raise hello.ProtocolError("a variable with a value that is not of its kind")
         if len(self.fds) != 3:
             raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
@@ -183,7 +186,7 @@ def _program(
         account=around.account,
         home=str(home),
         tmp=str(tmp),
-        inherited={**spec.egress_env, **inherited},
+        inherited={**inherited, **spec.egress_env},
         declared=declared,
     )
     return spawn.Program(command=spec.command, args=spec.args, cwd=spec.cwd or str(home), env=env)

@@ -52,6 +52,7 @@ class _Inherits(msgspec.Struct, frozen=True):
     """What matters here of a server's description."""
 
     inherits: frozenset[str] = frozenset()
+    inherits_any: frozenset[str] = frozenset()
 
 
 def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
@@ -79,7 +80,8 @@ def _other_stub(who: Asker) -> str:
 def _inherits(name: str) -> frozenset[str]:
     try:
         content = Path(paths.spec(name)).read_bytes()
-        return msgspec.json.decode(content, type=_Inherits).inherits
+        found = msgspec.json.decode(content, type=_Inherits)
+        return found.inherits | found.inherits_any
     except (OSError, msgspec.MsgspecError):
         return frozenset()
 

@@ -69,7 +69,7 @@ def _changed(become: list[Become], look: Look, urls: Mapping[str, str]) -> Chang
 def _change(one: Become, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
     """Return how an entry becomes ours; where root made no URL for this account, it is the stub."""
     words = one.found.agents[0].words
-    target: Target = Stub(one.server)
+    target: Target = Stub(one.server, one.inherits)
     if one.is_remote and words.urls:
         if one.server in urls:
             target = Listener(urls[one.server])

@@ -35,6 +35,7 @@ class Become:
     listed: Listed
     server: str
     is_remote: bool
+    inherits: tuple[str, ...] = ()  # variables that the agent goes on to give to the stub
 
     def place(self) -> Place:
         """Return where it stands."""

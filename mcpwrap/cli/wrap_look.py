@@ -1,6 +1,6 @@
 """How `mcpwrap wrap` decides: which entry becomes which server, and which are left and why."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
 from mcpwrap.config.agent_files.launch import Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed, Opened
 from mcpwrap.config.agent_files.standing import standing
-from mcpwrap.config.model import Destination, Group
+from mcpwrap.config.model import Destination, Group, Local
 from mcpwrap.config.proposals import entry, sources
 from mcpwrap.config.proposals.draft import Draft, UnfitError
 from mcpwrap.core.names import server_name_for
@@ -55,15 +55,14 @@ class Looking:
             if not stands.server:
                 self._leave(found, listed, stands.why)
                 return
-            is_remote = isinstance(listed.launch, Remote)
-            self._look.become.append(Become(found, opened, listed, stands.server, is_remote))
+            taken = self._machine.known.inherits_by_server.get(stands.server, ())
+            self._look.become.append(_become(found, opened, listed, stands.server, taken))
             return
         if why := self._why_not(found):
             self._leave(found, listed, why)
             return
         try:
-            name, is_remote = self._raw(found, listed)
-            self._look.become.append(Become(found, opened, listed, name, is_remote))
+            self._look.become.append(self._raw(found, opened, listed))
         except UnfitError as error:
             self._leave(found, listed, str(error))
 
@@ -80,8 +79,8 @@ class Looking:
     def _leave(self, found: Found, listed: Listed, why: str) -> None:
         self._look.left.append(Left(found, listed, why))
 
-    def _raw(self, found: Found, listed: Listed) -> tuple[str, bool]:
-        """Return the server that a raw entry becomes, and whether it is a URL."""
+    def _raw(self, found: Found, opened: Opened, listed: Listed) -> Become:
+        """Return what a raw entry becomes."""
         around = wrap_around.around(self._who, found, listed)
         launch = entry.launch_of(listed, around)
         if isinstance(launch, Stdio):
@@ -101,7 +100,10 @@ class Looking:
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
         if why := self._why_not_yet(name):
             raise UnfitError(why)
-        return name, isinstance(launch, Remote)
+        runs = draft.server.runs
+        taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
+        is_remote = isinstance(launch, Remote)
+        return replace(_become(found, opened, listed, name, taken), is_remote=is_remote)
 
     def _allowed(self, draft: Draft) -> Draft:
         """Return a server whose program is not root's alone with the word that root has to read."""
@@ -152,3 +154,13 @@ class Looking:
         if unset := self._machine.unset.get(name):
             return f"a secret has no value yet: `sudo mcpwrap secret set {name} {unset[0]}`"
         return ""
+
+
+def _become(
+    found: Found, opened: Opened, listed: Listed, server: str, taken: Collection[str]
+) -> Become:
+    """Return what becomes of an entry, whose agent goes on to give what the server takes of it."""
+    launch = listed.launch
+    own = launch.inherits if isinstance(launch, Stdio) else ()
+    kept = tuple(name for name in own if name in taken)
+    return Become(found, opened, listed, server, isinstance(launch, Remote), kept)

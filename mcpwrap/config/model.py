@@ -92,7 +92,8 @@ class Local:
     args: tuple[str, ...] = ()
     cwd: str = ""  # "" is the session's own home
     env: dict[str, Template] = field(default_factory=dict)
-    inherits: tuple[str, ...] = ()
+    inherits: tuple[str, ...] = ()  # variables of a kind
+    inherits_any: tuple[str, ...] = ()  # others, whatever their values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SERVERS = 1000
 
-LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "mcpwrap")
+LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
     "writable_command", "state", "cache", "secret_files", "relay", "expose", "oauth", "audit",
@@ -214,13 +214,17 @@ def _expect_each_workspace_once(server: Server, ours: Reader) -> None:
 def _local(reader: Reader) -> Local:
     env = reader.table("env")
     names = [name for name in env.names() if _is_variable(env, name)]
-    return Local(
+    local = Local(
         command=reader.one("command", _command, ""),
         args=reader.many("args", values.argument),
         cwd=reader.one("cwd", values.absolute_path, ""),
         env={name: env.one(name, values.template, ()) for name in names},
         inherits=reader.many("inherits", values.inherited),
+        inherits_any=reader.many("inherits_any", values.inherited_any),
     )
+    for name in sorted(set(local.inherits) & set(local.inherits_any)):
+        reader.note("inherits_any", f"{name} stands in `inherits` too", "keep one of the two")
+    return local
 
 
 def _limits(reader: Reader) -> Limits:

@@ -12,7 +12,7 @@ OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")
 MAX_HEADERS = 64
 
-_PROGRAMS = ("args", "cwd", "env", "inherits")
+_PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
     "direct", "workspace", "writable_command", "state", "cache", "secret_files",
 )  # fmt: skip

@@ -15,7 +15,7 @@ from mcpwrap.config.model import (
     Template,
     Workspace,
 )
-from mcpwrap.core import oauth_key
+from mcpwrap.core import environment, oauth_key
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.spec import Relay
 
@@ -47,6 +47,16 @@ _STEERING = re.compile(
     r"|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|PHP.*|LUA_.*|R_.*|ERL_.*|DOTNET_.*|CLASSPATH|MAVEN_.*"
     r"|JAVA_.*|JDK_.*|_JAVA_OPTIONS|GIT_.*"
     r"|SSL.*|OPENSSL_.*|CURL_.*|AWS_CA_BUNDLE|REQUESTS_CA_BUNDLE|[A-Z]+_PROXY",
+    re.IGNORECASE,
+)
+# So do these, to some program; there is no end to them, and root may know that its server is none.
+_MAY_STEER = re.compile(
+    r"NIX_.*|GTK_.*|GDK_.*|GIO_.*|GST_.*|QT_.*|QML.*|CORECLR_.*|COR_.*|JULIA_.*|TCL.*|GUILE_.*|OCAML.*"
+    r"|RUST.*|CARGO_.*|GO[A-Z]+|CGO_.*|CC|CXX|[A-Z]*FLAGS|CMAKE_.*|GRADLE_.*|ANT_.*|SBT_.*"
+    r"|LESS.*|.*PAGER|.*EDITOR|VISUAL|.*BROWSER|SHELL|.*_ASKPASS|SUDO_.*|SVN_.*|HG.*|RSYNC_.*"
+    r"|SSH_.*|XDG_.*|DBUS_.*|XAUTHORITY|TERMINFO.*|TERMCAP|NLSPATH|TZDIR|INPUTRC|MANPATH|EMACS.*|VIM.*"
+    r"|KUBE.*|HELM_.*|DOCKER_.*|AWS_.*|AZURE_.*|GOOGLE_.*|CLOUDSDK_.*|KRB5.*|ODBC.*|PG[A-Z]+|MYSQL_.*"
+    r"|LIBGL_.*|MESA_.*|VK_.*|OCL_.*|CUDA_.*|OMP_.*|HF_.*|.*_CONFIG(_.*)?|.*_(HOME|PATH|DIR)",
     re.IGNORECASE,
 )
 # What is the system's, a server's own, or everybody's. A workspace is none of these, nor in them.
@@ -105,7 +115,24 @@ def variable(value: str) -> str:
 
 
 def inherited(value: str) -> str:
-    """Return the name of a variable that the agent may choose the value of."""
+    """Return the name of a variable of a kind that any agent may choose."""
+    if environment.kind_of(inherited_any(value)):
+        return value
+    kinds = ", ".join(environment.KINDS)
+    steers = ", and can decide which code runs or where data goes" if may_steer(value) else ""
+    raise BadValueError(
+        f"{value} is of no kind that any agent may choose ({kinds}){steers}",
+        "set it in `env`; or write it in `inherits_any`, which `plan` names each time",
+    )
+
+
+def may_steer(name: str) -> bool:
+    """Say whether a value of this variable is known to make programs run, load or reach things."""
+    return _MAY_STEER.fullmatch(name) is not None
+
+
+def inherited_any(value: str) -> str:
+    """Return the name of a variable that root may let the agent choose the value of."""
     if _STEERING.fullmatch(variable(value)):
         raise BadValueError(
             f"{value} decides which code runs or where data goes, so no agent may set it",

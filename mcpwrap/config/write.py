@@ -45,7 +45,7 @@ def _runs(server: Server) -> _Lines:
             yield "command", local.command
             yield from _unusual(("args", local.args), ("cwd", local.cwd))
             yield from _templates("env", local.env)
-            yield from _unusual(("inherits", local.inherits))
+            yield from _unusual(("inherits", local.inherits), ("inherits_any", local.inherits_any))
         case Remote() as elsewhere:
             yield "url", elsewhere.url
             yield from _unusual(("bearer_token_env_var", elsewhere.bearer_token_env_var))

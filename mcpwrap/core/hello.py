@@ -38,7 +38,7 @@ START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
 class Exit(IntEnum):
     """Exit statuses of the stub that are not the server's own. Source: sysexits.h."""
 
-    USAGE = 64  # no name, or one that no server can have
+    USAGE = 64  # no name, or one that no server can have; a variable that cannot be inherited
     UNAVAILABLE = 69  # the gate does not answer
     WRAPPER = 70  # the wrapper or the server could not be started, or died
     BUSY = 75  # a limit is reached; try again

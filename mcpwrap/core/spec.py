@@ -60,7 +60,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cwd: str  # "" is the session's own home
     egress_env: dict[str, str]  # how to get out, and which certificates to trust
     env: dict[str, Template]
-    inherits: tuple[str, ...]
+    inherits: tuple[str, ...]  # variables of the agent's, with values of their kind
     secrets: tuple[str, ...]  # the keys of all that `env` refers to
     secret_files: tuple[str, ...]  # those of them that are given as a path
     state: bool
@@ -71,6 +71,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     memory_bytes: int  # for one session, like the next two
     tasks: int
     cpu_percent: int  # of one processor; 0 is no bound
+    inherits_any: tuple[str, ...] = ()  # with any value
     workspaces: Workspaces | None = None
     remote: Remote | None = None  # for which `command` is a program of ours
 
@@ -85,6 +86,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     uids: tuple[int, ...]
     gids: tuple[int, ...]
     inherits: tuple[str, ...]
+    inherits_any: tuple[str, ...] = ()
     relay: Relay = "gate"
     audit: Keep = "hash"  # what becomes of the params of a request
     http_uids: tuple[int, ...] = ()  # agents that have a listener of their own for HTTP

@@ -123,6 +123,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         egress_env=egress.variables(server, uid, sources),
         env={variable: tuple(map(_part, template)) for variable, template in runs.env.items()},
         inherits=runs.inherits,
+        inherits_any=runs.inherits_any,
         secrets=tuple(sorted(server.secrets())),
         secret_files=tuple(sorted(server.secret_files)),
         state=server.state,
@@ -183,11 +184,13 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
             where=f"[mcp_servers.{server.name}.mcpwrap], agents",
             fix="name one account in `agents`, or write `shared = true`",
         )
+    runs = _program(server)
     members = {uid for group in _groups(server) for uid in ids.uids_by_group.get(group, ())} - {0}
     return specs.Admission(
         uids=tuple(sorted(uids)),
         gids=tuple(sorted(gids)),
-        inherits=_program(server).inherits,
+        inherits=runs.inherits,
+        inherits_any=runs.inherits_any,
         relay=server.relay,
         audit=server.audit,
         # root, in whichever group, is no agent.

@@ -1,8 +1,9 @@
 """What the configuration takes off a boundary, for `plan` and `apply` to say each time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mcpwrap.config.model import Config, Local, Server
+from mcpwrap.config.values import may_steer
 
 _SAME_UID = (
     "WIDENED by [approvals] same_uid: who runs an agent approves its calls without any proof; "
@@ -12,22 +13,38 @@ _SAME_UID = (
 
 def of(config: Config) -> list[str]:
     """Return a line for each."""
-    return [
-        *([_SAME_UID] if config.approvals.same_uid else []),
-        *writable_commands(config.servers.values()),
-    ]
+    own = [_SAME_UID] if config.approvals.same_uid else []
+    return own + of_servers(config.servers.values())
 
 
-def writable_commands(servers: Iterable[Server]) -> list[str]:
-    """Return a line for each program that other accounts than root may change."""
-    return [
-        f"WIDENED by writable_command of {server.name}: an account that can write to "
-        f"{server.runs.command}, or to what it loads, runs any code as this server{_reads(server)}"
-        for server in servers
-        if server.writable_command and isinstance(server.runs, Local)
-    ]
+def of_servers(servers: Iterable[Server]) -> list[str]:
+    """Return a line for each boundary that the definition of a server takes down in part."""
+    return [line for server in servers for line in _of_server(server)]
+
+
+def _of_server(server: Server) -> Iterator[str]:
+    if isinstance(server.runs, Local):
+        if server.writable_command:
+            yield (
+                f"WIDENED by [mcp_servers.{server.name}.mcpwrap] writable_command: an account that can write to "
+                f"{server.runs.command}, or to what it loads, runs any code as this "
+                f"server{_reads(server)}"
+            )
+        if server.runs.inherits_any:
+            yield _inherited(server.name, server.runs.inherits_any)
 
 
 def _reads(server: Server) -> str:
     secrets = ", ".join(sorted(server.secrets()))
     return f", and reads its secrets ({secrets})" if secrets else ""
+
+
+def _inherited(name: str, variables: tuple[str, ...]) -> str:
+    line = (
+        f"WIDENED by [mcp_servers.{name}] inherits_any: "
+        f"its agents choose the value of {', '.join(variables)}"
+    )
+    steering = [variable for variable in variables if may_steer(variable)]
+    if not steering:
+        return line
+    return f"{line}; of these {', '.join(steering)} can decide which code runs or where data goes"

@@ -14,6 +14,7 @@ class Stdio:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = ""
     further: tuple[str, ...] = ()  # other keys about how it is started
+    inherits: tuple[str, ...] = ()  # variables of the agent's own that it is given
 
 
 @dataclass(frozen=True, slots=True)

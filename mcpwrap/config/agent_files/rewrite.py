@@ -142,8 +142,8 @@ def _lines_of(opened: Opened, entry: Entry) -> str:
 def _target(now: Listed) -> Target:
     """Return what an entry was wrapped as; a server without a name, if that is not seen."""
     match now.launch:
-        case Stdio(args=(name,)):
-            return Stub(name)
+        case Stdio(args=(name,), inherits=inherits):
+            return Stub(name, inherits)
         case Remote(url=url):
             return Listener(url)
         case _:

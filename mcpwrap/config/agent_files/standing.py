@@ -71,7 +71,8 @@ def _of_program(launch: Stdio, known: Known) -> Standing:
     if name not in known.inherits_by_server:
         return Standing("drifted", "", f"no server {name!a} was applied")
     left = [f"`{key}`" for key in launch.further]
-    left += [key for key in launch.env if key not in known.inherits_by_server[name]]
+    given = (*launch.env, *launch.inherits)
+    left += [key for key in given if key not in known.inherits_by_server[name]]
     if known.other_stub and "/" not in launch.command:
         return Standing("drifted", name, f"starts another program, {known.other_stub!a}, by PATH")
     return _unless_left(name, left)

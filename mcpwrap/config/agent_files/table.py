@@ -112,8 +112,8 @@ AGENTS = (
         Words(
             headers="http_headers",
             type="",
+            inherits="env_vars",
             further=(
-                "env_vars",
                 "bearer_token_env_var",
                 "env_http_headers",
                 "http_headers_helper",

@@ -83,13 +83,15 @@ def _place(listed: Listed) -> Place:
 
 
 def _lost(pairs: Iterable[Pair]) -> Iterator[Left]:
-    for now, _ in pairs:
-        if keys := _beside(now.launch):
+    for now, then in pairs:
+        if keys := _beside(now.launch, then.launch):
             yield Left(_place(now), f"had {', '.join(keys)} beside the stub, which goes")
 
 
-def _beside(launch: Launch) -> list[str]:
+def _beside(launch: Launch, then: Launch) -> list[str]:
     """Return what an entry of ours says besides where it leads; we wrote none of it."""
     if isinstance(launch, Stdio):
-        return [*launch.env, *launch.further, *(["cwd"] if launch.cwd else [])]
+        before = then.inherits if isinstance(then, Stdio) else ()
+        new = [name for name in launch.inherits if name not in before]
+        return [*launch.env, *new, *launch.further, *(["cwd"] if launch.cwd else [])]
     return [*launch.headers, *launch.further] if isinstance(launch, Remote) else []

@@ -29,6 +29,7 @@ class Stub:
     """What a wrapped server becomes: the stub, with the name of a server of ours."""
 
     name: str
+    inherits: tuple[str, ...] = ()  # variables of the agent's own that the server takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Words:
     args: str = "args"  # "": `command` is a list with the arguments in it
     env: str = "env"
     cwd: str = "cwd"
+    inherits: str = ""  # the key of the agent's own variables; "": there is none
     urls: tuple[str, ...] = ("url",)  # none: it only starts programs
     headers: str = "headers"
     type: str = "type"  # "": it has none
@@ -62,7 +64,7 @@ class Words:
 
     def about_starting(self) -> frozenset[str]:
         """Return all keys that say how a server is started or reached; others are kept."""
-        ours = (self.command, self.args, self.env, self.cwd, self.headers)
+        ours = (self.command, self.args, self.env, self.cwd, self.headers, self.inherits)
         return frozenset({*ours, *self.urls, *self.further, *_OFTEN} - {""})
 
     def fit(self, value: object) -> bool:
@@ -116,7 +118,11 @@ class Words:
             raise BadEntryError(f"`{self.command}` is empty")
         env = texts_by_name(value.get(self.env), self.env)
         cwd = "" if value.get(self.cwd) is None else text(value[self.cwd], self.cwd)
-        return Stdio(command, args, env, cwd, further)
+        names = value.get(self.inherits)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return Stdio(command, args, env, cwd, further)
+        further = tuple(key for key in further if key != self.inherits)
+        return Stdio(command, args, env, cwd, further, tuple(names))
 
     def settings(self, value: Mapping[str, object], target: Target) -> dict[str, object]:
         """Return the keys that are set when an entry is wrapped.
@@ -126,9 +132,11 @@ class Words:
         """
         said = value.get(self.type) if self.type else None
         match target:
-            case Stub(name):
+            case Stub(name, inherits):
                 kind, is_needed, is_right = self.local, self.names_local, said in _LOCAL_TYPES
                 main = self._started(STUB, (name,))
+                if inherits and self.inherits:
+                    main |= {self.inherits: list(inherits)}
             case Listener(url):
                 if not self.urls:
                     raise ValueError(url)

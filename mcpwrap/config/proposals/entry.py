@@ -1,9 +1,10 @@
 """One entry of an agent's file, whatever it is, as a server of ours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from mcpwrap.config import values
 from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.model import ConfigError, Destination, Group
@@ -11,12 +12,19 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote
 from mcpwrap.config.proposals.bridge import bridged
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import holds_secret_url, is_marked, is_secret, secret_arguments
+from mcpwrap.config.proposals.signs import (
+    holds_secret_url,
+    is_marked,
+    is_secret,
+    is_secret_name,
+    secret_arguments,
+)
 from mcpwrap.config.proposals.variables import without_scheme, written
 from mcpwrap.config.write import toml_of
+from mcpwrap.core.environment import kind_of
 
 ENV_FILE = "envFile"
-_NAMES_OF_VARIABLES = ("env_vars", "env_keys")  # of Codex, and of Goose
+_KEYS_OF_SECRETS = "env_keys"  # of Goose, which keeps their values
 _HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
 _NAME = "server"
 
@@ -34,25 +42,46 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
             return listed.launch
         case Stdio():
             known = _with_variables(listed.launch, listed.entry.value, around)
-            return bridged(known) or local.expanded(known, around)
+            whole = replace(known, env=_asked(known.inherits) | known.env)
+            return bridged(whole) or local.expanded(_inheriting(known, around), around)
         case _:
             assert_never(listed.launch)
 
 
 def _with_variables(launch: Stdio, value: object, around: Around) -> Stdio:
-    """Return a program with the variables that its entry has the names or a file of."""
+    """Return a program with the variables that its entry has in a file, or its agent keeps."""
     for key in launch.further:
         if key == ENV_FILE and around.env_file is None:
             raise UnfitError(f"its `{ENV_FILE}` cannot be read as one, or is not in its project")
-        if key not in {*_NAMES_OF_VARIABLES, *_HARMLESS, ENV_FILE}:
+        if key not in {_KEYS_OF_SECRETS, *_HARMLESS, ENV_FILE}:
             raise UnfitError(f"`{key}` says how it is started, and we have nothing like it")
-    names = [
-        str(name)
-        for key in _NAMES_OF_VARIABLES
-        for name in _items(value.get(key) if isinstance(value, dict) else None)
-    ]
-    given = {name: f"${{{name}}}" for name in names} | dict(around.env_file or {})
+    names = _items(value.get(_KEYS_OF_SECRETS) if isinstance(value, dict) else None)
+    given = _asked(map(str, names)) | dict(around.env_file or {})
     return replace(launch, env=given | launch.env)
+
+
+def _asked(names: Iterable[str]) -> dict[str, str]:
+    return {name: f"${{{name}}}" for name in names}
+
+
+def _inheriting(launch: Stdio, around: Around) -> Stdio:
+    """Return a program with those variables of the agent's own that an agent may go on to choose.
+
+    The others get the value that they have now: secrets sealed, and what no agent may choose.
+    """
+    names = dict.fromkeys(name for name in launch.inherits if name not in launch.env)
+    chosen = [name for name in names if _may_choose(name, around.variables.get(name, ""))]
+    kept = _asked(name for name in names if name not in chosen)
+    return replace(launch, env=kept | launch.env, inherits=tuple(chosen))
+
+
+def _may_choose(name: str, value: str) -> bool:
+    try:
+        values.inherited_any(name)
+    except values.BadValueError:
+        return False
+    is_kept = is_secret_name(name) or is_secret(name, value)
+    return kind_of(name) is not None or not is_kept
 
 
 def _items(value: object) -> list[object]:

@@ -11,6 +11,7 @@ from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
 from mcpwrap.config.proposals.private import why_not
 from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
 from mcpwrap.config.proposals.variables import Kept, filled_in, secret_variable, template
+from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
 
 # Programs that download what they run, and from where.
@@ -84,7 +85,7 @@ def _named(launch: Stdio, around: Around) -> Iterator[tuple[str, str]]:
             or (around.base and _seems_relative(value))
         ):
             yield "", _absolute(value, around)
-    for name, text in launch.env.items():
+    for name, text in {**launch.env, **{n: f"${{{n}}}" for n in launch.inherits}}.items():
         said = filled_in(text, around.variables)
         if said and said.startswith(("/", "~/")) and "\n" not in said:
             yield name, _absolute(said, around)
@@ -122,6 +123,7 @@ def draft(
     kept = Kept()
     env = {key: template(key, text, around.variables, kept) for key, text in launch.env.items()}
     group = _FETCHERS.get(posixpath.basename(launch.command))
+    any_value = tuple(name for name in launch.inherits if _is_of_no_kind(name, around))
     server = Server(
         name=name,
         runs=Local(
@@ -129,6 +131,8 @@ def draft(
             args=launch.args,
             cwd=_folder(launch, around),
             env=_with_search(env, program.search),
+            inherits=tuple(name for name in launch.inherits if name not in any_value),
+            inherits_any=any_value,
         ),
         agents=(around.account,),
         egress=tuple(dict.fromkeys([*((Group(group),) if group else ()), *egress])),
@@ -138,7 +142,10 @@ def draft(
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
         variables_by_key=kept.variables_by_key,
-        notes=(*notes.of(launch, server.egress, around.variables), *_lost(launch, around)),
+        notes=(
+            *notes.of(launch, server.egress, around.variables), *_lost(launch, around),
+            *(f"your agent chooses the value of {name} at each start" for name in any_value),
+        ),
     )  # fmt: skip
 
 
@@ -153,6 +160,11 @@ def _expect_known(launch: Stdio) -> None:
         raise UnfitError(f"{name} starts another program; make that the `command`, with `args`")
     if name in _RAISED or launch.command.startswith("/snap/"):
         raise UnfitError(f"{name} needs rights that no server of ours gets; install it without")
+
+
+def _is_of_no_kind(name: str, around: Around) -> bool:
+    """Say whether `inherits` takes no such variable, or not the value that it has now."""
+    return environment.why_not(name, around.variables.get(name, "")) != ""
 
 
 def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[str, Template]:

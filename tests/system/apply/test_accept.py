@@ -138,6 +138,20 @@ def test_what_was_read_is_accepted_and_its_server_works(machine: Machine) -> Non
 
 
 @ON_ONE_RELEASE
+def test_root_reads_which_variables_an_agent_is_to_choose(machine: Machine) -> None:
+    chosen = 'inherits_any = ["KUBECONFIG"]'
+    text = PROBED.replace("\n\n", f"\n{chosen}\n\n", 1)
+    done = accept(machine, propose(machine, text), given=GIVEN, answer="no\n")
+    assert (done.status, done.out) == (1, "")
+    seen = done.seen.replace("\r\n", "\n")
+    assert f"    {chosen}\n" in seen
+    assert "Notes:\n  WIDENED by [mcp_servers.probed] inherits_any: " in seen
+    assert (
+        "WIDENED" not in accept(machine, propose(machine, PROBED), answer="no\n").seen
+    )  # the twin
+
+
+@ON_ONE_RELEASE
 def test_what_is_missing_or_for_others_is_said(machine: Machine) -> None:
     text = PROBED.replace('["alice"]', '["bob"]').replace(
         "[mcp_servers.probed.m", "cwd = '/'\n[mcp_servers.probed.m"

@@ -178,7 +178,7 @@ def test_an_access_control_list_counts(machine: Machine) -> None:
 def test_root_can_allow_it_and_is_told_each_time(machine: Machine) -> None:
     machine.as_root(f"chown alice {TOP}/probe.py")
     configured(machine, PROBE, f"{AGENT}\nwritable_command = true")
-    widened = f"WIDENED by writable_command of a: an account that can write to {TOP}/probe.py"
+    widened = f"WIDENED by [mcp_servers.a.mcpwrap] writable_command: an account that can write to {TOP}/probe.py"
     assert widened in machine.as_root("mcpwrap plan", status=10).out
     assert widened in machine.apply()
     assert widened in machine.as_user("alice", "mcpwrap plan").out

@@ -42,8 +42,46 @@ def test_the_environment_is_what_is_documented(machine: Machine) -> None:
         "LOGNAME": "mcpw-probe",
         "TMPDIR": f"{home}/tmp",
         "LANG": "C.UTF-8",
-        "TZ": "UTC",  # inherited by name; PROJECT is inherited too, and alice has none
+        "TZ": "UTC",  # inherited; PROJECT may be too, and alice has none
     }
+
+
+STEERED = """
+[mcp_servers.steered]
+command = "/usr/bin/python3"
+args = ["/opt/probe.py"]
+"""
+
+
+def test_an_agent_chooses_a_variable_of_no_kind_only_by_inherits_any(machine: Machine) -> None:
+    before = machine.read("/etc/mcpwrap/config.toml")
+    machine.configure(before + STEERED + 'inherits = ["TZ", "NIX_LD"]\n')
+    for command in ("mcpwrap plan", "mcpwrap apply"):
+        err = machine.as_root(command, status=2).err
+        assert "inherits[1]: NIX_LD is of no kind that any agent may choose" in err
+        assert "write it in `inherits_any`" in err
+        assert "nothing was changed" in err
+    env = "NIX_LD=/home/alice/ld.so TZ=Asia/Tokyo"
+    for setting, has in (("inherits", {}), ("inherits_any", {"NIX_LD": "/home/alice/ld.so"})):
+        name = "TZ" if setting == "inherits" else "NIX_LD"
+        machine.configure(f'{before}{STEERED}{setting} = ["{name}"]\n')
+        is_said = "WIDENED by [mcp_servers.steered] inherits_any" in machine.apply()
+        assert is_said == bool(has)
+        plan = machine.as_user("alice", "mcpwrap plan").out
+        assert ("WIDENED by [mcp_servers.steered]" in plan) == is_said
+        with machine.session("steered", command=f"{env} exec mcpwrap-connect steered") as session:
+            found = session.evaluate("import os; result = dict(os.environ)")
+        assert {key: found[key] for key in ("NIX_LD",) if key in found} == has
+        assert found.get("TZ") == (None if has else "Asia/Tokyo")
+    machine.configure(before)
+    machine.apply()
+
+
+@pytest.mark.parametrize("zone", [":/etc/passwd", pytest.param("../../x", marks=ANOTHER)])
+def test_a_value_that_names_a_file_is_of_no_kind(machine: Machine, zone: str) -> None:
+    done = machine.as_user("alice", f"TZ={zone} mcpwrap-connect probe < /dev/null", status=64)
+    assert "the value of TZ is not the name of a time zone: unset it, or have root" in done.err
+    machine.as_user("alice", "TZ=:Europe/Berlin mcpwrap-connect probe < /dev/null")  # the twin
 
 
 def test_a_real_server_sees_the_same(machine: Machine) -> None:
@@ -98,9 +136,8 @@ def recorded(machine: Machine) -> Iterator[Machine]:
 def bounding_set(machine: Machine) -> tuple[int, list[str]]:
     """Return what a server of `mcpwrap run` could gain, and all lines of standard error."""
     read = "sh -c 'grep CapBnd /proc/self/status >&2'"
-    lines = machine.as_user(
-        "alice", f"mcpwrap run -- {read} < /dev/null", status=1
-    ).err.splitlines()
+    done = machine.as_user("alice", f"mcpwrap run -- {read} < /dev/null")
+    lines = done.err.splitlines()
     [found] = [line for line in lines if line.startswith("CapBnd:")]
     return int(found.removeprefix("CapBnd:"), 16), lines
 

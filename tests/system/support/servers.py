@@ -38,7 +38,8 @@ PROBE_SERVER = """
 [mcp_servers.probe]
 command = "/usr/bin/python3"
 args = ["/opt/probe.py"]
-inherits = ["TZ", "PROJECT"]
+inherits = ["TZ"]
+inherits_any = ["PROJECT"]
 """
 
 

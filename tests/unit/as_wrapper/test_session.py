@@ -83,6 +83,54 @@ def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed:
         descriptors.close_all([*to_read, *to_write, *to_say])
 
 
+INHERITS = msgspec.structs.replace(
+    SPEC, egress_env={"XDG_CACHE_HOME": "/ours"}, inherits=("TZ",), inherits_any=("XDG_CACHE_HOME",)
+)
+
+
+@pytest.mark.parametrize(
+    ("inherited", "is_sound"),
+    [
+        ({}, True),
+        ({"TZ": "UTC", "XDG_CACHE_HOME": "/home/alice"}, True),
+        ({"TZ": "/home/alice/zone"}, False),
+        ({"LANG": "C"}, False),  # of a kind, and not listed
+    ],
+)
+def test_a_variable_is_inherited_with_a_value_of_its_kind(
+    *, inherited: dict[str, str], is_sound: bool
+) -> None:
+    to_read, to_write, to_say = os.pipe(), os.pipe(), os.pipe()
+    opening = Opening(
+        agent_uid="1000", inherited=inherited, fds=[to_read[0], to_write[1], to_say[1]]
+    )
+    try:
+        opening.expect_sound(INHERITS)
+    except hello.ProtocolError:
+        assert not is_sound
+    else:
+        assert is_sound
+    finally:
+        descriptors.close_all([*to_read, *to_write, *to_say])
+
+
+def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(
+    tmp_path: Path,
+) -> None:
+    around = Surroundings(
+        spec=msgspec.structs.replace(INHERITS, remote=None),
+        account="mcpw-far",
+        gate_uid=1,
+        runtime=tmp_path,
+        state=None,
+        tree=tmp_path,
+        limits=None,
+        view=None,
+    )
+    program = _program(around, tmp_path, {"XDG_CACHE_HOME": "/home/alice", "TZ": "UTC"}, {})
+    assert (program.env["XDG_CACHE_HOME"], program.env["TZ"]) == ("/ours", "UTC")
+
+
 def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Path) -> None:
     around = Surroundings(
         spec=SPEC,

@@ -12,7 +12,7 @@ from mcpwrap.cli import clients, unwrap, wrap, wrap_proposal
 from mcpwrap.cli.clients_found import Asker, asker
 from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.agent_files.standing import Known
-from mcpwrap.config.model import Server
+from mcpwrap.config.model import Local, Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.linux import listeners
 
@@ -24,6 +24,12 @@ cp "$4" {folder}/proposal
 cat > {folder}/secrets
 exit {status}
 """
+
+
+def _inherited(server: Server) -> frozenset[str]:
+    runs = server.runs
+    names = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
+    return frozenset(names)
 
 
 class Root:
@@ -66,7 +72,8 @@ class Root:
     def known(self, who: Asker) -> Known:
         """Return the same as `clients_found.known`."""
         self._take()
-        return Known(dict.fromkeys(self.applied, frozenset()), self.urls(who.uid))
+        inherited = {name: _inherited(self.servers[name]) for name in self.applied}
+        return Known(inherited, self.urls(who.uid))
 
     def _take(self) -> None:
         proposal = self.folder / "proposal"

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
+import tomli
+from click.testing import CliRunner
 
-from mcpwrap.cli import wrap, wrap_machine
+from mcpwrap.cli import unwrap, wrap, wrap_machine
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
@@ -398,6 +400,43 @@ def test_a_file_that_asks_for_a_secret_of_its_persons_is_shown_as_such(
     assert "is given the value of YOUR variable AWS_SECRET_ACCESS_KEY" in done.output
     assert 'LOG_LEVEL = "${AWS_SECRET_ACCESS_KEY}"' in done.output
     assert root.secrets() == {"local": {"AWS_SECRET_ACCESS_KEY": "an0ther-s3cr3t"}}
+
+
+def test_what_an_agent_passes_on_it_goes_on_to_pass(root: Root, home: Path) -> None:
+    """What root reads is the proposal: names of no kind are in `inherits_any`."""
+    file = home / ".codex/config.toml"
+    file.parent.mkdir()
+    before = (
+        '[mcp_servers.local]\ncommand = "true"\n'
+        'env_vars = ["LANG", "GH_TOKEN", "KUBECONFIG"] # mine\n'
+    )
+    file.write_text(before)
+    done = run("codex", "--yes", LANG="C", GH_TOKEN="an0ther-s3cr3t", KUBECONFIG="/srv/kube")
+    assert done.return_value == 0
+    wrapped = file.read_text()
+    assert tomli.loads(wrapped)["mcp_servers"]["local"] == {
+        "command": STUB,
+        "args": ["local"],
+        "env_vars": ["LANG", "KUBECONFIG"],
+    }
+    server = tomli.loads((root.folder / "proposal").read_text())["mcp_servers"]["local"]
+    assert (server["inherits"], server["inherits_any"]) == (["LANG"], ["KUBECONFIG"])
+    assert server["env"] == {"GH_TOKEN": "${GH_TOKEN}"}
+    assert root.secrets() == {"local": {"GH_TOKEN": "an0ther-s3cr3t"}}
+    assert "your agent chooses the value of KUBECONFIG at each start" in done.output
+    again = run("codex", "--yes", LANG="C")
+    assert again.output == "nothing to do\n"
+    assert file.read_text() == wrapped
+    more = wrapped.replace('"LANG", ', '"LANG", "MORE", ')
+    file.write_text(more)
+    assert run("codex", "--yes").return_value == 0  # half ours
+    assert file.read_text() == wrapped
+    file.write_text(more)
+    back = CliRunner().invoke(
+        unwrap.command, ["codex", "--yes"], standalone_mode=False, obj={"PATH": "/usr/bin:/bin"}
+    )
+    assert "had MORE beside the stub, which goes" in back.output
+    assert file.read_text() == before
 
 
 @pytest.mark.parametrize(

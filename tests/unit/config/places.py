@@ -34,3 +34,11 @@ LIMITS = Place("[mcp_servers.NAME.mcpwrap.limits]", f"{_WHOLE}\n[mcp_servers.NAM
 
 def source(text: str | bytes, name: str = "f.toml") -> SourceFile:
     return SourceFile(name, text if isinstance(text, bytes) else text.encode())
+
+
+# Each makes some program run, load or reach what its value says.
+STEERING = (
+    "NIX_LD", "GTK_MODULES", "QT_PLUGIN_PATH", "CORECLR_PROFILER", "JULIA_LOAD_PATH",
+    "RUSTC_WRAPPER", "GOFLAGS", "LESSOPEN", "PAGER", "EDITOR", "SVN_SSH", "RSYNC_RSH",
+    "XDG_CONFIG_HOME", "KUBECONFIG", "AWS_CONFIG_FILE",
+)  # fmt: skip

@@ -34,6 +34,7 @@ from tests.unit.config.places import (
     OURS,
     REMOTE,
     REMOTE_OURS,
+    STEERING,
     Place,
     source,
 )
@@ -145,8 +146,12 @@ RIGHT: list[tuple[Place, str, Server]] = [
     (LOCAL, "args = ['', 'é', '$HOME', '${']", Server(
         name="a", runs=Local(command="/x", args=("", "é", "$HOME", "${")))),
     (LOCAL, "cwd = '/a b'", Server(name="a", runs=Local(command="/x", cwd="/a b"))),
-    (LOCAL, "inherits = ['TZ', 'LC_ALL', 'x']", Server(
-        name="a", runs=Local(command="/x", inherits=("TZ", "LC_ALL", "x")))),
+    (LOCAL, "inherits = ['TZ', 'LC_ALL', 'TERM']", Server(
+        name="a", runs=Local(command="/x", inherits=("TZ", "LC_ALL", "TERM")))),
+    (LOCAL, f"inherits_any = {list(STEERING)}", Server(
+        name="a", runs=Local(command="/x", inherits_any=STEERING))),
+    (LOCAL, "inherits_any = ['x', 'TZ']", Server(  # TZ with any value
+        name="a", runs=Local(command="/x", inherits_any=("x", "TZ")))),
     (LOCAL, "env = {}", Server(name="a", runs=RUNS)),
     (ENV, "A = ''", runs(A=())),
     (ENV, "A = 'a ${B}c$D'", runs(A=("a ", SecretRef("B"), "c$D"))),

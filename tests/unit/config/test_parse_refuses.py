@@ -17,6 +17,7 @@ from tests.unit.config.places import (
     OURS,
     REMOTE,
     REMOTE_OURS,
+    STEERING,
     Place,
     source,
 )
@@ -32,6 +33,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (REMOTE, "cwd = '/'", "cwd", "is for a program"),
     (REMOTE, "env = {}", "env", "is for a program"),
     (REMOTE, "inherits = []", "inherits", "is for a program"),
+    (REMOTE, "inherits_any = ['x']", "inherits_any", "is for a program"),
     (REMOTE, "header = {}", "header", "no such setting"),
     (LOCAL, "headers = {}", "headers", "no such setting"),
     (OURS, "agent = ['alice']", "agent", "no such setting"),
@@ -129,6 +131,14 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (ENV, '"A\\n" = ""', r"'A\n'", "name of a variable"),
     (LOCAL, "inherits = ['A B']", "inherits[0]", "name of a variable"),
     (LOCAL, "inherits = ['TZ', 'LD_PRELOAD']", "inherits[1]", "no agent may set it"),
+    (LOCAL, "inherits_any = ['x', 'LD_PRELOAD']", "inherits_any[1]", "no agent may set it"),
+    (LOCAL, "inherits_any = ['http_proxy']", "inherits_any[0]", "no agent may set it"),
+    (LOCAL, "inherits_any = 'x'", "inherits_any", "text where a list"),
+    (LOCAL, "inherits = ['TZ']\ninherits_any = ['TZ']", "inherits_any", "TZ stands in `inherits`"),
+    *((LOCAL, f"inherits = ['{name}']", "inherits[0]", "display), and can decide which code runs")
+      for name in STEERING),
+    *((LOCAL, f"inherits = ['{name}']", "inherits[0]", f"{name} is of no kind that any agent may")
+      for name in ("x", "PROJECT", "tz", "LC_X", "TZDIR", "TERM_PROGRAM")),
     (OURS, "agents = 'alice'", "agents", "text where a list"),
     (OURS, "agents = []", "agents", "an empty list: nobody"),
     (OURS, "agents = ['alice', 'root']", "agents[1]", "root is no agent"),

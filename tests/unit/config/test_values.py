@@ -7,6 +7,8 @@ import pytest
 from mcpwrap.config import values
 from mcpwrap.config.model import Destination, Direct, Group, Request
 from mcpwrap.config.values import BadValueError
+from mcpwrap.core import environment
+from tests.unit.config.places import STEERING
 
 WRONG: dict[Callable[[str], object], list[str]] = {
     values.destination: [
@@ -304,8 +306,20 @@ def test_a_request_is_understood(text: str, request_: Request) -> None:
 
 
 @pytest.mark.parametrize("name", ["TZ", "LC_ALL", "TERM", "PROJECT", "PATHS", "MY_HOME", "_"])
-def test_what_steers_nothing_may_be_inherited(name: str) -> None:
-    assert values.inherited(name) == name
+def test_what_is_not_refused_may_be_inherited_with_any_value(name: str) -> None:
+    assert values.inherited_any(name) == name
+
+
+@pytest.mark.parametrize("kind", environment.KINDS.values())
+def test_what_is_of_a_kind_may_be_inherited(kind: environment.Kind) -> None:
+    for name in kind.names:
+        assert values.inherited(name) == name
+        assert not values.may_steer(name)
+
+
+@pytest.mark.parametrize("name", STEERING)
+def test_what_steers_some_program_is_known(name: str) -> None:
+    assert values.may_steer(name)
 
 
 @pytest.mark.parametrize(

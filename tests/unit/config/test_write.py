@@ -70,6 +70,7 @@ cwd = "/srv/d\\u00E9"
 env.KEY = "${TOKEN}"
 env.URL = "https://h/?a=${TOKEN}&b=$${OTHER}}"
 inherits = ["TZ", "LANG"]
+inherits_any = ["PROJECT"]
 
 [mcp_servers.all-of_it.mcpwrap]
 agents = ["alice", "@staff"]
@@ -187,7 +188,8 @@ LOCALS = st.builds(
     args=tuples(TEXT),
     cwd=st.just("") | PATHS,
     env=st.dictionaries(VARIABLES, TEMPLATES, max_size=3),
-    inherits=tuples(st.sampled_from(["TZ", "LANG", "PROJECT"])),
+    inherits=tuples(st.sampled_from(["TZ", "LANG"])),
+    inherits_any=tuples(st.sampled_from(["LC_ALL", "PROJECT"])),
 )
 DESTINATIONS = st.builds(Destination, HOSTS, PORTS, st.booleans())
 DIRECTS = st.builds(Direct, st.sampled_from(["10.0.0.5", "127.0.0.1", "fd00::5", "::1"]), PORTS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.environment import PATH, build, filled_in
+from mcpwrap.core.environment import PATH, build, filled_in, why_not
 from mcpwrap.core.spec import SecretPart, Template
 
 ALWAYS = {
@@ -54,3 +54,56 @@ def test_a_secret_comes_in_its_place(template: Template, value: str) -> None:
 def test_a_secret_that_is_not_there_is_not_left_out() -> None:
     with pytest.raises(KeyError):
         filled_in(("Bearer ", KEY), {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "uz_UZ.UTF-8@cyrillic"),
+        ("LC_TIME", ""),
+        ("LANGUAGE", "de_AT:de:en_GB:en"),
+        ("LANGUAGE", ""),
+        ("TZ", "UTC"),
+        ("TZ", "America/Argentina/Buenos_Aires"),
+        ("TZ", ":Etc/GMT+8"),
+        ("TZ", "CET-1CEST,M3.5.0/2:30,M10.5.0/3"),
+        ("TZ", "<+0330>-3:30"),
+        ("TERM", "xterm-256color"),
+        ("TERM", "screen.xterm+256"),
+        ("NO_COLOR", "1"),
+        ("COLUMNS", "80"),
+        ("DISPLAY", ":0"),
+        ("DISPLAY", "localhost:10.0"),  # of ssh -X
+        ("WAYLAND_DISPLAY", "wayland-0"),
+    ],
+)
+def test_a_value_of_its_kind_is_taken(name: str, value: str) -> None:
+    assert why_not(name, value) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("LANG", "/home/alice/locale", "is not the name of a locale"),
+        ("LC_ALL", "..", "is not the name of a locale"),
+        ("LANGUAGE", "de:../../home/alice", "is not the name of a locale"),  # gettext's catalogs
+        ("LANGUAGE", "de:/home/alice", "is not the name of a locale"),
+        ("TZ", "/home/alice/zone", "is not the name of a time zone"),
+        ("TZ", ":/etc/passwd", "is not the name of a time zone"),
+        ("TZ", "::/etc/passwd", "is not the name of a time zone"),
+        ("TZ", "Europe/../../../../home/alice/zone", "is not the name of a time zone"),
+        ("TZ", "./zone", "is not the name of a time zone"),  # musl, from the working folder
+        ("TZ", "UTC\n", "is not the name of a time zone"),
+        ("TERM", "../x", "is not a plain word"),
+        ("TERM", "/home/alice/x", "is not a plain word"),
+        ("DISPLAY", "evil.example:0", "is not a plain word"),
+        ("DISPLAY", "/tmp/x:0", "is not a plain word"),
+        ("WAYLAND_DISPLAY", "/run/user/1000/wayland-0", "is not a plain word"),
+        ("NO_COLOR", "\x1b[2J", "is not a plain word"),
+        ("PROJECT", "x", "is of no kind"),  # of a description of before there were kinds
+        ("tz", "UTC", "is of no kind"),
+    ],
+)
+def test_a_value_that_names_a_file_or_a_host_is_not(name: str, value: str, why: str) -> None:
+    assert why in why_not(name, value)

@@ -19,6 +19,7 @@ args = ["--é", ""]
 cwd = "/srv"
 env = { A = "1", B = "", C = "x-${KEY}" }
 inherits = ["TZ"]
+inherits_any = ["PROJECT"]
 [mcp_servers.git.mcpwrap]
 state = true
 allow_degraded = true
@@ -39,6 +40,7 @@ def test_a_wrapper_is_told_all_that_it_runs() -> None:
         egress_env={},
         env={"A": ("1",), "B": (), "C": ("x-", SecretPart("KEY"))},
         inherits=("TZ",),
+        inherits_any=("PROJECT",),
         secrets=("KEY",),
         secret_files=("KEY",),
         idle_exit_s=90,
@@ -72,9 +74,12 @@ def test_a_server_has_its_files_account_and_link() -> None:
     ],
 )
 def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]) -> None:
-    want = wanted(f"{GIT}inherits = ['TZ']\n[mcp_servers.git.mcpwrap]\n{ours}", Observed())
+    runs = f"{GIT}inherits = ['TZ']\ninherits_any = ['X']\n"
+    want = wanted(f"{runs}[mcp_servers.git.mcpwrap]\n{ours}", Observed())
     members = (1000, 1002) if gids else ()  # root is no agent
-    admission = Admission(uids=uids, gids=gids, inherits=("TZ",), members=members, sessions=16)
+    admission = Admission(
+        uids=uids, gids=gids, inherits=("TZ",), inherits_any=("X",), members=members, sessions=16
+    )
     assert want.admissions.by_server == {"git": admission}
 
 

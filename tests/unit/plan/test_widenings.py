@@ -15,6 +15,15 @@ from tests.unit.plan.machine import parsed
         (f"[approvals]\nsame_uid = false\n{GIT}", []),
         (f"[approvals]\nwebhook = 'https://hook.example'\n{GIT}", []),
         (f"[approvals]\nsame_uid = true\n{GIT}", ["WIDENED by [approvals] same_uid"]),
+        (f"{GIT}inherits = ['TZ', 'LANG']", []),
+        (
+            f"{GIT}inherits_any = ['X']",
+            ["WIDENED by [mcp_servers.git] inherits_any: its agents choose the value of X"],
+        ),
+        (
+            f"{GIT}inherits_any = ['PROJECT', 'NIX_LD', 'PAGER']",
+            ["value of PROJECT, NIX_LD, PAGER; of these NIX_LD, PAGER can decide which code runs"],
+        ),
     ],
 )
 def test_what_is_widened_is_said(text: str, fragments: list[str]) -> None:

@@ -25,6 +25,8 @@ def test_the_paths_are_those_of_the_plan() -> None:
         (Stdio(f"{LINK}git"), "wrapped", "git", ""),
         (Stdio(STUB, ("git",), {"TZ": "UTC"}, "/x"), "wrapped", "git", ""),  # it inherits TZ
         (Stdio(STUB, ("git",), {"TZ": "UTC", "T": "s"}), "drifted", "git", "half ours: .* T"),
+        (Stdio(STUB, ("git",), inherits=("TZ",)), "wrapped", "git", ""),
+        (Stdio(STUB, ("git",), inherits=("TZ", "X")), "drifted", "git", "half ours: .* X"),
         (Stdio(STUB, ("git",), {}, "", ("envFile",)), "drifted", "git", "half ours: .* `envFile`"),
         (Stdio(STUB), "drifted", "", "wants one argument"),
         (Stdio(STUB, ("git", "-y")), "drifted", "", "wants one argument"),

@@ -8,6 +8,7 @@ from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target
 
 URL = "http://127.78.0.1:52100/"
+GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True}
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,9 @@ URL = "http://127.78.0.1:52100/"
         ("goose", {"cmd": "x", "envs": {"A": 1}, "type": "stdio"}, Stdio("x", (), {"A": "1"})),
         ("opencode", {"command": ["x", "y"], "type": "local"}, Stdio("x", ("y",))),
         ("cursor", {"command": "x", "envFile": "e"}, Stdio("x", (), {}, "", ("envFile",))),
+        ("codex", {"command": "x", "env_vars": ["A"]}, Stdio("x", inherits=("A",))),
+        ("codex", {"command": "x", "env_vars": [{}]}, Stdio("x", further=("env_vars",))),
+        ("codex", {"url": "u", "env_vars": ["A"]}, Remote("u", {}, ("env_vars",))),
         ("kiro", {"url": "u", "headers": {"A": "b"}}, Remote("u", {"A": "b"})),
         ("kiro", {"url": "u", "type": "sse", "oauth": {}}, Remote("u", {}, ("oauth",))),
         ("qwen", {"httpUrl": "u"}, Remote("u")),
@@ -77,10 +81,12 @@ def test_an_entry_is_read(agent: str, value: object, launch: Launch) -> None:
         ("devin", Listener(URL), {"transport": "http", "url": URL}),
         ("codex", Listener(URL), {"url": URL}),
         (
-            "goose",
-            Stub("git"),
-            {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True},
+            "codex",
+            Stub("git", ("TZ",)),
+            {"command": STUB, "args": ["git"], "env_vars": ["TZ"]},
         ),
+        ("goose", Stub("git", ("TZ",)), GOOSE),  # which passes on what it is given
+        ("goose", Stub("git"), GOOSE),
         ("continue", Stub("git"), {"name": "git", "command": STUB, "args": ["git"]}),
     ],
 )
@@ -100,6 +106,9 @@ def test_a_new_entry_is_in_the_words_of_the_agent(
         ("kiro", {"type": "http", "url": "u"}, Stub("a"), {"url"}),
         ("kiro", {"type": "stdio", "command": "u"}, Stub("a"), set()),
         ("kiro", {"type": "stdio", "command": "u"}, Listener(URL), {"command"}),
+        ("codex", {"command": "x", "env_vars": ["A", "B"]}, Stub("a", ("A",)), set()),
+        ("codex", {"command": "x", "env_vars": ["A", "B"]}, Stub("a"), {"env_vars"}),
+        ("codex", {"command": "x", "env_vars": ["A"]}, Listener(URL), {"command", "env_vars"}),
         ("cursor", {"auth": {}, "envFile": "x", "k": 1}, Stub("a"), {"auth", "envFile"}),
     ],
 )

@@ -58,25 +58,54 @@ def test_no_secret_of_a_person_comes_to_where_everybody_reads(entry: dict[str, o
 
 
 def test_variables_of_which_there_is_the_name_alone() -> None:
-    entry = listed(
-        {"command": "npx", "env_vars": ["SSH_AUTH_SOCK", "NONE"], "env": {"A": "b"}}, "codex"
+    names = ["SSH_AUTH_SOCK", "NONE", "LANG", "TZ", "PATH", "API_KEY", "ODD", "NO_TOKEN", "A"]
+    entry = listed({"command": "npx", "env_vars": names, "env": {"A": "b"}}, "codex")
+    around = replace(
+        AROUND,
+        variables={
+            **AROUND.variables,
+            "TZ": ":/etc/localtime",  # not of its kind
+            "PATH": "/usr/bin",
+            "API_KEY": "k3y",
+            "ODD": "wJalrXUtnFEMI7MDENGbPxRfiCY",
+        },
     )
-    launch = launch_of(entry, AROUND)
+    launch = launch_of(entry, around)
     assert isinstance(launch, Stdio)
-    found = draft(entry, launch, AROUND)
+    found = draft(entry, launch, around)
     assert isinstance(found.server.runs, Local)
     assert found.server.runs.env == {
-        "SSH_AUTH_SOCK": ("/run/x",),
-        "NONE": (SecretRef("NONE"),),
+        "PATH": ("/usr/bin",),  # no agent may choose it: it has what it has now
+        "API_KEY": (SecretRef("API_KEY"),),
+        "ODD": (SecretRef("ODD"),),
+        "NO_TOKEN": (SecretRef("NO_TOKEN"),),
         "A": ("b",),
     }
-    assert found.missing == ("NONE",)
+    assert found.missing == ("NO_TOKEN",)
+    assert found.value_by_key == {"API_KEY": "k3y", "ODD": "wJalrXUtnFEMI7MDENGbPxRfiCY"}
+    assert found.server.runs.inherits == ("LANG",)
+    assert found.server.runs.inherits_any == ("SSH_AUTH_SOCK", "NONE", "TZ")
+    noted = [note for note in found.notes if "at each start" in note]
+    assert noted == [
+        f"your agent chooses the value of {name} at each start"
+        for name in ("SSH_AUTH_SOCK", "NONE", "TZ")
+    ]
+
+
+def test_variables_that_an_agent_keeps_are_secrets() -> None:
+    entry = {"cmd": "npx", "type": "stdio", "env_keys": ["PROJECT"], "name": "one"}
+    found = listed(entry, "goose")
+    drafted = draft(found, launch_of(found, AROUND), AROUND)
+    assert isinstance(drafted.server.runs, Local)
+    assert drafted.server.runs.env == {"PROJECT": (SecretRef("PROJECT"),)}
+    assert (drafted.missing, drafted.server.runs.inherits_any) == (("PROJECT",), ())
 
 
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
         ({"command": "npx", "envFile": ".env"}, "its `envFile` cannot be read as one"),
+        ({"command": "npx", "env_vars": [{"name": "A"}]}, "`env_vars` says how it is started"),
         ({"type": "odd", "command": "npx"}, "`type` is 'odd'"),
         ({"command": "npx", "env": {"ODD NAME": "x"}}, "cannot be the name of a variable"),
         ({"command": "npx", "args": ["a\0b"]}, "a NUL"),
@@ -85,7 +114,7 @@ def test_variables_of_which_there_is_the_name_alone() -> None:
     ],
 )
 def test_what_is_refused(entry: object, why: str) -> None:
-    one = listed(entry)
+    one = listed(entry, "codex" if "env_vars" in str(entry) else "claude-code")
     with pytest.raises(UnfitError) as refusal:
         draft(one, launch_of(one, AROUND), AROUND)
     assert why in str(refusal.value)
