@@ -26,8 +26,8 @@ def _of_server(server: Server) -> Iterator[str]:
     if isinstance(server.runs, Local):
         if server.writable_command:
             yield (
-                f"WIDENED by [mcp_servers.{server.name}.mcpwrap] writable_command: an account that can write to "
-                f"{server.runs.command}, or to what it loads, runs any code as this "
+                f"WIDENED by [mcp_servers.{server.name}.mcpwrap] writable_command: an account that "
+                f"can write to {server.runs.command}, or to what it loads, runs any code as this "
                 f"server{_reads(server)}"
             )
         if server.runs.inherits_any:

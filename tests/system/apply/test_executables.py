@@ -178,14 +178,14 @@ def test_an_access_control_list_counts(machine: Machine) -> None:
 def test_root_can_allow_it_and_is_told_each_time(machine: Machine) -> None:
     machine.as_root(f"chown alice {TOP}/probe.py")
     configured(machine, PROBE, f"{AGENT}\nwritable_command = true")
-    widened = f"WIDENED by [mcp_servers.a.mcpwrap] writable_command: an account that can write to {TOP}/probe.py"
+    widened = f"writable_command: an account that can write to {TOP}/probe.py"
     assert widened in machine.as_root("mcpwrap plan", status=10).out
     assert widened in machine.apply()
     assert widened in machine.as_user("alice", "mcpwrap plan").out
     with machine.session("a") as session:
         assert session.evaluate("result = 1 + 1") == 2
-    found = machine.as_root("mcpwrap doctor a").out
-    assert f"a: program: {TOP}/probe.py belongs to alice" in found
+    found = machine.as_root("mcpwrap doctor a", status=1).out  # the probe has no tools to list
+    assert f"warning  a: program: {TOP}/probe.py belongs to alice" in found
 
 
 def test_what_was_changed_since_apply_is_not_started(machine: Machine) -> None:
