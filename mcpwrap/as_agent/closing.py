@@ -1,13 +1,20 @@
 """RUNS AS THE AGENT: what is taken from a server, layer by layer, before it starts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from mcpwrap.linux import landlock, namespaces, seccomp, server_filter, setuid_filter
 from mcpwrap.linux.landlock import Tcp
-from mcpwrap.linux.namespaces import Kind
+from mcpwrap.linux.namespaces import Kind, View
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_DEVICE_LINKS = {
+    "/dev/fd": "/proc/self/fd",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    "/dev/stderr": "/proc/self/fd/2",
+}
 _APART = Kind.USER | Kind.MOUNTS | Kind.PROCESSES | Kind.IPC
 
 
@@ -24,12 +31,21 @@ SHOWN = {
     Layer.LANDLOCK: "Landlock",
     Layer.SECCOMP: "seccomp",
 }
-WITHOUT = {
-    Layer.NAMESPACES: "it can change modes of your files, and see which programs you run",
-    Layer.LANDLOCK: "it can read your files, and tell other programs of yours to end",
+_WITHOUT = {
+    Layer.NAMESPACES: "it can change modes of your files, watch their names, sizes and times, "
+    "and see which programs you run",
+    Layer.LANDLOCK: "only mounts keep your files from it",
     Layer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and make "
     "programs that run as you whoever starts them",
 }
+_WITH_NEITHER = "it can read and change your files, and end other programs of yours"
+
+
+def without(layer: Layer, others: frozenset[Layer]) -> str:
+    """Return what a server can do without this layer, where it has these others."""
+    if layer is Layer.LANDLOCK and Layer.NAMESPACES not in others:
+        return _WITH_NEITHER
+    return _WITHOUT[layer]
 
 
 class Network(Enum):
@@ -45,6 +61,8 @@ class Closing:
 
     to_read: tuple[str, ...]
     to_write: tuple[str, ...]
+    links: Mapping[str, str]  # target by path: other names of these
+    cwd: str
     network: Network
     layers: frozenset[Layer] = frozenset(Layer)
 
@@ -60,9 +78,16 @@ class Closing:
             namespaces.part(_APART | more)
 
     def fix_files(self) -> None:
-        """Make of all files in the namespace read-only what is not to be written."""
+        """Leave in the namespace no file but these, and those not to be written read-only."""
         if self.is_apart:
-            namespaces.write_only_to(self.to_write)  # a device is none of the file system's
+            namespaces.show_only(
+                View(
+                    to_read=(*_DEVICES, *self.to_read),  # writing to a device changes no file
+                    to_write=self.to_write,
+                    links={**_DEVICE_LINKS, **self.links},
+                    cwd=self.cwd,
+                )
+            )
 
     def shut_files(self) -> None:
         """Take away the other files, for good."""

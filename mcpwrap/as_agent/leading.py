@@ -12,7 +12,21 @@ def followed(path: Path, to_write: Collection[Path]) -> Path | None:
     In such a folder an earlier session of the server may have put a link to anywhere. What is
     below is the server's to read in any case. `to_write` is without links.
     """
-    done, left, links = Path("/"), list(reversed(path.parts)), 0
+    return _walk(path, to_write, {})
+
+
+def links(path: Path, to_write: Collection[Path]) -> dict[Path, Path]:
+    """Return the links on the way of an absolute path, each with its target as it is written.
+
+    The walk ends where `followed` gives up.
+    """
+    found: dict[Path, Path] = {}
+    _walk(path, to_write, found)
+    return found
+
+
+def _walk(path: Path, to_write: Collection[Path], found: dict[Path, Path]) -> Path | None:
+    done, left, count = Path("/"), list(reversed(path.parts)), 0
     while left:
         name = left.pop()
         if name == "..":
@@ -25,8 +39,9 @@ def followed(path: Path, to_write: Collection[Path]) -> Path | None:
         except OSError:  # it is none, or cannot be looked at
             done /= name
             continue
-        links += 1
-        if links > _MAX_LINKS:
+        found[done / name] = target
+        count += 1
+        if count > _MAX_LINKS:
             return None
         left += reversed(target.parts)
     return done

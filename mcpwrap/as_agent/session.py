@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_agent import deciding, folders, relaying, surroundings, toolchain, writing
-from mcpwrap.as_agent.closing import SHOWN, WITHOUT, Closing, Layer, Network
+from mcpwrap.as_agent import deciding, folders, leading, relaying, surroundings, toolchain, writing
+from mcpwrap.as_agent.closing import SHOWN, Closing, Layer, Network, without
 from mcpwrap.as_agent.launch import Stage, StageError
 from mcpwrap.as_agent.naming import name_of
 from mcpwrap.as_agent.relaying import SIGNALS, WHO, Ended
@@ -75,9 +75,8 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
         )
         if asked.network is Network.NOTHING:
             env = surroundings.offline(env)
-        arguments = asked.command[1:]
-        closing = _closing(asked, toolchain.needed(program, arguments, place), its_home, tmp)
-        started = Program(command=str(program), args=arguments, cwd=str(place.cwd), env=env)
+        closing = _closing(asked, program, place, its_home, tmp)
+        started = Program(command=str(program), args=asked.command[1:], cwd=str(place.cwd), env=env)
         with writing.session(own.audit, name, policy) as recorder:
             gate = deciding.gate_for(name, policy, recorder)
             ended = _run_closed(started, closing, (gate, recorder.arrived), asked)
@@ -126,13 +125,27 @@ def _name(asked: Asked) -> str:
     return name
 
 
-def _closing(asked: Asked, needed: set[Path], home: str, tmp: str) -> Closing:
+def _closing(asked: Asked, program: Path, place: Place, home: str, tmp: str) -> Closing:
+    arguments = asked.command[1:]
+    needed = toolchain.needed(program, arguments, place)
     to_read = {*surroundings.SYSTEM, os.path.realpath(surroundings.RESOLVERS), *map(str, needed)}
     return Closing(
         to_read=(*sorted(to_read), *map(os.path.realpath, asked.to_read)),
         to_write=(home, tmp, *map(os.path.realpath, asked.to_write)),
+        links=_links({*needed, *toolchain.names(program, arguments, place)}, asked, place),
+        cwd=str(place.cwd),
         network=asked.network,
     )
+
+
+def _links(names: set[Path], asked: Asked, place: Place) -> dict[str, str]:
+    """Return the links by which its files may be named: by the system, by us and as was typed."""
+    typed = (*surroundings.SYSTEM, surroundings.RESOLVERS, *asked.to_read, *asked.to_write)
+    return {
+        str(link): str(target)
+        for name in (*names, *(place.cwd / path for path in typed))
+        for link, target in leading.links(name, place.to_write).items()
+    }
 
 
 def _run_closed(
@@ -144,15 +157,16 @@ def _run_closed(
         try:
             return relaying.run(program, closing, *judge)
         except StageError as error:
-            closing = replace(closing, layers=closing.layers - {_missing(error, program, asked)})
+            layer = _missing(error, program)
+            closing = replace(closing, layers=closing.layers - {layer})
+            _do_without(layer, closing.layers, error, asked)
 
 
-def _missing(error: StageError, program: Program, asked: Asked) -> Layer:
-    """Return the layer to do without.
+def _missing(error: StageError, program: Program) -> Layer:
+    """Return the layer that failed.
 
     Raises:
         StartError: it is none that failed.
-        MissingLayerError: it may not be done without.
     """
     if error.layer is None:
         raise StartError(
@@ -160,15 +174,22 @@ def _missing(error: StageError, program: Program, asked: Asked) -> Layer:
             where=program.cwd if error.stage is Stage.FOLDER else program.command,
             fix=_FIXES.get(error.errno or 0, "try it without `mcpwrap run --`"),
         ) from error
-    layer = error.layer
+    return error.layer
+
+
+def _do_without(layer: Layer, others: frozenset[Layer], error: StageError, asked: Asked) -> None:
+    """Say what that means.
+
+    Raises:
+        MissingLayerError: it may not be done without.
+    """
     if not asked.may_be_degraded:
         raise MissingLayerError(
             f"this machine does not give it: {error.strerror}; nothing was started",
             where=SHOWN[layer],
-            fix=f"`--allow-degraded` does without, and then {WITHOUT[layer]}",
+            fix=f"`--allow-degraded` does without, and then {without(layer, others)}",
         ) from error
-    say(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {WITHOUT[layer]}")
-    return layer
+    say(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
 
 
 def _tell(ended: Ended, name: str, asked: Asked) -> None:

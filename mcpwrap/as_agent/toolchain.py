@@ -90,6 +90,22 @@ def needed(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
     return folders
 
 
+def names(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
+    """Return the absolute paths by which it is called, and by which it calls: links may be on them.
+
+    Of a word such as `--root=/path` it is what stands behind the sign.
+    """
+    chain = set(_chain(program, place))
+    first_lines = (scripts.interpreter(path) for path in chain - place.to_write)
+    return {
+        program,
+        *chain,
+        *(place.cwd / name for name in first_lines if name),
+        *(place.cwd / word.rpartition("=")[2] for word in arguments),
+        *map(Path, place.path.split(":")),
+    }
+
+
 def _chain(program: Path, place: Place) -> Iterator[Path]:
     """Yield the program, where a link leads, and in turn what a script is run by."""
     current: Path | None = program

@@ -13,7 +13,11 @@ from enum import IntFlag
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _HERE = -100  # AT_FDCWD
 _NO_MAGIC_LINKS, _NO_SYMLINKS = 0x02, 0x04
-_CLONE, _EMPTY_PATH = 0x1, 0x1000  # OPEN_TREE_CLONE; AT_EMPTY_PATH
+_CLONE, _EMPTY_PATH, _RECURSIVE = (
+    0x1,
+    0x1000,
+    0x8000,
+)  # OPEN_TREE_CLONE; AT_EMPTY_PATH, AT_RECURSIVE
 _FROM_EMPTY_PATH, _TO_EMPTY_PATH = 0x04, 0x40
 _PRIVATE = 1 << 18  # MS_PRIVATE
 _NEW_MOUNT_NAMESPACE = 0x00020000
@@ -38,12 +42,27 @@ def open_path(path: str) -> int:
         OSError: it is not there; ELOOP: a symbolic link is in the path, or at its end.
     """
     how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
-    return _call(_OPENAT2, _HERE, path.encode(), how, ctypes.c_size_t(len(how)))
+    return _call(_OPENAT2, _HERE, os.fsencode(path), how, ctypes.c_size_t(len(how)))
 
 
 def copied(fd: int) -> int:
     """Return a new mount of what is at `fd`, without what is mounted in it, attached nowhere."""
     return _call(_OPEN_TREE, fd, b"", _CLONE | _EMPTY_PATH | os.O_CLOEXEC)
+
+
+def copied_with_mounts_below(fd: int) -> int:
+    """Return a new mount of what is at `fd`, with all that is mounted in it, attached nowhere."""
+    return _call(_OPEN_TREE, fd, b"", _CLONE | _EMPTY_PATH | _RECURSIVE | os.O_CLOEXEC)
+
+
+def make_tree_read_only(mount_fd: int) -> None:
+    """Make a mount, and all that is mounted in it, read-only."""
+    _set(mount_fd, b"", _EMPTY_PATH | _RECURSIVE, Attribute.READ_ONLY)
+
+
+def make_read_only(path: str) -> None:
+    """Make what is mounted at this path read-only, but not what is mounted in it."""
+    _set(_HERE, os.fsencode(path), 0, Attribute.READ_ONLY)
 
 
 def set_attributes(mount_fd: int, attributes: Attribute, namespace_fd: int = 0) -> None:
@@ -54,6 +73,11 @@ def set_attributes(mount_fd: int, attributes: Attribute, namespace_fd: int = 0) 
     """
     wanted = struct.pack("QQQQ", attributes, 0, _PRIVATE, namespace_fd)
     _call(_MOUNT_SETATTR, mount_fd, b"", _EMPTY_PATH, wanted, ctypes.c_size_t(len(wanted)))
+
+
+def _set(fd: int, path: bytes, how: int, attributes: Attribute) -> None:
+    wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
+    _call(_MOUNT_SETATTR, fd, path, how, wanted, ctypes.c_size_t(len(wanted)))
 
 
 def attach(mount_fd: int, target_fd: int) -> None:

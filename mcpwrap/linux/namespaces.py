@@ -1,19 +1,26 @@
 """Namespaces that an ordinary user may make: what a process sees is its own from then on.
 
-Source: namespaces(7), user_namespaces(7), mount_namespaces(7), mount_setattr(2).
+Source: namespaces(7), user_namespaces(7), mount_namespaces(7), pivot_root(2), tmpfs(5).
 """
 
 import ctypes
+import errno
 import os
-import struct
-from collections.abc import Iterable
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
 
-_MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 0x1
-_BIND, _WITH_ALL_BELOW, _PRIVATE = 1 << 12, 1 << 14, 1 << 18  # MS_BIND, MS_REC, MS_PRIVATE
-_OF_PROC = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
+from mcpwrap.linux import mounts
+
+_WITH_ALL_BELOW, _PRIVATE = 1 << 14, 1 << 18  # MS_REC, MS_PRIVATE
+_NO_PROGRAMS = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
+_DETACH = 2  # MNT_DETACH
+_NEW_ROOT = "/proc"  # where it is made: a folder that each machine has
+# Not to be seen then. Of a link there is only the name: where it leads has a path of its own.
+_NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,35 +52,101 @@ def part(kinds: Kind) -> None:
         Path("/proc/self", file).write_text(text, encoding="ascii")
 
 
-def write_only_to(paths: Iterable[str]) -> None:
-    """Make all that is mounted read-only, but for these; also for chmod(2), which Landlock is not.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Files that a process can see. No other file, and no name of one, is in its file system."""
 
-    /proc shows own processes from then on, unless the machine hides parts of it, as containers do.
+    to_read: Collection[str]  # paths without links; a missing one is left out
+    to_write: Collection[str]
+    links: Mapping[str, str]  # target by path: links by which these files may be named
+    cwd: str  # an empty folder, unless it lies in one of these
+
+
+def show_only(view: View) -> None:
+    """Replace the root by an empty, read-only folder with these files mounted in it.
+
+    So stat(2) and inotify(7), which Landlock does not restrict, find no other file, and chmod(2)
+    and utime(2) change only what may be written. Mounts below a path are mounted with it. /proc
+    shows own processes from then on, unless the machine hides parts of it, as containers do.
 
     Raises:
         OSError: the kernel refused.
     """
     _mount(None, "/", _WITH_ALL_BELOW | _PRIVATE)
-    places = sorted(paths)
-    for path in places:
-        _mount(path, path, _BIND | _WITH_ALL_BELOW)
-    _set_attributes("/", _RECURSIVE, make=_READ_ONLY)
-    for path in places:
-        _set_attributes(path, 0, clear=_READ_ONLY)
+    trees = list(_trees(view))  # before the new root covers one of them
+    _mount("tmpfs", _NEW_ROOT, _NO_PROGRAMS, "tmpfs", "mode=0755,size=64M,nr_inodes=64k")
+    for path, tree_fd in trees:
+        _attach(tree_fd, _NEW_ROOT + path)
+    for path, target in view.links.items():
+        _make_link(_NEW_ROOT + path, target)
+    Path(_NEW_ROOT + view.cwd).mkdir(parents=True, exist_ok=True)
+    mounts.make_read_only(_NEW_ROOT)
+    _change_root(_NEW_ROOT)
     with suppress(OSError):
-        _mount("proc", "/proc", _OF_PROC, b"proc")
+        _mount("proc", "/proc", _NO_PROGRAMS, "proc")
 
 
-def _mount(source: str | None, target: str, flags: int, kind: bytes | None = None) -> None:
-    origin = None if source is None else os.fsencode(source)
-    if _libc.mount(origin, os.fsencode(target), kind, ctypes.c_ulong(flags), None) != 0:
+def outermost(to_read: Collection[str], to_write: Collection[str]) -> list[tuple[str, bool]]:
+    """Return the paths to mount, outer ones first, each with whether it may be written.
+
+    A path inside another is mounted only where it may be written and the other may not.
+    """
+    chosen: dict[str, bool] = {}
+    for path in sorted({*to_read, *to_write}, key=lambda path: Path(path).parts):
+        may_write = path in to_write
+        outer = [chosen[above] for above in map(str, Path(path).parents) if above in chosen]
+        if not outer or (may_write and not any(outer)):
+            chosen[path] = may_write
+    return list(chosen.items())
+
+
+def _trees(view: View) -> Iterator[tuple[str, int]]:
+    """Yield each path with a descriptor of its tree, which is mounted nowhere yet."""
+    for path, may_write in outermost(view.to_read, view.to_write):
+        try:
+            fd = mounts.open_path(path)
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                continue
+            raise
+        tree_fd = mounts.copied_with_mounts_below(fd)
+        os.close(fd)
+        if not may_write:
+            mounts.make_tree_read_only(tree_fd)
+        yield path, tree_fd
+
+
+def _attach(tree_fd: int, path: str) -> None:
+    """Mount a tree at a path, which is made if the new root does not have it."""
+    if stat.S_ISDIR(os.fstat(tree_fd).st_mode):
+        Path(path).mkdir(parents=True, exist_ok=True)
+    elif not os.path.lexists(path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+    target_fd = mounts.open_path(path)
+    mounts.attach(tree_fd, target_fd)
+    os.close(target_fd)
+    os.close(tree_fd)
+
+
+def _make_link(path: str, target: str) -> None:
+    if not os.path.lexists(path):  # it may lie in what is mounted
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).symlink_to(target)
+
+
+def _change_root(path: str) -> None:
+    """Make a mount the root, and detach the old one, as pivot_root(2) shows with `"."` twice."""
+    os.chdir(path)
+    if _libc.pivot_root(b".", b".") != 0 or _libc.umount2(b".", _DETACH) != 0:
         raise _error()
+    os.chdir("/")
 
 
-def _set_attributes(path: str, how: int, *, make: int = 0, clear: int = 0) -> None:
-    wanted = struct.pack("QQQQ", make, clear, 0, 0)
-    size = ctypes.c_size_t(len(wanted))
-    if _libc.syscall(_MOUNT_SETATTR, _HERE, os.fsencode(path), how, wanted, size) != 0:
+def _mount(source: str | None, target: str, flags: int, kind: str = "", options: str = "") -> None:
+    origin = None if source is None else os.fsencode(source)
+    how = (kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None)
+    if _libc.mount(origin, os.fsencode(target), *how) != 0:
         raise _error()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.leading import followed
+from mcpwrap.as_agent.leading import followed, links
 
 
 @pytest.fixture
@@ -51,3 +51,22 @@ def test_nothing_is_followed_that_a_server_may_have_made(
     assert followed(top / path, {top / "app"}) == (None if to is None else top / to)
     if to is None and "loop" not in path:
         assert followed(top / path, set()) == (top / path).resolve()
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("keys/config", {}),
+        ("nothing/there", {}),
+        ("agents/keys/config", {"agents/keys": "{top}/keys"}),
+        ("agents/chain", {"agents/chain": "keys/inner", "agents/keys": "{top}/keys"}),
+        ("agents/app/file", {"agents/app": "../app"}),  # what is behind it, the server has made
+        ("app/keys/config", {}),
+        ("agents/loop", {"agents/loop": "loop"}),
+    ],
+)
+def test_the_links_on_a_way_are_those_that_a_server_cannot_have_made(
+    top: Path, path: str, found: dict[str, str]
+) -> None:
+    there = {top / link: Path(target.format(top=top)) for link, target in found.items()}
+    assert links(top / path, {top / "app"}) == there

@@ -25,7 +25,9 @@ ignored, command, cwd, *args = sys.argv[1:]
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # as by nohup(1)
     signal.signal(number, signal.SIG_IGN if number.name == ignored else signal.SIG_DFL)
 program = Program(command=command, args=args, cwd=cwd, env={"PATH": os.environ["PATH"]})
-closing = Closing(to_read=(), to_write=(), network=Network.NOTHING, layers=frozenset())
+closing = Closing(
+    to_read=(), to_write=(), links={}, cwd="/", network=Network.NOTHING, layers=frozenset()
+)
 try:
     gate = gate_for("probe", Policy(), ScriptedAudit())
     ended = relaying.run(program, closing, gate, lambda: None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.toolchain import Place, found, needed, wide_folders
+from mcpwrap.as_agent.toolchain import Place, found, names, needed, wide_folders
 
 
 def program(path: Path, text: str = "\x7fELF") -> Path:
@@ -198,3 +198,24 @@ def test_a_link_is_the_servers_who_may_write_its_folder(home: Path) -> None:
 def test_a_script_that_runs_itself_ends(home: Path) -> None:
     loop = home / "work/loop"
     assert needs(home, program(loop, f"#!{loop}\n")) == {"home/work"}
+
+
+def test_names_are_kept_as_links_have_them(home: Path) -> None:
+    """By them it is started, and starts others: where they lead is not all."""
+    python = program(home / "versions/3.12/bin/python")
+    now = link(home / "now", home / "versions/3.12")
+    tool = program(home / "tools/tool", f"#!{now}/bin/python\n")
+    command = link(home / "bin/tool", tool)
+    path = f"{now}/bin:/usr/bin"
+    place = Place(frozenset({home}), home / "work", path, frozenset())
+    found_names = names(command, ["-v", "notes", "--root=/srv/x"], place)
+    assert found_names == {
+        command,
+        tool,
+        python,
+        now / "bin",
+        now / "bin/python",
+        Path("/usr/bin"),
+        Path("/srv/x"),
+        *(home / "work" / word for word in ("-v", "notes")),
+    }
