@@ -111,7 +111,7 @@ def _notes(added: dict[str, str]) -> list[str]:
     Raises:
         McpwrapError: it could not.
     """
-    return trial.of_workspaces(this_machine.wanted(added))
+    return trial.of_workspaces(this_machine.planned(added=added).wanted)
 
 
 def _told(wanted: Proposed, secrets: Secrets) -> Iterator[str]:

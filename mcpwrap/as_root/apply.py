@@ -14,8 +14,9 @@ def apply(retired: Retired) -> None:
     Raises:
         McpwrapError: the configuration is wrong, or a step failed.
     """
-    notes = trial.of_workspaces(this_machine.wanted())
-    todo = this_machine.steps(retired)
+    planned = this_machine.planned(retired)
+    notes = [*trial.of_workspaces(planned.wanted), *planned.notes]
+    todo = planned.steps
     if not todo:
         print("nothing to do")
     for number, step in enumerate(todo, start=1):

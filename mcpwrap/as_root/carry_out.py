@@ -99,6 +99,12 @@ def _make_account(name: str, uid: int) -> None:
             where=f"the account {name}",
             fix=f"see who made it; `userdel {name}` removes it",
         )
+    if accounts.uid_of(name) is None and uid in accounts.running_ids():
+        raise McpwrapError(
+            f"UID or GID {uid} has come to belong to a process, of a container perhaps",
+            where=name,
+            fix="another UID is chosen the next time",
+        )
     run(SYSUSERS, paths.sysusers(name.removeprefix("mcpw-")))
     entry = pwd.getpwnam(name)
     if (entry.pw_uid, entry.pw_gid) != (uid, uid):

@@ -8,8 +8,10 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import this_machine
 from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.steps import MakeAccount, Step
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"
+_OWNERS = "owners of files (only root searches for them; a new account may get another UID)"
 
 
 @click.command("plan")
@@ -22,18 +24,23 @@ def command(*, purge: bool, as_json: bool) -> int:
     Example:  mcpwrap plan --json | jq -r '.steps[]'
     Exit status: 0 nothing to do, 10 something, 2 the configuration is wrong.
     """
-    steps = this_machine.steps(Retired.PURGE if purge else Retired.KEEP)
-    not_seen = [] if os.geteuid() == 0 else [_UNSEEN]
-    lines = [step.describe() for step in steps]
-    notes = this_machine.notes()
+    planned = this_machine.planned(Retired.PURGE if purge else Retired.KEEP)
+    not_seen = [] if os.geteuid() == 0 else _not_seen(planned.steps)
+    lines = [step.describe() for step in planned.steps]
+    notes = [*planned.notes, *this_machine.notes()]
     if as_json:
         print_json({"steps": lines, "not_seen": not_seen, "notes": notes})
     else:
         for number, line in enumerate(lines, start=1):
             click.echo(f"{number:3}  {line}")
-        click.echo(f"{len(steps)} steps" if steps else "nothing to do")
+        click.echo(f"{len(lines)} steps" if lines else "nothing to do")
         for line in notes:
             click.echo(f"note: {line}")
         for line in not_seen:
             click.echo(f"not seen: {line}")
-    return EXIT_WOULD_CHANGE if steps else EXIT_OK
+    return EXIT_WOULD_CHANGE if lines else EXIT_OK
+
+
+def _not_seen(todo: list[Step]) -> list[str]:
+    makes_accounts = any(isinstance(step, MakeAccount) for step in todo)
+    return [_UNSEEN, _OWNERS] if makes_accounts else [_UNSEEN]

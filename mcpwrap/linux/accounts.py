@@ -1,10 +1,43 @@
-"""Accounts and groups of this machine, as NSS has them."""
+"""Accounts and groups of this machine, as NSS has them; and the ids that are in use without one."""
 
 import grp
+import os
 import pwd
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
-from mcpwrap.core.names import ACCOUNT_PREFIX, next_uid, preferred_uid
+from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID, next_uid, preferred_uid
+from mcpwrap.linux import mountinfo
+
+_EVERY_ID = range(FIRST_UID, LAST_UID + 1)
+_IDS_OF_THREAD = re.compile(r"^(?:Uid|Gid|Groups):(.*)$", re.MULTILINE)
+_IDS_OF_IPC = ("uid", "gid", "cuid", "cgid")
+_SUBORDINATE = ("/etc/subuid", "/etc/subgid")
+# Folders at the top that hold no files of accounts, or list other things as files.
+_NOT_LOOKED_INTO = frozenset({"boot", "dev", "lost+found", "proc", "sys", "usr"})
+_LOOKED_INTO_TOO = ("/dev/mqueue", "/dev/shm", "/usr/local")  # noqa: S108 - nothing is made there
+# What is mounted elsewhere than at the top may not answer, or shows the same files once more.
+_LOCAL = frozenset(
+    {
+        "bcachefs",
+        "btrfs",
+        "ext2",
+        "ext3",
+        "ext4",
+        "f2fs",
+        "jfs",
+        "mqueue",
+        "ramfs",
+        "tmpfs",
+        "xfs",
+        "zfs",
+    }
+)
+MAX_LEVELS = 5  # below a folder at the top
+MAX_NAMES = 100_000  # in such a folder, the upper levels first: some seconds
 
 
 def ours() -> dict[str, int]:
@@ -16,24 +49,128 @@ def ours() -> dict[str, int]:
     }
 
 
-def taken_ids(names: Iterable[str], used: Collection[int]) -> frozenset[int]:
-    """Return the ids of others that are in the way of giving UIDs to `names`.
+def taken_by_others(ids: Iterable[int]) -> frozenset[int]:
+    """Return those ids that accounts or groups have which are not ours."""
+    return frozenset(filter(_is_taken, ids))
 
-    `used` are our own, of servers that are and that were: somebody else may have got one since, and
-    the search goes on past them. Each id is asked for by number, because directories with many
-    accounts cannot be listed.
+
+def taken_near(names: Iterable[str], avoided: Collection[int]) -> frozenset[int]:
+    """Return the ids of others that are in the way of giving new UIDs to `names`.
+
+    `avoided` are not given in any case, and the search goes on past them. Each id is asked for by
+    number, because directories with many accounts cannot be listed.
     """
     wanted = sorted(names)
-    taken = {uid for uid in used if _is_taken(uid)}
+    taken: set[int] = set()
     for name in wanted:
         uid, free = preferred_uid(name), 0
-        while free < len(wanted):
-            if _is_taken(uid):
-                taken.add(uid)
-            elif uid not in used:
-                free += 1
+        for _ in _EVERY_ID:
+            if uid not in avoided:
+                taken |= taken_by_others([uid])
+                free += uid not in taken
+            if free == len(wanted):
+                break
             uid = next_uid(uid)
     return frozenset(taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Ids of our range that own something on this machine."""
+
+    ids: frozenset[int] = frozenset()
+    unfinished: tuple[str, ...] = ()  # folders with more names than we look at
+
+
+def running_ids() -> frozenset[int]:
+    """Return the ids of our range that a thread has, whether an account has them or not.
+
+    Those of containers too, as this machine counts them.
+    """
+    found: set[int] = set()
+    for status in Path("/proc").glob("[0-9]*/task/[0-9]*/status"):
+        with suppress(OSError):  # it has ended
+            found |= ids_of_thread(status.read_text(encoding="utf-8", errors="replace"))
+    return frozenset(found.intersection(_EVERY_ID))
+
+
+def owned_ids(top: str = "/") -> Owned:
+    """Return which ids of our range own files, queues, semaphores or shared memory, or are lent.
+
+    Lent are those that a line of subuid(5) lets containers use. Files are looked for at most
+    MAX_LEVELS below a folder of `top`, and not on network file systems. As root.
+    """
+    found: set[int] = set()
+    for path in map(Path, _SUBORDINATE):
+        with suppress(FileNotFoundError):
+            found |= lent_ids(path.read_text(encoding="utf-8", errors="replace"))
+    for table in Path("/proc/sysvipc").glob("*"):
+        found |= ids_of_ipc(table.read_text(encoding="ascii"))
+    mounts = mountinfo.at_or_below([""]).values()  # all of them
+    skipped = {mount.path for mount in mounts if mount.filesystem not in _LOCAL}
+    folders = [folder for folder in _folders(top) if folder not in skipped]
+    unfinished = tuple(folder for folder in folders if not _look(folder, skipped, found))
+    return Owned(frozenset(found.intersection(_EVERY_ID)), unfinished)
+
+
+def ids_of_thread(status: str) -> set[int]:
+    """Return real, effective, saved and file system ids, and groups. Source: proc_pid_status(5)."""
+    return {int(number) for line in _IDS_OF_THREAD.findall(status) for number in line.split()}
+
+
+def ids_of_ipc(table: str) -> set[int]:
+    """Return whose it is, and who made it. Source: proc_sysvipc(5)."""
+    head, *lines = table.splitlines()
+    columns = [head.split().index(name) for name in _IDS_OF_IPC]
+    return {int(line.split()[column]) for line in lines for column in columns}
+
+
+def lent_ids(text: str) -> set[int]:
+    """Return the ids of our range in the lines of subuid(5)."""
+    found: set[int] = set()
+    for line in text.splitlines():
+        _, _, numbers = line.partition(":")
+        first, _, count = numbers.partition(":")
+        if first.isdecimal() and count.isdecimal():
+            start, end = int(first), int(first) + int(count)
+            found.update(range(max(start, FIRST_UID), min(end, LAST_UID + 1)))
+    return found
+
+
+def _folders(top: str) -> Iterator[str]:
+    with os.scandir(top) as entries:
+        yield from sorted(
+            entry.path
+            for entry in entries
+            if entry.name not in _NOT_LOOKED_INTO and entry.is_dir(follow_symlinks=False)
+        )
+    yield from filter(os.path.isdir, _LOOKED_INTO_TOO)
+
+
+def _look(top: str, skipped: Collection[str], found: set[int]) -> bool:
+    """Add the owners of a folder and of what is in it, level by level; say whether that was all."""
+    owner = os.lstat(top)
+    found |= {owner.st_uid, owner.st_gid}
+    names, level = 0, [top]
+    for _ in range(MAX_LEVELS):
+        below: list[str] = []
+        for entry in _entries(level, skipped):
+            names += 1
+            if names > MAX_NAMES:
+                return False
+            with suppress(OSError):  # it is gone
+                owner = entry.stat(follow_symlinks=False)
+                found |= {owner.st_uid, owner.st_gid}
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
+        level = below
+    return True
+
+
+def _entries(folders: Iterable[str], skipped: Collection[str]) -> Iterator[os.DirEntry[str]]:
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:  # it is gone, or was a mount
+            yield from (entry for entry in entries if entry.path not in skipped)
 
 
 def uid_of(account: str) -> int | None:

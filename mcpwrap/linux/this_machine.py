@@ -1,16 +1,21 @@
 """The plan for this machine: its configuration against how it is. Reads only."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts, observe, package_sources, way_out
+from mcpwrap.linux.accounts import Owned
 from mcpwrap.linux.executables import check
 from mcpwrap.plan import listeners, registry, widenings
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
 from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
 
 
@@ -30,34 +35,53 @@ def notes() -> list[str]:
     ]
 
 
-def steps(retired: Retired = Retired.KEEP) -> list[Step]:
-    """Return what root should do now. Anybody may ask; only root sees the packet rules.
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How this machine should be, what makes it so, and what was not looked at."""
+
+    wanted: Desired
+    steps: list[Step]
+    notes: list[str]
+
+
+def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = None) -> Planned:
+    """Return what root should do now. Anybody may ask; only root sees all of the machine.
+
+    With `added`, texts by path, as it will be once these files are there.
 
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
     have = observe.observe()
-    return diff(_wanted(have), have, retired)
-
-
-def wanted(added: Mapping[str, str] | None = None) -> Desired:
-    """Return how this machine should be; with `added`, texts by path, once these files are there.
-
-    Raises:
-        McpwrapError: the configuration is wrong, or the registry cannot be read.
-    """
-    return _wanted(observe.observe(), added)
-
-
-def _wanted(have: Observed, added: Mapping[str, str] | None = None) -> Desired:
     config = parse(observe.config_files(added))
     check.expect_roots(config)
     way_out.expect_possible(config)
+    allocated, owned = _allocated(config, have)
+    want = desired(config, allocated, observe.ids(config), package_sources.found())
+    return Planned(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
+
+
+def steps(retired: Retired = Retired.KEEP) -> list[Step]:
+    """Return the steps of what is planned."""
+    return planned(retired).steps
+
+
+def _allocated(config: Config, have: Observed) -> tuple[Registry, Owned]:
+    """Return the registry as it should be, and what was found where it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
     before = listeners.adopted(registry.adopt(observe.registry(), known), have.files)
-    allocated = registry.allocate(
-        config.servers,
-        before,
-        accounts.taken_ids(config.servers, {a.uid for a in before.by_name.values()}),
+    used = {allocation.uid for allocation in before.by_name.values()}
+    # Only where an account is to be made: the processes of ours are our own.
+    running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()
+    taken = accounts.taken_by_others(used) | (running - {*known.values()})
+    new = registry.without_uid(config.servers, before, taken)
+    owned = accounts.owned_ids() if new and os.geteuid() == 0 else Owned()
+    taken |= accounts.taken_near(new, used | taken | owned.ids)
+    return registry.allocate(config.servers, before, taken, owned.ids), owned
+
+
+def _unfinished(folder: str) -> str:
+    return (
+        f"{folder} has more than {accounts.MAX_NAMES} names: of the files further down none was "
+        "looked at for a UID that is new now"
     )
-    return desired(config, allocated, observe.ids(config), package_sources.found())

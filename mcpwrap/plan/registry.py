@@ -91,23 +91,38 @@ def adopt(registry: Registry, uid_by_name: Mapping[str, int]) -> Registry:
     return Registry(by_name={**found, **registry.by_name})
 
 
-def allocate(names: Iterable[str], registry: Registry, taken_ids: Collection[int]) -> Registry:
+def without_uid(
+    names: Iterable[str], registry: Registry, taken_ids: Collection[int]
+) -> frozenset[str]:
+    """Return those of `names` that `allocate` will give a new UID."""
+    known = registry.by_name
+    return frozenset(n for n in names if n not in known or known[n].uid in taken_ids)
+
+
+def allocate(
+    names: Iterable[str],
+    registry: Registry,
+    taken_ids: Collection[int],
+    owned_ids: Collection[int] = (),
+) -> Registry:
     """Return the registry in which each of `names` has a UID and every other name is retired.
 
-    `taken_ids` are UIDs and GIDs of accounts that are not ours. A name that has a UID keeps it,
-    unless somebody else has got it since: a person comes before a server.
+    `taken_ids` are UIDs and GIDs of accounts and processes that are not ours. A name that has a UID
+    keeps it, unless somebody else has got it since: a person comes before a server. `owned_ids` own
+    something on this machine, a server's own files too, and are given to no other name.
 
     Raises:
         McpwrapError: all 20000 are taken.
     """
     wanted = set(names)
+    new = without_uid(wanted, registry, taken_ids)
     by_name = {
         name: msgspec.structs.replace(old, is_retired=name not in wanted)
         for name, old in registry.by_name.items()
-        if name not in wanted or old.uid not in taken_ids
+        if name not in new
     }
-    used = {allocation.uid for allocation in by_name.values()} | set(taken_ids)
-    for name in sorted(wanted - by_name.keys()):
+    used = {allocation.uid for allocation in by_name.values()} | {*taken_ids, *owned_ids}
+    for name in sorted(new):
         uid = _free_uid(name, used)
         used.add(uid)
         old_http = registry.by_name[name].http if name in registry.by_name else {}
@@ -129,5 +144,6 @@ def _free_uid(name: str, used: Collection[int]) -> int:
     raise McpwrapError(
         f"every UID from {FIRST_UID} to {LAST_UID} is taken",
         where=f"server {name!r}",
-        fix="remove servers with `mcpwrap apply --purge`, or accounts in that range",
+        fix="remove servers with `mcpwrap apply --purge`, or accounts and lines of /etc/subuid "
+        "in that range",
     )

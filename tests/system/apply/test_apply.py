@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.system.bed.machine import Machine
+from tests.system.bed.session import Session
 from tests.system.support import emptied, kill_at_syscall
 from tests.system.support.kill_at_syscall import Call
 from tests.system.support.servers import a_server
@@ -219,6 +220,41 @@ def test_a_uid_that_is_taken_is_left_alone(machine: Machine) -> None:
         machine.apply()
         assert machine.uid_of("mcpw-github") == 31728
     machine.as_root("groupdel crowd")
+
+
+def held_by(machine: Machine, ids: str) -> Session:
+    """Run a process that has ids without an account."""
+    command = f"exec setpriv {ids} sh -c 'echo held; read line'"
+    session = machine.session("", user="root", command=command)
+    assert session.read_line() == "held"
+    return session
+
+
+def test_a_uid_that_is_in_use_without_an_account_is_left_alone(machine: Machine) -> None:
+    """Where sha256 would put us: processes, files, a semaphore, and what containers may use."""
+    by_file = "touch /srv/left/f; chown 31728 /srv/left; chown :31729 /srv/left/f"
+    machine.as_root(f"mkdir /srv/left; {by_file}; echo box:31731:1 >> /etc/subuid")
+    machine.as_root("setpriv --reuid=31730 --clear-groups ipcmk -S 1")
+    machine.configure(ONE.format("github"))  # sha256 says 31726
+    looks = "strace -f -e trace=openat,openat2 -P /srv/left -o /tmp/looks mcpwrap apply"
+    with held_by(machine, "--ruid=31726 --regid=0 --groups=31727"):
+        machine.as_root(looks)
+        assert "/srv/left" in machine.read("/tmp/looks")
+        assert machine.uid_of("mcpw-github") == 31732
+        assert machine.as_root(looks).out == "nothing to do\n"
+        assert "/srv/left" not in machine.read("/tmp/looks")  # nothing new, so no search
+        machine.configure("")
+        machine.apply()
+        machine.configure(ONE.format("github"))
+        with held_by(machine, "--reuid=31732 --regid=0 --clear-groups"):
+            machine.apply()
+            assert machine.uid_of("mcpw-github") == 31733  # a process got its UID meanwhile
+    machine.configure("")
+    machine.as_root("mcpwrap apply --purge")
+    machine.as_root("rm -r /srv/left /tmp/looks; sed -i /box:/d /etc/subuid; ipcrm -a")
+    machine.configure(ONE.format("github"))
+    machine.apply()
+    assert machine.uid_of("mcpw-github") == 31726  # the twin
 
 
 def test_a_person_keeps_the_uid_and_the_network_that_a_server_had(machine: Machine) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,10 +76,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         made.shown = text(80) + question
         return made.answers()
 
-    def wanted(added: dict[str, str]) -> list[str]:
+    def planned(*, added: dict[str, str]) -> SimpleNamespace:
         for file in observe.config_files(added):
             assert b"impossible" not in file.content or refuse()
-        return sorted(added)
+        return SimpleNamespace(wanted=sorted(added))
 
     def note(what: str) -> Callable[..., None]:
         return lambda *told: made.done.append(" ".join([what, *map(str, told)]))
@@ -90,7 +91,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(observe, "server_names", lambda: made.names)
     monkeypatch.setattr(observe, "secret_settings", lambda: made.settings)
     monkeypatch.setattr(tty, "says_yes", says_yes)
-    monkeypatch.setattr(this_machine, "wanted", wanted)
+    monkeypatch.setattr(this_machine, "planned", planned)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
     monkeypatch.setattr(secret, "set_one", note("set"))

@@ -1,5 +1,7 @@
 """What `apply` says, and how far it came."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from mcpwrap.as_root import apply, trial
@@ -11,11 +13,14 @@ from mcpwrap.plan.diff import Retired
 STEPS: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
 
 
+def planned(todo: list[steps.Step]) -> SimpleNamespace:
+    return SimpleNamespace(wanted=None, steps=todo, notes=["/var was too much"])
+
+
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(this_machine, "wanted", lambda: None)
+    monkeypatch.setattr(this_machine, "planned", lambda _: planned(STEPS))
     monkeypatch.setattr(trial, "of_workspaces", lambda _: ["a does not start"])
-    monkeypatch.setattr(this_machine, "steps", lambda _: STEPS)
     monkeypatch.setattr(this_machine, "notes", lambda: ["b neither"])
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
@@ -24,14 +29,14 @@ def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     apply.apply(Retired.KEEP)
     assert capsys.readouterr().out == (
         f"  1/2  {STEPS[0].describe()}\n  2/2  {STEPS[1].describe()}\n"
-        "done\nnote: a does not start\nnote: b neither\n"
+        "done\nnote: a does not start\nnote: /var was too much\nnote: b neither\n"
     )
 
 
 def test_where_there_is_nothing_to_do_that_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(this_machine, "steps", lambda _: [])
+    monkeypatch.setattr(this_machine, "planned", lambda _: planned([]))
     apply.apply(Retired.PURGE)
     assert capsys.readouterr().out.startswith("nothing to do\nnote: ")
 

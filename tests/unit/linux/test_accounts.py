@@ -1,10 +1,13 @@
-"""Who is in a group: those listed in it, and those whose own group it is."""
+"""Who is in a group, and which ids are in use on a machine."""
 
 import grp
+import os
 import pwd
+from pathlib import Path
 
 import pytest
 
+from mcpwrap.core.names import FIRST_UID, LAST_UID
 from mcpwrap.linux import accounts
 
 PEOPLE = [
@@ -32,3 +35,71 @@ def test_who_is_in_a_group(group: str, uids: set[int], monkeypatch: pytest.Monke
 
 def test_root_is_in_its_own_group() -> None:
     assert 0 in accounts.uids_in("root")
+
+
+STATUS = """Name:\tx
+Umask:\t0022
+State:\tS (sleeping)
+NSpid:\t9
+Uid:\t20001\t20002\t20003\t20004
+Gid:\t20005\t20006\t20007\t20008
+FDSize:\t64
+Groups:\t20009 20010
+"""
+
+
+def test_each_id_of_a_thread_counts() -> None:
+    assert accounts.ids_of_thread(STATUS) == set(range(20_001, 20_011))
+    assert accounts.ids_of_thread("Name:\tUid:\nUid:\t1\t1\t1\t1\nGroups:\t\n") == {1}
+    own = Path("/proc/self/status").read_text()
+    assert {os.getuid(), os.getgid(), *os.getgroups()} == accounts.ids_of_thread(own)
+
+
+SEM = """       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime
+         1          0   600          1 20001 20002 20003 20004          0  176000000
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "ids"), [(SEM, {20_001, 20_002, 20_003, 20_004}), (SEM.splitlines()[0], set())]
+)
+def test_owner_and_maker_of_what_is_shared_in_memory_count(table: str, ids: set[int]) -> None:
+    assert accounts.ids_of_ipc(table) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", set()),
+        ("alice:100000:65536\n", set()),
+        ("alice:20005:2\nbob:39998:100\n", {20_005, 20_006, 39_998, 39_999}),
+        ("alice:19999:2", {20_000}),
+        ("alice:40000:1", set()),
+        ("1000:20005:1", {20_005}),  # a number in place of a name
+        ("#alice:x:1\n:::\nalice\nalice:20005\nalice:20005:-1\n", set()),
+    ],
+)
+def test_what_containers_may_use_counts(text: str, ids: set[int]) -> None:
+    assert accounts.lent_ids(text) == ids
+
+
+def test_where_all_are_taken_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: PEOPLE[0])
+    assert len(accounts.taken_near(["git"], ())) == LAST_UID - FIRST_UID + 1
+    assert accounts.taken_near(["git"], range(FIRST_UID, LAST_UID + 1)) == frozenset()
+
+
+@pytest.mark.parametrize(("most", "unfinished"), [(6, []), (5, ["top"])])
+def test_owners_are_looked_for_in_the_upper_levels(
+    most: int, unfinished: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "top/1/2/3/4/5/6/7").mkdir(parents=True)  # the last two are not looked at
+    (tmp_path / "top/1/file").touch()
+    (tmp_path / "usr/many").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("/")
+    monkeypatch.setattr(accounts, "MAX_NAMES", most)
+    monkeypatch.setattr(accounts, "_LOOKED_INTO_TOO", ())
+    monkeypatch.setattr(accounts, "_EVERY_ID", range(2**32))
+    found = accounts.owned_ids(str(tmp_path))
+    assert list(found.unfinished) == [str(tmp_path / name) for name in unfinished]
+    assert {tmp_path.stat().st_uid, tmp_path.stat().st_gid} <= found.ids

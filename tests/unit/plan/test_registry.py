@@ -1,5 +1,7 @@
 """A name has its UID for good, and no two names share one."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from mcpwrap.plan.registry import (
     allocate,
     decode,
     purge_retired,
+    without_uid,
 )
 
 EVERY_UID = range(FIRST_UID, LAST_UID + 1)
@@ -46,6 +49,27 @@ def test_a_new_name_gets_the_first_free_uid(
     names: list[str], taken_ids: list[int], expected: dict[str, int]
 ) -> None:
     assert uids(allocate(names, Registry(), taken_ids)) == expected
+
+
+@pytest.mark.parametrize(
+    ("taken_ids", "owned_ids", "uid", "other_uid"),
+    [
+        ([], [31726], 31726, 27514),  # its own files
+        ([], [27514], 31726, 27515),
+        ([], [27514, 27516], 31726, 27515),
+        ([27514], [27515], 31726, 27516),
+        ([31726], [31727], 31728, 27514),  # what it has to leave goes to what nobody has
+        ([], EVERY_UID[: 27514 - 20000 + 1], 31726, 27515),
+    ],
+)
+def test_what_owns_something_is_given_to_no_new_name(
+    taken_ids: list[int], owned_ids: Sequence[int], uid: int, other_uid: int
+) -> None:
+    known = Registry(by_name={"github": Allocation(uid=31726)})
+    found = allocate(["github", "git-b"], known, taken_ids, owned_ids)
+    assert uids(found) == {"github": uid, "git-b": other_uid}
+    new = {"git-b"} if uid == 31726 else {"git-b", "github"}
+    assert without_uid(["github", "git-b"], known, taken_ids) == new
 
 
 def test_who_was_first_keeps_the_uid() -> None:
