@@ -1,5 +1,9 @@
 """Failures that an operator can act on, and the exit statuses of `mcpwrap`."""
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 EXIT_OK = 0
 EXIT_FAILED = 1  # the machine did not do what was asked; what had changed is said
 EXIT_USAGE = 2  # the command line or the configuration is wrong; nothing was changed
@@ -22,3 +26,35 @@ class UsageError(McpwrapError):
     """What was typed or configured cannot be carried out; nothing was changed."""
 
     exit_code = EXIT_USAGE
+
+
+class HalfDoneError(OSError):
+    """Of several files that were to be replaced, some were."""
+
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+def file_error(error: OSError, state: str = "") -> McpwrapError:
+    """Return what the operator is told of a file that cannot be read or written.
+
+    `state` says what was changed, and what was not.
+    """
+    problem = "; ".join(part for part in (error.strerror or str(error), state) if part)
+    fix = "make room: `df` and `df -i` say where" if error.errno in NO_ROOM else "mend that"
+    return McpwrapError(problem, where=str(error.filename or "mcpwrap"), fix=fix)
+
+
+@contextmanager
+def nothing_changed() -> Iterator[None]:
+    """Have an OSError of the block say that nothing was changed: it changes all or nothing.
+
+    Raises:
+        McpwrapError: in place of an OSError.
+    """
+    try:
+        yield
+    except HalfDoneError as error:
+        raise file_error(error, "broken off here: the same command completes it") from error
+    except OSError as error:
+        raise file_error(error, "nothing was changed") from error

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Install what the test bed needs of the host, if it is not there. RUNS AS ROOT on a Debian machine.
 set -eu
-wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs nodejs"
+wanted="mmdebstrap systemd-container nftables iproute2 python3-venv qemu-system-x86 e2fsprogs xfsprogs"
+wanted="$wanted btrfs-progs nodejs"
 missing=""
 for package in $wanted; do
     dpkg-query -Wf '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"

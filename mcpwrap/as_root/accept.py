@@ -11,8 +11,9 @@ from mcpwrap.config.parse import parse
 from mcpwrap.config.proposal import expect_nobodys, settable
 from mcpwrap.config.proposal_shown import Offer, question, shown
 from mcpwrap.config.values import BadValueError
-from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import files, observe, this_machine, tty
+from mcpwrap.linux.files import NewFile
 from mcpwrap.plan import paths, widenings
 from mcpwrap.plan.diff import Retired
 
@@ -53,13 +54,14 @@ def accept(digest: str, path: str, *, by: str) -> None:
 
 
 def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
-    for path, text in added.items():
-        files.replace(path, text)
-    todo = [(name, key) for name, by_key in secrets.items() for key in by_key]
-    for name, key in todo:
-        secret.set_one(name, key, secrets[name][key])
+    if added:
+        with nothing_changed():
+            files.replace_all([NewFile(path=path, text=text) for path, text in added.items()])
+    given = {(name, key): value for name, of in secrets.items() for key, value in of.items()}
+    if given:
+        secret.set_all(given)
     apply.apply(Retired.KEEP)
-    for name, key in todo:
+    for name, key in given:
         secret.say_what_is_left(name, key)
 
 

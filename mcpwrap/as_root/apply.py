@@ -2,7 +2,7 @@
 
 from mcpwrap.as_root import trial
 from mcpwrap.as_root.carry_out import carry_out
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import this_machine
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import Step
@@ -31,10 +31,16 @@ def apply(retired: Retired) -> None:
 def _do(step: Step, done: int) -> None:
     try:
         carry_out(step)
-    except (OSError, McpwrapError) as error:
-        fix = error.fix if isinstance(error, McpwrapError) else "mend what it says"
-        raise McpwrapError(
-            f"{getattr(error, 'problem', error)}\n  {done} steps before it were done and stay done",
-            where=step.describe(),
-            fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
-        ) from error
+    except OSError as error:
+        told = file_error(error)
+        raise _broken_off(f"{told.where}: {told.problem}", told.fix, step, done) from error
+    except McpwrapError as error:
+        raise _broken_off(error.problem, error.fix, step, done) from error
+
+
+def _broken_off(problem: str, fix: str, step: Step, done: int) -> McpwrapError:
+    return McpwrapError(
+        f"{problem}\n  {done} steps before it were done and stay done",
+        where=step.describe(),
+        fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
+    )

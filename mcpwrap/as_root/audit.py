@@ -21,7 +21,7 @@ from mcpwrap.as_root.lock import in_turn
 from mcpwrap.core import audit
 from mcpwrap.core.audit import Keys
 from mcpwrap.core.chain import KEY_BYTES
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import files, prctl
 from mcpwrap.plan import paths
 
@@ -39,7 +39,8 @@ def main() -> int:
     try:
         return _do_as_asked(sys.argv[1:])
     except (McpwrapError, OSError) as error:
-        print(f"mcpwrap-audit: {error}", file=sys.stderr)
+        told = file_error(error) if isinstance(error, OSError) else error
+        print(f"mcpwrap-audit: {told}", file=sys.stderr)
         return EXIT_FAILED
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from mcpwrap.as_root import authority, proxy, secret, webhook
+from mcpwrap.as_root.lock import if_free
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
 from mcpwrap.linux.packet_rules import NFT
@@ -31,6 +32,10 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             files.replace(path, text)
         case steps.RemoveFile(path):
             files.remove(path)
+        case steps.RemoveLeftover(path):
+            with if_free(paths.lock_of_temporary(path)) as is_free:
+                if is_free:
+                    files.remove(path)
         case steps.RemoveTree(path):
             run("/usr/bin/rm", "-rf", "--one-file-system", "--", path)  # it may be deep
         case steps.ShutTree(path):

@@ -44,6 +44,16 @@ def in_turn(path: str = paths.LOCK) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def if_free(path: str) -> Iterator[bool]:
+    """Hold this lock if nobody does; say whether. "" is one that the caller holds."""
+    if not path:
+        yield True
+        return
+    with _opened(path) as fd:
+        yield _take(fd)
+
+
 def _take(fd: int) -> bool:
     """Take the lock if nobody has it; say whether."""
     try:

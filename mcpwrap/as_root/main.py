@@ -6,7 +6,7 @@ import sys
 from mcpwrap.as_root import accept, apply, panic, passwd, secret
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.core.sanitise import visible
-from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError
+from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import prctl
 from mcpwrap.plan.diff import Retired
 
@@ -17,22 +17,31 @@ def main() -> int:
     os.chdir("/")
     prctl.forbid_dumps()  # it may hold secrets
     try:
-        if os.geteuid() == 0:
-            argv = sys.argv[1:]
-            if argv[:1] in (["panic"], ["resume"]):
-                return _panic(*argv)
-            if argv[:1] == ["passwd"]:
-                return _passwd(argv[1:])
-            if argv[:1] == ["accept"]:
-                return _accept(argv[1:])
+        return _run(sys.argv[1:]) if os.geteuid() == 0 else _misused()
+    except McpwrapError as error:
+        return _failed(error)
+    except OSError as error:  # those that know how far they came have said it themselves
+        return _failed(file_error(error, "broken off here: the same command goes on from there"))
+
+
+def _run(argv: list[str]) -> int:
+    match argv:
+        case ["panic" | "resume" as verb, *names]:
+            return _panic(verb, *names)
+        case ["passwd", *rest]:
+            return _passwd(rest)
+        case ["accept", *rest]:
+            return _accept(rest)
+        case _:
             # Before the lock: whoever types a value takes their time.
             given = secret.value_from(secret.read_all()) if _reads_input(argv) else ""
             with only_one():
                 return _do_as_asked(argv, given)
-    except McpwrapError as error:
-        print(f"mcpwrap: {visible(str(error))}", file=sys.stderr)
-        return error.exit_code
-    return _misused()
+
+
+def _failed(error: McpwrapError) -> int:
+    print(f"mcpwrap: {visible(str(error))}", file=sys.stderr)
+    return error.exit_code
 
 
 def _panic(verb: str, *names: str) -> int:

@@ -16,7 +16,14 @@ from mcpwrap.core import seal
 from mcpwrap.core.capability import Capability, Randomness
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.spec import Spec, decode_spec
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
+from mcpwrap.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_USAGE,
+    McpwrapError,
+    file_error,
+    nothing_changed,
+)
 from mcpwrap.linux import accounts, clocks, files, prctl
 from mcpwrap.plan import paths
 
@@ -25,7 +32,15 @@ def main() -> int:
     """Run for one start or reload. Its standard error is the journal."""
     os.umask(0o022)
     prctl.forbid_dumps()
-    match sys.argv[1:]:
+    try:
+        return _do_as_asked(sys.argv[1:])
+    except OSError as error:
+        print(f"mcpwrap-mint: {file_error(error)}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _do_as_asked(argv: list[str]) -> int:
+    match argv:
         case ["start", name] if is_server_name(name):
             return start(name, os.environ["INVOCATION_ID"])
         case ["reload", name] if is_server_name(name):
@@ -40,7 +55,8 @@ def start(name: str, invocation_id: str) -> int:
     try:
         spec = _spec(name)
         if spec.has_oauth():
-            oauth_key.ensure(name)
+            with nothing_changed():
+                oauth_key.ensure(name)
         secret_by_key = store.take(name, spec.secrets)
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))

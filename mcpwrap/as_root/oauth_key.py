@@ -9,6 +9,7 @@ from mcpwrap.as_root.lock import in_turn
 from mcpwrap.core import seal
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.stored import Label, Setting
+from mcpwrap.linux import files
 from mcpwrap.plan import paths
 
 
@@ -19,6 +20,7 @@ def ensure(name: str) -> None:
 
     Raises:
         McpwrapError: the store cannot be read, or has no key of its own.
+        OSError: it cannot be written.
     """
     with in_turn(paths.SECRETS_LOCK):
         before = store.settings()
@@ -27,7 +29,9 @@ def ensure(name: str) -> None:
             return
         label = Label(name, KEY, known.version + 1 if known else 1)
         value = base64.b64encode(os.urandom(seal.KEY_BYTES)).decode()
-        store.write(value, label, store.keys_or_new()[0])
+        store_keys, made = store.keys_or_new()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         setting = Setting(version=label.version, is_set=True, changed_at=now)
-        store.write_settings(before.with_one(name, KEY, setting))
+        sealed = store.sealed_file(value, label, store_keys[0])
+        changed = store.settings_file(before.with_one(name, KEY, setting))
+        files.replace_all([*made, sealed, changed])

@@ -11,7 +11,7 @@ from mcpwrap.core import approvers
 from mcpwrap.core.approve_words import MAX_PASSWORD_BYTES
 from mcpwrap.core.approvers import Approver, Approvers
 from mcpwrap.core.names import FIRST_UID, LAST_UID
-from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import accounts, files, tty
 from mcpwrap.plan import paths
 
@@ -126,7 +126,8 @@ def _keep(now: Approvers) -> None:
             fix="`sudo systemd-sysusers`, or install the package anew",
         )
     # Of all others not even the hashes are to be seen: they could be tried elsewhere.
-    files.replace(paths.APPROVERS, approvers.encode(now), mode=0o640, gid=gid)
+    with nothing_changed():
+        files.replace(paths.APPROVERS, approvers.encode(now), mode=0o640, gid=gid)
 
 
 def _nobody(user: str, why: str) -> UsageError:

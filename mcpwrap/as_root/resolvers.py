@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcpwrap.as_root import proxy
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import files
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import run
@@ -26,7 +26,8 @@ def main() -> int:
         with in_turn():
             _follow()
     except (McpwrapError, OSError) as error:
-        print(f"mcpwrap: {error}", file=sys.stderr)
+        told = file_error(error) if isinstance(error, OSError) else error
+        print(f"mcpwrap: {told}", file=sys.stderr)
         return 1
     return 0
 

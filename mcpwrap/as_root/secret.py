@@ -17,8 +17,8 @@ from mcpwrap.core import seal, stored
 from mcpwrap.core.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import MAX_SECRET_BYTES, Label, Setting
-from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import observe
+from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
+from mcpwrap.linux import files, observe
 from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths
 
@@ -29,20 +29,41 @@ _MAX_INPUT_BYTES = 1024 * 1024
 
 def set_one(name: str, key: str, value: str) -> None:
     """Seal a value, with a version above all that were set before it."""
-    expect_usable(key, value)
+    with nothing_changed():
+        set_all({(name, key): value})
+
+
+def set_all(value_by_key: Mapping[tuple[str, str], str]) -> None:
+    """Seal values, by server and key, each with a version above all that were set before it.
+
+    Raises:
+        McpwrapError: one of them cannot be used; nothing was changed.
+        OSError: as of `files.replace_all`.
+    """
+    for (_, key), value in value_by_key.items():
+        expect_usable(key, value)
+    labels = []
     with in_turn(paths.SECRETS_LOCK):
-        before = store.settings()
-        known = before.of(name, key)
-        versions = [known.version if known else 0, _version_on_disk(name, key)]
-        label = Label(name, key, max(versions) + 1)
-        # The value first: broken off here, the file is newer than the list says, and is taken.
-        store.write(value, label, store.keys_or_new()[0])
-        store.write_settings(before.with_one(name, key, _setting(label.version, is_set=True)))
-    print(f"{name}: {key} is set, version {label.version}")
+        changed = store.settings()
+        store_keys, written = store.keys_or_new()
+        for (name, key), value in value_by_key.items():
+            known = changed.of(name, key)
+            versions = [known.version if known else 0, _version_on_disk(name, key)]
+            labels.append(label := Label(name, key, max(versions) + 1))
+            written.append(store.sealed_file(value, label, store_keys[0]))
+            changed = changed.with_one(name, key, _setting(label.version, is_set=True))
+        # The values first: broken off there, a file is newer than the list says, and is taken.
+        files.replace_all([*written, store.settings_file(changed)])
+    for label in labels:
+        _say_that_it_is_set(label, value_by_key[label.name, label.key])
+
+
+def _say_that_it_is_set(label: Label, value: str) -> None:
+    print(f"{label.name}: {label.key} is set, version {label.version}")
     if not is_redactable(value):
         print(
-            f"{name}: {key} has under {MIN_SECRET_BYTES} bytes or is a number, and is not redacted "
-            "in what the server writes",
+            f"{label.name}: {label.key} has under {MIN_SECRET_BYTES} bytes or is a number, and is "
+            "not redacted in what the server writes",
             file=sys.stderr,
         )
 
@@ -64,10 +85,8 @@ def import_file(text: str) -> None:
     config = parse(observe.config_files())
     todo = [(name, key) for key in value_by_key for name in _declared_by(config, key)]
     unused = sorted(value_by_key.keys() - {key for _, key in todo})
-    for _, key in todo:
-        expect_usable(key, value_by_key[key])
-    for name, key in todo:
-        set_one(name, key, value_by_key[key])
+    with nothing_changed():
+        set_all({(name, key): value_by_key[key] for name, key in todo})
     if unused:
         print(f"left out, no server declares them: {', '.join(unused)}", file=sys.stderr)
 
@@ -82,7 +101,8 @@ def remove(name: str, key: str) -> None:
                 f"server {name} has no secret {key}", where=_WHERE, fix="`mcpwrap secret list`"
             )
         changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
-        store.write_settings(before.with_one(name, key, changed))
+        with nothing_changed():
+            files.replace_all([store.settings_file(before.with_one(name, key, changed))])
         Path(paths.sealed(name, key)).unlink(missing_ok=True)
     print(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
 
@@ -101,17 +121,20 @@ def rotate(name: str, key: str, value: str) -> None:
 def rekey(recovery_key: str | None) -> None:
     """Seal everything with a new store key. Broken off anywhere, a second run completes it."""
     with in_turn(paths.SECRETS_LOCK):
-        old = store.keys_or_new() if recovery_key is None else _with_recovery(recovery_key)
+        old = store.keys_or_new()[0] if recovery_key is None else _with_recovery(recovery_key)
         key_by_id = {seal.key_id(key): key for key in old}
-        sealed = sorted(Path(paths.SEALED).glob("*/*.sealed"))
-        for path in sealed:  # all must open before anything is changed
-            _opened(path, key_by_id)
         new = store.new_key()
-        store.write_keys([new, *old])
-        for path in sealed:
+        sealed = []
+        for path in sorted(Path(paths.SEALED).glob("*/*.sealed")):
             label, value = _opened(path, key_by_id)
-            store.write(value, label, new)
-        store.write_keys([new])
+            sealed.append(store.sealed_file(value, label, new))
+        with nothing_changed():
+            files.replace_all([store.keys_file([new, *old]), *sealed])
+        try:
+            files.replace_all([store.keys_file([new])])
+        except OSError as error:
+            state = "all is sealed with the new key, and the file has the old one still"
+            raise file_error(error, state) from error
     how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: root's file alone"
     print(f"{len(sealed)} secrets are sealed with a new store key, {how}")
     print(
@@ -132,7 +155,7 @@ def purge(name: str) -> None:
     with suppress(FileNotFoundError):
         shutil.rmtree(f"{paths.SEALED}/{name}")
     with in_turn(paths.SECRETS_LOCK):
-        store.write_settings(store.settings().without_server(name))
+        files.replace_all([store.settings_file(store.settings().without_server(name))])
     for path in (paths.capability(name), paths.bundle(name)):
         Path(path).unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import Label, Settings, Stored
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import files
+from mcpwrap.linux.files import NewFile
 from mcpwrap.linux.systemd import ToolError, run
 from mcpwrap.plan import paths
 
@@ -51,9 +51,9 @@ def settings() -> Settings:
     return found
 
 
-def write_settings(changed: Settings) -> None:
-    """Replace the list of which secrets were set."""
-    files.replace(paths.SECRETS, stored.encode(changed))
+def settings_file(changed: Settings) -> NewFile:
+    """Return the list of which secrets were set, as a file."""
+    return NewFile(path=paths.SECRETS, text=stored.encode(changed))
 
 
 def keys() -> list[bytes]:
@@ -82,18 +82,19 @@ def keys() -> list[bytes]:
         raise McpwrapError("damaged", where=paths.STORE, fix=_RESTORE) from None
 
 
-def keys_or_new() -> list[bytes]:
-    """Return the store's keys, making one where there are neither keys nor secrets yet."""
+def keys_or_new() -> tuple[list[bytes], list[NewFile]]:
+    """Return the store's keys, and the file of a new one where there are no secrets yet either."""
     found = keys()
     if found:
-        return found
+        return found, []
     if any(Path(paths.SEALED).glob("*/*.sealed")):
         raise McpwrapError(
             "there are sealed secrets, and no store key to open them",
             where=paths.STORE,
             fix=f"{_RESTORE}; or `mcpwrap secret rekey --recovery-key`",
         )
-    return write_keys([new_key()])
+    new = [new_key()]
+    return new, [keys_file(new)]
 
 
 def new_key() -> bytes:
@@ -101,8 +102,8 @@ def new_key() -> bytes:
     return os.urandom(seal.KEY_BYTES)
 
 
-def write_keys(new: list[bytes]) -> list[bytes]:
-    """Replace the store's keys, wrapped by what the machine has: TPM, or a key of the host."""
+def keys_file(new: list[bytes]) -> NewFile:
+    """Return a file with these keys, wrapped by what the machine has: TPM, or a key of the host."""
     text = "\n".join(key.hex() for key in new)
     try:
         wrapped = run(CREDS, "encrypt", _CREDENTIAL, "-", "-", stdin=text)
@@ -116,8 +117,7 @@ def write_keys(new: list[bytes]) -> list[bytes]:
                 fix="see what it says, then try again",
             ) from error
         file = StoreFile(wrapped_by="nothing", keys=text)
-    files.replace(paths.STORE, stored.encode(file), mode=0o600)
-    return new
+    return NewFile(path=paths.STORE, text=stored.encode(file), mode=0o600)
 
 
 def is_wrapped() -> bool:
@@ -140,13 +140,13 @@ def read(name: str, key: str) -> Stored:
         raise SealError("it is no sealed secret") from None
 
 
-def write(value: str, label: Label, store_key: bytes) -> None:
-    """Seal one secret and put it on the disk."""
+def sealed_file(value: str, label: Label, store_key: bytes) -> NewFile:
+    """Seal one secret; return its file, for which there is a folder."""
     path = Path(paths.sealed(label.name, label.key))
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sealed = stored.put(value, label, store_key, os.urandom(seal.NONCE_BYTES))
-    files.replace(str(path), stored.encode(sealed), mode=0o600)
+    return NewFile(path=str(path), text=stored.encode(sealed), mode=0o600)
 
 
 def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:

@@ -32,7 +32,7 @@ from mcpwrap.cli import (
     wrap,
 )
 from mcpwrap.core.sanitise import visible
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 
 _HELP = """Run each MCP server under an account of its own.
 
@@ -101,10 +101,17 @@ def main() -> int:
     """Run one command; return its exit status."""
     try:
         outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=dict(os.environ))
+        sys.stdout.flush()  # here an error of it can still be told
         return outcome if isinstance(outcome, int) else 0
     except McpwrapError as error:
         click.echo(f"mcpwrap: {visible(str(error))}", err=True)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise  # a bug
+        error.filename = error.filename or "standard output"
+        click.echo(f"mcpwrap: {visible(str(file_error(error)))}", err=True)
+        return EXIT_FAILED
     except click.ClickException as error:
         error.show()
         return error.exit_code

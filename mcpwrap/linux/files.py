@@ -2,41 +2,112 @@
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import HalfDoneError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file as it is to be. `gid` is its group; -1 is that of the process."""
+
+    path: str
+    text: str
+    mode: int = 0o644
+    gid: int = -1
+
+
+def temporary(path: str) -> str:
+    """Return the name under which a file is written before it is renamed to `path`."""
+    target = Path(path)
+    return str(target.with_name(f".{target.name}.new"))
 
 
 def replace(path: str, text: str, *, mode: int = 0o644, gid: int = -1) -> None:
     """Put `text` at `path`, whole or not at all, also if the power goes. Source: rename(2).
 
-    `gid` is the group that it belongs to; -1 is that of the process.
+    Raises:
+        OSError: it cannot be written; its `filename` is `path`, and nothing was changed.
     """
-    target = Path(path)
-    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    temporary = _temporary(target)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    replace_all([NewFile(path=path, text=text, mode=mode, gid=gid)])
+
+
+def replace_all(wanted: Sequence[NewFile]) -> None:
+    """Replace these files, in this order, each whole; none, if one of them cannot be written.
+
+    All are on the disk under temporary names before the first is renamed: where a disk is full, it
+    ends there.
+
+    Raises:
+        HalfDoneError: some were replaced.
+        OSError: none was. `filename` is the path of the file concerned; no temporary file is left.
+    """
+    begun: list[Path] = []
+    try:
+        for each in wanted:
+            with _naming(each.path):
+                _write(each, begun)
+        with _naming(wanted[0].path):
+            begun[0].rename(wanted[0].path)
+        _complete(wanted, begun)
+    except BaseException:
+        for new in begun:
+            with suppress(OSError):  # it has been renamed
+                new.unlink()
+        raise
+
+
+def _complete(wanted: Sequence[NewFile], begun: Sequence[Path]) -> None:
+    """Rename the others; the first has been. Each is on the disk before the next is changed."""
+    try:
+        for each, new in zip(wanted, begun, strict=True):
+            with _naming(each.path):
+                if each is not wanted[0]:
+                    new.rename(each.path)
+                _sync_folder(Path(each.path).parent)
+    except OSError as error:
+        raise HalfDoneError(error.errno, error.strerror, error.filename) from error
+
+
+def _write(wanted: NewFile, begun: list[Path]) -> None:
+    new = Path(temporary(wanted.path))
+    new.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, wanted.mode)
+    begun.append(new)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        if gid != -1:  # of a wrapper's processes nobody may call it
-            os.fchown(fd, -1, gid)  # before the mode: it is for this group
-        os.fchmod(fd, mode)
-        file.write(text)
+        if wanted.gid != -1:  # of a wrapper's processes nobody may call it
+            os.fchown(fd, -1, wanted.gid)  # before the mode: it is for this group
+        os.fchmod(fd, wanted.mode)
+        file.write(wanted.text)
         file.flush()
         os.fsync(fd)
-    temporary.rename(target)
-    _sync_folder(target.parent)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Have an error of the block name this file: write(2) names none, and nobody knows ours."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def replace_link(path: str, target: str) -> None:
     """Make `path` a symbolic link to `target`, whatever it was."""
     link = Path(path)
     link.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    temporary = _temporary(link)
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
-    temporary.rename(link)
+    new = Path(temporary(path))
+    new.unlink(missing_ok=True)
+    with _naming(path):
+        try:
+            new.symlink_to(target)
+            new.rename(link)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
 
 
 def remove(path: str) -> None:
@@ -112,10 +183,6 @@ def _read(fd: int, max_bytes: int) -> bytes:
 
 _FIX = "make it a plain file: `chown root:root`, `chmod 644`"
 _NAME_ANOTHER = "name a plain file that root can read"
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.new")
 
 
 def _sync_folder(folder: Path) -> None:

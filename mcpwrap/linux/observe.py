@@ -15,7 +15,7 @@ from mcpwrap.core.panic import decode as decode_panic
 from mcpwrap.core.stored import Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
-from mcpwrap.linux.files import read_roots_own
+from mcpwrap.linux.files import read_roots_own, temporary
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids
 from mcpwrap.plan.observed import Observed
@@ -153,6 +153,7 @@ def observe() -> Observed:
         caches=frozenset(Path(path).name for path in _glob(f"{paths.CACHES}/*")),
         applied=_applied(files.get(paths.APPLIED, "{}")),
         states=frozenset(path.name for path in states),
+        leftovers=_leftovers(),
         kept_secrets=frozenset(secret_settings().by_server),
         shut_states=frozenset(path.name for path in states if path.lstat().st_uid == 0),
     )
@@ -174,6 +175,12 @@ def _our_files() -> list[str]:
         paths.listener_drop_in,
     )  # fmt: skip
     return fixed + [path for template in templates for path in _glob(template("*"))]
+
+
+def _leftovers() -> frozenset[str]:
+    """Return what root began to write and did not complete: it was killed, or the power went."""
+    found = [path for pattern in paths.REPLACED for path in _glob(temporary(pattern))]
+    return frozenset(path for path in found if not Path(path).is_dir() or Path(path).is_symlink())
 
 
 def _serving() -> frozenset[str]:

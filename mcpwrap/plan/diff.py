@@ -29,6 +29,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
     """Return what root should do. An empty list says that the machine is as it should be."""
     gone = _gone(want, have)
     return [
+        *map(steps.RemoveLeftover, sorted(have.leftovers)),
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
         *_forget_changed(want, have),

@@ -26,4 +26,5 @@ class Observed:
     applied: Applied = field(default_factory=Applied)
     states: frozenset[str] = frozenset()  # servers that have a state folder
     shut_states: frozenset[str] = frozenset()  # those of them that are root's alone
+    leftovers: frozenset[str] = frozenset()  # files that root began to write, and did not complete
     kept_secrets: frozenset[str] = frozenset()  # names of which secrets are known

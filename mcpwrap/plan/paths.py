@@ -56,6 +56,31 @@ PROPOSAL_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-proposal"
 WORKSPACE_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-ws"
 
 
+# Files that others than `apply` replace, and the lock under which they do.
+_LOCK_BY_FILE = {
+    SECRETS: SECRETS_LOCK,
+    STORE: SECRETS_LOCK,
+    PANIC: PANIC_LOCK,
+    APPROVERS: APPROVERS_LOCK,
+    AUDIT_KEYS: AUDIT_LOCK,
+}
+# Where root replaces files: what is there under the name of a temporary file was not completed.
+REPLACED = (
+    "/var/lib/mcpwrap/*", f"{PROXY}/*.conf", f"{PROXY}/*.conf.new", f"{CAS}/*/*",
+    f"{RESOLV_CONFS}/*.conf", f"{SPECS}/*.json", f"{LISTENERS}/*.json", f"{LINKS}/*",
+    f"{SYSUSERS}/*.conf", f"{SEALED}/*/*.sealed", f"{UNITS}/mcpwrap@*.service.d/10-mcpwrap.conf",
+    f"{UNITS}/mcpwrap-http@*.socket.d/10-mcpwrap.conf",
+    CONFIG_FILE, f"{CONFIG_DIR}/*.toml", WEBHOOK_KEY,
+)  # fmt: skip
+
+
+def lock_of_temporary(path: str) -> str:
+    """Return the lock under which a temporary file is written; "" is that of `apply`."""
+    folder, _, name = path.rpartition("/")
+    file = f"{folder}/{name.removeprefix('.').removesuffix('.new')}"
+    return SECRETS_LOCK if file.startswith(f"{SEALED}/") else _LOCK_BY_FILE.get(file, "")
+
+
 def spec(name: str) -> str:
     """Return the file that tells the wrapper of `name` what to run."""
     return f"{SPECS}/{name}.json"

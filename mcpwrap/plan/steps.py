@@ -33,6 +33,17 @@ class RemoveFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveLeftover:
+    """Remove a file that root began to write and did not complete, unless a program does now."""
+
+    path: str
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it."""
+        return f"remove {self.path}, which was not completed"
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveTree:
     """Remove a folder with all that is in it: state, cache or certificates that nobody uses."""
 
@@ -241,6 +252,7 @@ class StartListener:
 Step = (
     WriteFile
     | RemoveFile
+    | RemoveLeftover
     | RemoveTree
     | ShutTree
     | ForgetSecrets

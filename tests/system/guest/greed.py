@@ -50,6 +50,30 @@ def fill(folder: str = "") -> None:
     _for_ever.wait()
 
 
+def fill_unseen(folder: str) -> None:
+    """Write to a file that has no name any more, until nothing more fits."""
+    path = Path(folder, "unseen")
+    with path.open("wb", 0) as file:
+        path.unlink()
+        with suppress(OSError):
+            while file.write(bytes(PIECE)):
+                pass
+        _for_ever.wait()
+
+
+def fill_up(path: str) -> str:
+    """Write to files until not even a byte is free; return the error."""
+    why = ""
+    for number, size in enumerate((PIECE, 4096, 1)):
+        try:
+            with Path(f"{path}{number}").open("wb", 0) as file:
+                while file.write(bytes(size)):
+                    os.fsync(file.fileno())  # else room that is only promised is not taken
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+    return why
+
+
 def fill_inodes() -> None:
     """Make empty files until no more can be made."""
     with suppress(OSError):

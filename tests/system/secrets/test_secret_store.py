@@ -1,6 +1,7 @@
 """An operator sets, lists, imports, removes, re-seals and restores secrets; none is ever lost."""
 
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import pytest
 
 from tests.system.bed.machine import Machine
 from tests.system.guest import search
-from tests.system.support import kill_at_syscall, vault
+from tests.system.support import kill_at_syscall, small_disk, vault
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 from tests.system.support.vault import FILE, KEY, OTHERS, TOKEN
 
@@ -362,3 +363,74 @@ def test_a_backup_opens_on_another_machine_with_the_recovery_key(
     restored.as_root("mcpwrap secret rekey")  # the store is this machine's now
     expect_all_values(restored)
     expect_all_values(machine)
+
+
+# ----------------------------------------------------------------------------- a full disk
+VERBS = {  # and what each is given on standard input
+    "secret set vault TOKEN": NEW,
+    "secret set vault ANOTHER": NEW,
+    "secret rotate vault TOKEN": NEW,
+    "secret import /root/both.env": "",
+    "secret remove vault TOKEN": "",
+    "secret rekey": "",
+    "approvals passwd --stdin alice": "a password of hers",
+}
+ROOTS = "/var/lib/mcpwrap"
+
+
+@pytest.mark.parametrize(
+    ("kind", "verbs"),
+    [
+        ("ext4", ["secret set vault TOKEN", "approvals passwd --stdin alice"]),
+        pytest.param("ext4", list(VERBS), marks=only_in_test_all("all the other commands")),
+        pytest.param("xfs", list(VERBS), marks=only_in_test_all("file system of another kind")),
+        pytest.param("btrfs", list(VERBS), marks=only_in_test_all("file system of another kind")),
+    ],
+    ids=["two on ext4", "ext4", "xfs", "btrfs"],
+)
+def test_on_a_full_disk_nothing_is_changed_and_nothing_left(
+    machine: Machine, kind: str, verbs: list[str]
+) -> None:
+    """And when there is room again the same commands do what they say."""
+    everything = f"find {ROOTS} -xdev -type f ! -name '.fill*' -exec sha256sum {{}} + | sort"
+    machine.as_root("systemctl stop 'mcpwrap@*.service'")  # one that runs has what was set before
+    machine.write("/root/both.env", f"TOKEN={NEW}\nKEY={NEW}\n", mode=0o600)
+    with small_disk.under(machine, ROOTS, kind):
+        small_disk.fill(machine, ROOTS)
+        before = machine.look(everything)
+        for verb in verbs:
+            err = machine.as_root(f"mcpwrap {verb}", stdin=VERBS[verb], status=1).err
+            assert re.fullmatch(
+                rf"mcpwrap: {ROOTS}/\S+: No space left on device; nothing was changed\n"
+                r"  fix: make room: `df` and `df -i` say where\n",
+                err,
+            ), err
+            assert machine.look(everything) == before, verb
+        small_disk.empty(machine, ROOTS)
+        for verb in verbs:
+            machine.as_root(f"mcpwrap {verb}", stdin=VERBS[verb])
+            assert machine.look(everything) != before, verb
+            before = machine.look(everything)
+
+
+def test_what_a_command_that_was_killed_left_goes_with_the_next_apply(machine: Machine) -> None:
+    """But not while the lock is held under which a program may be writing it."""
+    left = [
+        "/var/lib/mcpwrap/.gate.json.new",
+        "/var/lib/mcpwrap/.secrets.json.new",
+        "/var/lib/mcpwrap/sealed/vault/.GONE.sealed.new",
+        "/etc/systemd/system/mcpwrap@vault.service.d/.10-mcpwrap.conf.new",
+    ]
+    theirs = ["/var/lib/mcpwrap/state/.theirs.new", "/etc/mcpwrap/.notes.new"]
+    machine.as_root(f"mkdir -p /var/lib/mcpwrap/state; touch {' '.join([*left, *theirs])}")
+    hold = "exec flock /run/mcpwrap/secrets.lock sh -c 'echo held; read line'"
+    with machine.session("", user="root", command=hold) as holder:
+        assert holder.read_line() == "held"
+        out = machine.apply()
+        assert all(f"remove {path}, which was not completed" in out for path in left)
+        assert machine.look(f"ls {' '.join(left)} 2>/dev/null || true").split() == left[1:3]
+        holder.send({})
+    machine.apply()
+    assert machine.look(f"ls {' '.join(left)} 2>/dev/null || true") == ""
+    assert machine.apply().startswith("nothing to do")
+    machine.look(f"rm {' '.join(theirs)}")

@@ -94,7 +94,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(this_machine, "planned", planned)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
-    monkeypatch.setattr(secret, "set_one", note("set"))
+    monkeypatch.setattr(secret, "set_all", note("set"))
     monkeypatch.setattr(secret, "say_what_is_left", note("say"))
     _read_here(monkeypatch)
     monkeypatch.setattr(secret, "read_all", lambda: b"")
@@ -151,7 +151,7 @@ def test_secrets_are_set_before_it_is_applied(
     machine.settings = Settings(by_server={"a": {"T": set_before}})
     given({"a": {"T": "hidden"}})
     machine.accept()
-    assert machine.done == ["set a T hidden", f"apply {Retired.KEEP}", "say a T"]
+    assert machine.done == ["set {('a', 'T'): 'hidden'}", f"apply {Retired.KEEP}", "say a T"]
     assert "a T: given, in place of the one that is set" in machine.shown
     assert "a U: MISSING, to be set by `sudo mcpwrap secret set a U`" in machine.shown
     assert "hidden" not in machine.shown

@@ -46,7 +46,7 @@ def test_where_there_is_nothing_to_do_that_is_said(
     [
         (
             OSError(28, "No space left on device"),
-            "No space.*\n  1 steps before.*\n.*mend what",
+            "No space.*\n  1 steps before.*\n.*make room",
         ),
         (
             McpwrapError("odd", where="x", fix="do y"),

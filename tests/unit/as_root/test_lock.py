@@ -38,3 +38,15 @@ def test_one_who_goes_on_holding_it_is_not(monkeypatch: pytest.MonkeyPatch) -> N
         lock.only_one(),
     ):
         raise AssertionError("two hold it")
+
+
+def test_one_that_is_held_is_not_waited_for() -> None:
+    with lock.in_turn(paths.LOCK), lock.if_free(paths.LOCK) as is_free:
+        assert not is_free
+    with lock.if_free(paths.LOCK) as is_free, lock.if_free(paths.LOCK) as is_free_again:
+        assert (is_free, is_free_again) == (True, False)
+
+
+def test_no_lock_is_always_free() -> None:
+    with lock.if_free("") as is_free:
+        assert is_free

@@ -1,14 +1,16 @@
 """Root's files are replaced whole, and read only if nobody else could have written them."""
 
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import HalfDoneError, McpwrapError
 from mcpwrap.linux import files
 
 
@@ -191,3 +193,51 @@ def test_what_is_no_plain_file_is_not_read(
 def test_a_device_is_not_read() -> None:
     with pytest.raises(McpwrapError, match="is not a plain file"):
         files.read_anybodys("/dev/zero", max_bytes=5)
+
+
+@contextmanager
+def no_file_over(size: int) -> Iterator[None]:
+    """Have the kernel refuse to write more to a file, as it does where a disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("sizes", [(99,), (9, 99), (99, 9), (9, 9, 99)])
+def test_where_one_of_several_cannot_be_written_none_is(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    for number in range(len(sizes)):
+        (tmp_path / str(number)).write_text("before")
+    wanted = [
+        files.NewFile(path=str(tmp_path / str(number)), text="x" * size)
+        for number, size in enumerate(sizes)
+    ]
+    with no_file_over(64), pytest.raises(OSError, match="File too large") as caught:
+        files.replace_all(wanted)
+    assert caught.value.filename == str(tmp_path / str(sizes.index(99)))
+    assert names_in(tmp_path) == [str(number) for number in range(len(sizes))]  # and no temporary
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"before"}
+    files.replace_all(wanted)  # the twin
+    assert [len((tmp_path / str(number)).read_text()) for number in range(len(sizes))] == [*sizes]
+
+
+def test_one_that_cannot_be_renamed_after_another_was_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    wanted = [files.NewFile(path=str(tmp_path / name), text="x") for name in ("file", "folder")]
+    with pytest.raises(HalfDoneError) as caught:
+        files.replace_all(wanted)
+    assert caught.value.filename == str(tmp_path / "folder")
+    assert names_in(tmp_path) == ["file", "folder"]
+
+
+def test_the_first_that_cannot_be_renamed_leaves_all_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    wanted = [files.NewFile(path=str(tmp_path / name), text="x") for name in ("folder", "file")]
+    with pytest.raises(OSError, match="directory") as caught:
+        files.replace_all(wanted)
+    assert not isinstance(caught.value, HalfDoneError)
+    assert names_in(tmp_path) == ["folder"]

@@ -58,6 +58,7 @@ class Machine:
     running: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they started with
     has_stale_units: bool = False
     kept_secrets: set[str] = field(default_factory=set)
+    leftovers: set[str] = field(default_factory=set)
 
     def copy(self) -> "Machine":
         return Machine(**{f.name: copy(getattr(self, f.name)) for f in fields(self)})
@@ -79,6 +80,7 @@ class Machine:
             applied=msgspec.json.decode(self.files.get(paths.APPLIED, "{}"), type=Applied),
             states=frozenset(self.uid_by_state),
             kept_secrets=frozenset(self.kept_secrets),
+            leftovers=frozenset(self.leftovers),
             shut_states=frozenset(n for n, uid in self.uid_by_state.items() if uid == 0),
         )
 
@@ -97,6 +99,8 @@ class Machine:
                 assert path not in {paths.proxy(i) for i in self.squids}
                 self.files.pop(path, None)
                 self.links.pop(path, None)
+            case steps.RemoveLeftover(path):
+                self.leftovers.discard(path)
             case steps.RemoveTree(path):
                 self._remove_tree(path)
             case steps.ShutTree(path):

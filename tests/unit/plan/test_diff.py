@@ -564,3 +564,11 @@ def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
 @pytest.mark.parametrize("path", [paths.spec("")[:-5], paths.drop_in(""), paths.sysusers("")])
 def test_a_file_without_a_name_is_nobodys(path: str) -> None:
     assert steps.RemoveFile(path) not in plan(NOTHING, Observed(files={path: ""}))
+
+
+def test_what_was_not_completed_goes_first() -> None:
+    have = replace(applied(GIT).seen_by_root(), leftovers=frozenset({"/b/.x.new", "/a/.y.new"}))
+    assert described(plan(GIT, have)) == [
+        "remove /a/.y.new, which was not completed",
+        "remove /b/.x.new, which was not completed",
+    ]

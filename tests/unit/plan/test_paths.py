@@ -40,3 +40,21 @@ def test_where_it_is(path: str, expected: str) -> None:
 def test_what_runs_before_a_wrapper_has_its_name() -> None:
     helpers = ("mcpwrap-check@git.service", "mcpwrap-mint@git.service")
     assert paths.helper_units("git") == helpers
+
+
+@pytest.mark.parametrize(
+    ("path", "lock"),
+    [
+        ("/var/lib/mcpwrap/.gate.json.new", ""),  # that of `apply` itself
+        ("/var/lib/mcpwrap/servers/.git.json.new", ""),
+        ("/var/lib/mcpwrap/servers/.store.json.new", ""),  # a server of that name
+        ("/var/lib/mcpwrap/.store.json.new", paths.SECRETS_LOCK),
+        ("/var/lib/mcpwrap/.secrets.json.new", paths.SECRETS_LOCK),
+        ("/var/lib/mcpwrap/sealed/git/.TOKEN.sealed.new", paths.SECRETS_LOCK),
+        ("/var/lib/mcpwrap/.panic.json.new", paths.PANIC_LOCK),
+        ("/var/lib/mcpwrap/.approvers.json.new", paths.APPROVERS_LOCK),
+        ("/var/lib/mcpwrap/.audit.json.new", paths.AUDIT_LOCK),
+    ],
+)
+def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
+    assert paths.lock_of_temporary(path) == lock

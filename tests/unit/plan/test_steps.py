@@ -57,6 +57,7 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
     ),
     (steps.StopUnit("a.service"), "stop a.service; its connections end"),
     (steps.ReloadUnits(), "make systemd read the unit files again"),
+    (steps.RemoveLeftover("/a/.b.new"), "remove /a/.b.new, which was not completed"),
     (steps.StopServer("a"), "stop a; its sessions end"),
     (steps.RestartServer("a"), "restart a if it runs; its sessions end"),
     (steps.StartSocket("a"), "listen for sessions of a"),

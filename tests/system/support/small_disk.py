@@ -1,0 +1,48 @@
+"""A small file system under a folder of a machine, and what fills it to the last block."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.system.bed.machine import Machine
+
+# On the host's disk: the folders of a machine's own are in memory, on which these cannot lie.
+IMAGE = "/home/small-disk.img"
+KINDS = {  # by what makes it; the smallest that each makes without being asked twice
+    "ext4": (["mke2fs", "-q", "-F", "-t", "ext4", "-m", "5"], "64M"),
+    "xfs": (["mkfs.xfs", "-q", "-f"], "300M"),
+    "btrfs": (["mkfs.btrfs", "-q", "-f"], "128M"),
+}
+_LOOP_MAJOR = 7  # Documentation/admin-guide/devices.txt
+_NODES = f"""[ -e /dev/loop-control ] || mknod /dev/loop-control c 10 237
+for n in $(seq 0 63); do [ -e /dev/loop$n ] || mknod /dev/loop$n b {_LOOP_MAJOR} $n; done"""
+
+
+@contextmanager
+def under(machine: Machine, folder: str, kind: str) -> Iterator[None]:
+    """Have a folder on a file system of this kind, with all that is in it, for a time.
+
+    What has been written there is gone afterwards. What runs meanwhile is the caller's to restart.
+    """
+    maker, size = KINDS[kind]
+    image = machine.path(IMAGE)
+    subprocess.run(["truncate", "-s", size, image], check=True)
+    subprocess.run([*maker, image], check=True, capture_output=True)
+    machine.look(
+        f"{_NODES}; set -e; mkdir -p /run/small; mount -o loop {IMAGE} /run/small;"
+        f"cp -a {folder}/. /run/small; umount /run/small; mount -o loop {IMAGE} {folder}"
+    )
+    try:
+        yield
+    finally:
+        machine.look(f"umount --lazy {folder}; rm -f {IMAGE}")
+
+
+def fill(machine: Machine, folder: str) -> None:
+    """Take all that is free there, root's reserve too, in bytes of ever smaller pieces."""
+    assert machine.call("greed", "fill_up", f"{folder}/.fill") == "No space left on device"
+
+
+def empty(machine: Machine, folder: str) -> None:
+    """Give it back."""
+    machine.look(f"rm -f {folder}/.fill*; sync -f {folder}")

@@ -1,0 +1,103 @@
+"""Secrets where files cannot be written: all is done, or nothing, and that is said."""
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import secret, store
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.files import NewFile
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.plan import paths
+
+LONG = "x" * 2048  # sealed, it is longer than any other file of the store
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep everything in a folder of the test, on a machine without systemd-creds."""
+    for name in ("SECRETS", "SECRETS_LOCK", "SEALED", "STORE", "MINTED", "BUNDLES"):
+        monkeypatch.setattr(paths, name, str(tmp_path / name))
+
+    def no_tool(*argv: str, stdin: str = "") -> str:
+        raise ToolError("there is none", where=argv[0], fix="")
+
+    monkeypatch.setattr(store, "run", no_tool)
+    monkeypatch.setattr(secret, "_is_running", lambda _: False)
+    return tmp_path
+
+
+@contextmanager
+def no_file_over(size: int) -> Iterator[None]:
+    """Have the kernel refuse to write more to a file, as it does where a disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def seen(place: Path) -> dict[str, str]:
+    """Return all files by their paths; locks are empty."""
+    return {str(p): p.read_text() for p in place.rglob("*") if p.is_file() and p.stat().st_size}
+
+
+VERBS: dict[str, Callable[[], None]] = {
+    "set": lambda: secret.set_one("a", "KEY", LONG),
+    "set another": lambda: secret.set_one("a", "OTHER", LONG),
+    "remove": lambda: secret.remove("a", "KEY"),
+    "rekey": lambda: secret.rekey(None),
+    "rotate": lambda: secret.rotate("a", "KEY", LONG),
+}
+
+
+@pytest.mark.parametrize("size", [1, 600])  # nothing at all; all but the sealed value
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_cannot_be_written_changes_nothing(place: Path, verb: str, size: int) -> None:
+    secret.set_one("a", "KEY", LONG)
+    before = seen(place)
+    if (verb, size) != ("remove", 600):  # which seals nothing
+        with no_file_over(size), pytest.raises(McpwrapError, match="; nothing was changed"):
+            VERBS[verb]()
+        assert seen(place) == before
+    VERBS[verb]()  # the twin
+    assert seen(place) != before
+
+
+def test_the_first_secret_leaves_no_store_key_behind(place: Path) -> None:
+    with no_file_over(600), pytest.raises(McpwrapError, match="; nothing was changed"):
+        secret.set_one("a", "KEY", LONG)
+    assert seen(place) == {}
+    secret.set_one("a", "KEY", LONG)
+    assert store.take("a", ["KEY"])["KEY"].value == LONG
+
+
+def test_of_several_values_all_are_set_or_none(place: Path) -> None:
+    values = {("a", "KEY"): "short value", ("b", "KEY"): LONG}
+    with no_file_over(600), pytest.raises(OSError, match="File too large"):
+        secret.set_all(values)
+    assert seen(place) == {}
+    secret.set_all(values)
+    assert store.take("a", ["KEY"])["KEY"].value == "short value"
+
+
+def test_a_rekey_that_cannot_drop_the_old_key_says_so(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret.set_one("a", "KEY", LONG)
+    keys_file = store.keys_file
+
+    def and_the_disk_is_full(keys: list[bytes]) -> NewFile:
+        if len(keys) == 1:
+            Path(paths.STORE).unlink()
+            Path(paths.STORE).mkdir()
+        return keys_file(keys)
+
+    monkeypatch.setattr(store, "keys_file", and_the_disk_is_full)
+    monkeypatch.setattr(store, "is_wrapped", lambda: False)
+    with pytest.raises(McpwrapError, match="sealed with the new key, and the file has the old"):
+        secret.rekey(None)
