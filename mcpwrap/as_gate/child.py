@@ -35,7 +35,7 @@ from mcpwrap.linux.wipe import wipe
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.recorder import Recorded, Recorder
 
-PANIC = Path("/var/lib/mcpwrap/panic.json")
+PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,11 @@ def _admission(name: str, agent: Agent, admissions: Admissions) -> Admission:
 
 def _expect_no_panic(name: str) -> None:
     """Refuse a server that was stopped in an emergency; a file that cannot be read stops all."""
-    with suppress(FileNotFoundError):
-        if panic.decode(PANIC.read_bytes()).stops(name):
-            why = "stopped in an emergency, until `sudo mcpwrap resume`"
-            raise RefusalError(hello.Exit.UNAVAILABLE, why)
+    for file in PANIC:
+        with suppress(FileNotFoundError):
+            if panic.decode(file.read_bytes()).stops(name):
+                why = "stopped in an emergency, until `sudo mcpwrap resume`"
+                raise RefusalError(hello.Exit.UNAVAILABLE, why)
 
 
 def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around) -> Recorder:

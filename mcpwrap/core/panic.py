@@ -6,7 +6,10 @@ import msgspec
 
 
 class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`/var/lib/mcpwrap/panic.json`; without the file nothing is stopped."""
+    """One of the two files `panic.json`: that of this boot, in memory, and that on the disk.
+
+    What either stops is stopped; without both nothing is.
+    """
 
     everything: bool = False
     names: tuple[str, ...] = ()
@@ -23,6 +26,11 @@ class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             names=tuple(sorted(added.union(self.names))),
         )
 
+    def merged(self, other: "Panic") -> "Panic":
+        """Return what either of two files stops."""
+        both = frozenset(self.names).union(other.names)
+        return Panic(everything=self.everything or other.everything, names=tuple(sorted(both)))
+
     def without_names(self, names: Iterable[str]) -> "Panic":
         """Return it without these; with nothing stopped, if none is named."""
         gone = frozenset(names)
@@ -34,7 +42,7 @@ class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def decode(text: bytes) -> Panic:
-    """Return what is stopped. What cannot be understood stops everything."""
+    """Return what is stopped. What cannot be understood stops everything, as an empty file does."""
     try:
         return msgspec.json.decode(text, type=Panic)
     except (msgspec.MsgspecError, UnicodeDecodeError):

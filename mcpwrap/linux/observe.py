@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -77,8 +78,11 @@ def _listener(path: str, text: str) -> Listener:
 
 def panic() -> Panic:
     """Return which servers were stopped in an emergency."""
-    text = _text(paths.PANIC)
-    return Panic() if text is None else decode_panic(text.encode())
+    found = Panic()
+    for path in (paths.PANIC_NOW, paths.PANIC):
+        with suppress(FileNotFoundError):
+            found = found.merged(decode_panic(Path(path).read_bytes()))
+    return found
 
 
 def secret_settings() -> Settings:

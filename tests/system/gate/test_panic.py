@@ -1,17 +1,20 @@
 """`mcpwrap panic`: sessions end at once, and nobody is let in until `mcpwrap resume`."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.system.bed.machine import Machine
 from tests.system.gate import judged
+from tests.system.support import small_disk
 from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
 
 pytestmark = ON_ONE_RELEASE
 STAGE = judged.booted
 
 KNOCK = "mcpwrap-connect {} </dev/null"
+ROOTS = "/var/lib/mcpwrap"
 WHY = "stopped in an emergency, until `sudo mcpwrap resume`"
 
 
@@ -76,6 +79,67 @@ def test_an_apply_that_hangs_is_not_in_its_way(machine: Machine) -> None:
         machine.as_root("mcpwrap panic")
         assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
         holder.send({})
+
+
+KINDS = [
+    "ext4",
+    pytest.param("xfs", marks=only_in_test_all("file system of another kind: no root's reserve")),
+    pytest.param("btrfs", marks=only_in_test_all("file system of another kind: no root's reserve")),
+]
+
+
+@contextmanager
+def full(machine: Machine, kind: str) -> Iterator[None]:
+    """Have the state of root, and of servers, on a disk without a free byte, for a time."""
+    stop = "systemctl stop 'mcpwrap@*.service'; systemctl restart mcpwrap-gate"
+    try:
+        with small_disk.under(machine, ROOTS, kind):
+            machine.as_root(stop)
+            small_disk.fill(machine, ROOTS)
+            yield
+    finally:
+        machine.as_root(stop)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_is_not_in_its_way(machine: Machine, kind: str) -> None:
+    with full(machine, kind):
+        with machine.session("probe") as one, machine.session("other") as other:
+            assert (one.evaluate("result = 1"), other.evaluate("result = 2")) == (1, 2)
+            machine.as_root("mcpwrap panic")
+            for session in (one, other):
+                with pytest.raises(EOFError):
+                    session.evaluate("result = 3")
+        for _ in ("in memory", "after the next boot"):
+            for name in ("probe", "other"):
+                assert WHY in machine.as_user("alice", KNOCK.format(name), status=69).err
+            machine.look("rm -f /run/mcpwrap/panic.json")
+        machine.as_root("mcpwrap resume")
+        machine.as_user("alice", KNOCK.format("probe"))
+
+
+@only_in_test_all("of one server: the story above has the order for all")
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_a_full_disk_one_server_is_stopped_until_the_next_boot(
+    machine: Machine, kind: str
+) -> None:
+    """And for good when there is room: an order for one does not become one for all."""
+    with full(machine, kind):
+        with machine.session("probe") as one, machine.session("other") as other:
+            assert (one.evaluate("result = 1"), other.evaluate("result = 2")) == (1, 2)
+            err = machine.as_root("mcpwrap panic probe", status=1).err
+            assert "sessions are ended, nobody is let in until the next boot, and not longer" in err
+            assert f"{ROOTS}/panic.json: No space left on device" in err
+            assert "fix: make room" in err
+            with pytest.raises(EOFError):
+                one.evaluate("result = 3")
+            assert other.evaluate("result = 4") == 4
+        assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
+        assert "nobody is let in to probe" in machine.as_root("mcpwrap status", status=1).err
+        small_disk.empty(machine, ROOTS)
+        machine.as_root("mcpwrap panic probe; rm /run/mcpwrap/panic.json")
+        assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
+        machine.as_user("alice", KNOCK.format("other"))
 
 
 def test_who_is_not_root_stops_and_resumes_nothing(machine: Machine) -> None:

@@ -37,6 +37,19 @@ def test_what_goes_on(before: Panic, names: list[str], after: Panic) -> None:
     assert not any(after.stops(name) for name in names or ["whatever"])
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (NOTHING, NOTHING, NOTHING),
+        (NOTHING, ALL, ALL),
+        (Panic(names=("time",)), Panic(names=("git",)), Panic(names=("git", "time"))),
+        (ALL, Panic(names=("git",)), Panic(everything=True, names=("git",))),
+    ],
+)
+def test_what_either_file_stops_is_stopped(one: Panic, other: Panic, both: Panic) -> None:
+    assert one.merged(other) == other.merged(one) == both
+
+
 @pytest.mark.parametrize("panic", [NOTHING, ALL, Panic(names=("git", "time"))])
 def test_there_and_back(panic: Panic) -> None:
     assert decode(encode(panic).encode()) == panic

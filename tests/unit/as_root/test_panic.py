@@ -1,0 +1,173 @@
+"""What fails of an order to stop does not keep the rest of it from being done."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import panic
+from mcpwrap.core.panic import Panic, decode
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import observe
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.plan import paths
+
+NOW, KEPT, SYSTEMD = "run/panic.json", "lib/panic.json", "systemd"
+
+
+class Machine:
+    """Folders for the two files, and a systemd that can fail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done: list[str] = []
+        self.systemd_fails = False
+
+    def systemctl(self, *argv: str) -> str:
+        self.done.append(" ".join(argv[1:]))
+        if self.systemd_fails:
+            raise ToolError("no bus", where="systemctl", fix="see what it says")
+        return ""
+
+    def order(self, name: str) -> Panic | None:
+        path = self.folder / name
+        return decode(path.read_bytes()) if path.is_file() else None
+
+    def obstruct(self, name: str) -> None:
+        """Have a file that cannot be written: its folder is none."""
+        (self.folder / name).parent.rmdir()
+        (self.folder / name).parent.touch()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path)
+    for name, path in {"PANIC_NOW": NOW, "PANIC": KEPT}.items():
+        (tmp_path / path).parent.mkdir()
+        monkeypatch.setattr(paths, name, str(tmp_path / path))
+    for name in ("PANIC_LOCK", "PANIC_NOW_LOCK", "PANIC_RESERVE"):
+        monkeypatch.setattr(paths, name, str(tmp_path / name))
+    monkeypatch.setattr(panic, "run", made.systemctl)
+    monkeypatch.setattr(observe, "server_names", lambda: ["git", "time"])
+    return made
+
+
+ALL = "stop --job-mode=replace-irreversibly -- mcpwrap@*.socket mcpwrap@*.service"
+ONE = "stop --job-mode=replace-irreversibly -- mcpwrap@git.socket mcpwrap@git.service"
+
+
+def test_all_is_stopped_and_stays_so(machine: Machine) -> None:
+    panic.begin([])
+    assert machine.done == [ALL]
+    assert machine.order(NOW) == machine.order(KEPT) == Panic(everything=True)
+    panic.end([])
+    assert (machine.order(NOW), machine.order(KEPT)) == (None, None)
+    assert machine.done[1:] == ["start -- mcpwrap@git.socket mcpwrap@time.socket"]
+
+
+FAILURES = [
+    # what fails; what is told; which files have the order
+    ({NOW}, "", {KEPT}),  # that on the disk is enough
+    ({KEPT}, "^mcpwrap panic: sessions are ended, nobody is let in until the next boot", {NOW}),
+    ({NOW, KEPT}, "^mcpwrap panic: sessions are ended, nobody is kept out", set()),
+    ({SYSTEMD}, "SESSIONS MAY GO ON, nobody is let in until `mcpwrap resume`", {NOW, KEPT}),
+    ({SYSTEMD, KEPT}, "SESSIONS MAY GO ON, nobody is let in until the next boot", {NOW}),
+]
+
+
+@pytest.mark.parametrize("names", [[], ["git"]])
+@pytest.mark.parametrize(("fails", "error", "ordered"), FAILURES)
+def test_what_fails_is_told_when_all_else_is_done(
+    machine: Machine, fails: set[str], error: str, ordered: set[str], names: list[str]
+) -> None:
+    machine.systemd_fails = SYSTEMD in fails
+    for name in fails - {SYSTEMD}:
+        machine.obstruct(name)
+    if error:
+        with pytest.raises(McpwrapError, match=error) as caught:
+            panic.begin(names)
+        command = " ".join(["mcpwrap panic", *names])
+        assert caught.value.fix.endswith(f"; then `sudo {command}` again")
+    else:
+        panic.begin(names)
+    assert machine.done == [ONE if names else ALL]
+    order = Panic().with_names(names)
+    found = {name: machine.order(name) for name in (NOW, KEPT)}
+    assert found == {name: order if name in ordered else None for name in (NOW, KEPT)}
+
+
+def test_a_registry_that_cannot_be_read_is_not_in_its_way(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged() -> list[str]:
+        raise McpwrapError("damaged", where="registry.json", fix="restore it")
+
+    monkeypatch.setattr(observe, "server_names", damaged)
+    panic.begin(["git"])
+    panic.begin([])
+    assert machine.done == [ONE, ALL]
+    with pytest.raises(McpwrapError, match="damaged"):
+        panic.end([])
+    assert machine.order(KEPT) == Panic(everything=True, names=("git",))
+
+
+@pytest.mark.parametrize("name", ["none", "../x"])
+def test_a_name_that_is_a_mistake_stops_nothing(machine: Machine, name: str) -> None:
+    with pytest.raises(UsageError, match="no server"):
+        panic.begin([name])
+    assert (machine.done, machine.order(NOW), machine.order(KEPT)) == ([], None, None)
+
+
+@pytest.mark.parametrize("where", [NOW, KEPT])
+def test_what_either_file_says_holds_until_it_is_taken_back(machine: Machine, where: str) -> None:
+    panic.begin(["git"])
+    (machine.folder / ({NOW: KEPT, KEPT: NOW}[where])).unlink()
+    assert observe.panic() == Panic(names=("git",))
+    panic.begin(["time"])
+    assert machine.order(KEPT) == Panic(names=("git", "time"))
+    panic.end(["git"])
+    assert machine.order(NOW) == machine.order(KEPT) == Panic(names=("time",))
+
+
+def test_an_order_that_cannot_be_taken_back_stands(machine: Machine) -> None:
+    panic.begin(["git"])
+    panic.begin(["time"])
+    kept = machine.folder / KEPT
+    (kept.parent / ".panic.json.new").mkdir()  # in the way of the temporary file
+    with pytest.raises(McpwrapError, match="nothing was changed"):
+        panic.end(["git"])
+    assert observe.panic() == Panic(names=("git", "time"))
+    assert not [each for each in machine.done if each.startswith("start")]
+
+
+@pytest.mark.parametrize("has_reserve", [True, False])
+def test_without_room_for_the_order_an_empty_file_stops_all(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, *, has_reserve: bool
+) -> None:
+    """Where there is no room for that either, one that is there takes its name."""
+    panic.end([])
+    reserve, kept = Path(paths.PANIC_RESERVE), machine.folder / KEPT
+    assert reserve.read_text() == ""
+    (kept.parent / ".panic.json.new").mkdir()  # in the way of the temporary file
+    if has_reserve:
+        monkeypatch.setattr(os, "open", _refuse(str(kept), os.O_CREAT, os.open))
+    panic.begin([])
+    assert machine.order(KEPT) == Panic(everything=True)
+    assert kept.read_bytes() == b""
+    assert reserve.exists() != has_reserve
+    panic.end([])
+    assert machine.order(KEPT) is None
+    assert reserve.exists()
+
+
+def _refuse(path: str, flag: int, opened: Callable[..., int]) -> Callable[..., int]:
+    """Return an open(2) that has no room for this file, as that of a full XFS."""
+
+    def without_room(asked: object, flags: int, *args: object, **more: object) -> int:
+        if str(asked) == path and flags & flag:
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return opened(asked, flags, *args, **more)
+
+    return without_room
