@@ -5,6 +5,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
 from mcpwrap.as_wrapper.leftovers import SHARED
 from mcpwrap.as_wrapper.session import Session
 from mcpwrap.core.hello import Ended
@@ -20,8 +21,9 @@ KILLED = _SIGNALS + signal.SIGKILL
 class Bounds:
     """The bounds of one server's sessions."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, lasting: Sequence[Lasting]) -> None:
         self._spec = spec
+        self.disk = DiskUsage(lasting)
         self._kills_before = cgroup.kills_for_memory()
 
     def reached(self, session: Session, among: Sequence[Session]) -> str:
@@ -38,7 +40,7 @@ class Bounds:
         for folder in SHARED:
             if (size := _full(folder)) and _has_most_in_memory(session, among):
                 return f"the session has filled {folder} of {size} MiB"
-        return ""
+        return self.disk.excess()  # of them all: nobody can tell which has written it
 
     def explained(self, session: Session, exit_status: int) -> Ended:
         """Return how a server ended, with the reason if it ran out of memory."""

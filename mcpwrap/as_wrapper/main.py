@@ -4,10 +4,11 @@ import os
 import pwd
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.session import Surroundings
 from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
@@ -80,7 +81,16 @@ def _surroundings(spec: Spec, account: str, environ: Mapping[str, str]) -> Surro
         tree=tree,
         limits=limits if cgroup.delegate(tree) else None,
         view=View(spec.workspaces) if spec.workspaces else None,
+        lasting=tuple(_lasting(spec, environ)),
     )
+
+
+def _lasting(spec: Spec, environ: Mapping[str, str]) -> Iterator[Lasting]:
+    """Yield the folders that systemd has made for it (systemd.exec(5), StateDirectory=)."""
+    if folder := environ.get("STATE_DIRECTORY"):
+        yield Lasting("state", Path(folder), spec.state_bytes)
+    if folder := environ.get("CACHE_DIRECTORY"):
+        yield Lasting("cache", Path(folder), spec.cache_bytes)
 
 
 def _turn_away(listener: socket.socket, why: str) -> None:

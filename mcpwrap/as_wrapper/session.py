@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpwrap.as_wrapper import remote_headers
+from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core import environment, hello
 from mcpwrap.core.spec import Spec
@@ -34,6 +35,7 @@ class Surroundings:
     limits: Limits | None  # None: no controller was delegated, and the unit's own must do
     view: View | None  # None: it has no workspace
     logins: Path | None = None  # where those to a remote server are kept, if there are any
+    lasting: tuple[Lasting, ...] = ()  # all that stays on the disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

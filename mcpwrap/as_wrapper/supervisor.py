@@ -49,7 +49,7 @@ class Supervisor:
         self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
-        self._bounds = Bounds(spec)
+        self._bounds = Bounds(spec, around.lasting)
         self._leftovers = Leftovers()
         self._berths = Berths(around, self._leftovers)
         self._session_by_fd: dict[int, Session] = {}
@@ -90,6 +90,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._leftovers.stop()
+        self._bounds.disk.stop()
         self._berths.give_up_spare()
         for session in list(self._session_by_fd.values()):
             self._close(session)
@@ -174,6 +175,10 @@ class Supervisor:
             descriptors.close_all(fds)
 
     def _start(self, opening: Opening, connection: socket.socket) -> Session | None:
+        if why := self._bounds.disk.before_session():
+            refuse(connection, hello.Exit.BUSY, f"{self._spec.name}: {why}")
+            self._note(f"last refused: {why}")
+            return None
         ready = self._berths.take(self._places_in_use())
         if ready is None:
             limit = self._spec.sessions
@@ -200,6 +205,7 @@ class Supervisor:
             if pid == 0:
                 return
             self._leftovers.has_ended(pid)
+            self._bounds.disk.has_ended(pid)
             self._berths.has_ended(pid)
             for session in list(self._session_by_fd.values()):
                 if pid in {session.berth.process.pid, session.copier_pid}:

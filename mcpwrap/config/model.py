@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 
 from mcpwrap.core import oauth_key
 from mcpwrap.core.audit import Keep
-from mcpwrap.core.spec import OAuth, Relay
+from mcpwrap.core.spec import CACHE_BYTES, STATE_BYTES, OAuth, Relay
 from mcpwrap.errors import UsageError
 
 GIB = 1024**3
@@ -82,6 +82,8 @@ class Limits:
     tasks: int = 256
     sessions: int = 16  # running at the same time
     cpu_percent: int = 0  # of one processor; 0 is no bound
+    state_bytes: int = STATE_BYTES  # on the disk, for all sessions together, like the next
+    cache_bytes: int = CACHE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """From TOML text to `Config`, with every problem found in one pass."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import tomli
@@ -32,7 +32,7 @@ OUR_KEYS = (
     "writable_command", "state", "cache", "secret_files", "relay", "expose", "oauth", "audit",
     "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
-LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions")
+LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 APPROVALS_KEYS = ("same_uid", "webhook")
 
 
@@ -143,6 +143,7 @@ def _server(name: str, reader: Reader) -> Server:
     reader.finish(remote.REMOTE_KEYS if is_remote else LOCAL_KEYS)
     if not is_remote:
         ours.refuse("oauth", "is for a server with `url`", "take it out")
+    lasting = {"state": ours.flag("state"), "cache": ours.flag("cache")}
     server = Server(
         name=name,
         runs=runs,
@@ -155,8 +156,8 @@ def _server(name: str, reader: Reader) -> Server:
         workspace=ours.many("workspace", values.workspace),
         protect=ours.flag("protect", usual=True),
         writable_command=ours.flag("writable_command"),
-        state=ours.flag("state"),
-        cache=ours.flag("cache"),
+        state=lasting["state"],
+        cache=lasting["cache"],
         secret_files=ours.many("secret_files", values.secret_key),
         relay=ours.one("relay", values.relay, "gate"),
         expose=ours.one("expose", values.expose, ""),
@@ -164,7 +165,7 @@ def _server(name: str, reader: Reader) -> Server:
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
         idle_exit_s=ours.one("idle_exit", values.idle_s, IDLE_EXIT_S),
-        limits=_limits(ours.table("limits")),
+        limits=_limits(ours.table("limits"), lasting),
     )
     ours.finish(OUR_KEYS)
     _expect_sound_egress(server, ours)
@@ -227,13 +228,18 @@ def _local(reader: Reader) -> Local:
     return local
 
 
-def _limits(reader: Reader) -> Limits:
+def _limits(reader: Reader, lasting: Mapping[str, bool]) -> Limits:
     usual = Limits()
+    for key, is_there in lasting.items():
+        if not is_there:
+            reader.refuse(key, f"there is no `{key}` to bound", f"write `{key} = true` beside it")
     limits = Limits(
         memory_bytes=reader.one("memory", values.size_bytes, usual.memory_bytes),
         tasks=reader.count("tasks", usual.tasks, 32_768),
         sessions=reader.count("sessions", usual.sessions, 1024),
         cpu_percent=reader.one("cpu", values.percent, usual.cpu_percent),
+        state_bytes=reader.one("state", values.size_bytes, usual.state_bytes),
+        cache_bytes=reader.one("cache", values.size_bytes, usual.cache_bytes),
     )
     reader.finish(LIMIT_KEYS)
     return limits

@@ -152,6 +152,10 @@ def _limits(limits: Limits) -> _Lines:
         yield "cpu", f"{limits.cpu_percent}%"
     if limits.sessions != usual.sessions:
         yield "sessions", limits.sessions
+    if limits.state_bytes != usual.state_bytes:
+        yield "state", _counted(limits.state_bytes, _SIZES)
+    if limits.cache_bytes != usual.cache_bytes:
+        yield "cache", _counted(limits.cache_bytes, _SIZES)
 
 
 def _time(seconds: int) -> str:

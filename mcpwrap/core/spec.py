@@ -8,6 +8,8 @@ from mcpwrap.core.audit import Keep
 
 T = TypeVar("T")
 Relay = Literal["gate", "direct"]
+STATE_BYTES = 1024**3
+CACHE_BYTES = 4 * 1024**3  # a browser that npx downloads has half of one
 
 
 class SecretPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +75,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cpu_percent: int  # of one processor; 0 is no bound
     inherits_any: tuple[str, ...] = ()  # with any value
     workspaces: Workspaces | None = None
+    # What its lasting home, and what it downloaded, may take of the disk.
+    state_bytes: int = STATE_BYTES
+    cache_bytes: int = CACHE_BYTES
     remote: Remote | None = None  # for which `command` is a program of ours
 
     def has_oauth(self) -> bool:

@@ -9,8 +9,11 @@ import socket
 from mcpwrap.linux import bpf
 from mcpwrap.linux.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
-# Numbers of socket(2), socketpair(2) and prlimit64(2).
-_NUMBERS_BY_MACHINE = {"x86_64": (41, 53, 302), "aarch64": (198, 199, 261)}
+# Numbers of socket(2), socketpair(2), prlimit64(2) and ioctl(2).
+_NUMBERS_BY_MACHINE = {"x86_64": (41, 53, 302, 16), "aarch64": (198, 199, 261, 29)}
+# By FS_IOC_FSSETXATTR and FS_IOC_SETFLAGS an owner takes a file out of its project, and with that
+# out of its quota. linux/fs.h
+_LEAVES_PROJECT = (0x401C5820, 0x40086602)
 _IPPROTO_MPTCP = 262
 _KIND_MASK = 0xF  # SOCK_CLOEXEC and SOCK_NONBLOCK are above it
 # Landlock and nft see TCP; vsock passes both, and a unix socket leads to every local service.
@@ -22,7 +25,7 @@ def refuse_sockets() -> None:
 
     socketpair(2) stays for streams: Node and Python make pipes to their children of it. One of
     datagrams could send to any address. prlimit(2) on another process is refused as well: the
-    supervisor has the same UID.
+    supervisor has the same UID; and so is leaving a project quota.
 
     Raises:
         OSError: the kernel refused, or this machine's system call numbers are not known.
@@ -31,7 +34,9 @@ def refuse_sockets() -> None:
     bpf.enter(_program(*_NUMBERS_BY_MACHINE[machine]))
 
 
-def _program(socket_number: int, pair_number: int, prlimit_number: int) -> list[Line]:
+def _program(
+    socket_number: int, pair_number: int, prlimit_number: int, ioctl_number: int
+) -> list[Line]:
     refused = bpf.refused(errno.EAFNOSUPPORT)
     make = [
         (LOAD, 0, 0, bpf.ARGUMENT_0),
@@ -55,10 +60,17 @@ def _program(socket_number: int, pair_number: int, prlimit_number: int) -> list[
         bpf.ALLOWED,
         bpf.refused(errno.EPERM),
     ]
+    control = [
+        (LOAD, 0, 0, bpf.ARGUMENT_1),
+        *((JUMP_IF_EQUAL, len(_LEAVES_PROJECT) - i, 0, n) for i, n in enumerate(_LEAVES_PROJECT)),
+        bpf.ALLOWED,
+        bpf.refused(errno.EPERM),
+    ]
     return [
         (LOAD, 0, 0, bpf.NUMBER),
         *bpf.block(socket_number, make),
         *bpf.block(pair_number, pair),
         *bpf.block(prlimit_number, limit),
+        *bpf.block(ioctl_number, control),
         bpf.ALLOWED,
     ]

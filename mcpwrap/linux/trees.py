@@ -1,11 +1,76 @@
-"""Removing a folder with all in it, whatever a program did to keep it."""
+"""Removing a folder with all in it, or counting what it holds, whatever a program made of it."""
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
+_MAX_DEPTH = 256  # two descriptors each; node_modules in node_modules have some ten
+_BLOCK_BYTES = 512  # of st_blocks: stat(3type)
+LEAST_BYTES = 4096  # what a file, folder or link counts for: an inode is room too
+
+
+class OddTreeError(Exception):
+    """A program has made a tree so that nobody can tell what it holds."""
+
+
+def used_bytes(folder: str, *, at_most: int) -> int:
+    """Return what a folder takes of its disk, in bytes; counting ends when that is over `at_most`.
+
+    Sparse files count for what they take, each of several names of a file for its share. What
+    comes and goes meanwhile may or may not be counted. No link is followed.
+
+    Raises:
+        OddTreeError: a folder in it cannot be listed, or they are nested too deep.
+        OSError: the folder itself cannot be read.
+    """
+    used = 0
+    fds: list[int] = []
+    waiting: list[os._ScandirIterator[str]] = []
+    _descend(folder, None, fds, waiting)
+    try:
+        while waiting and used <= at_most:
+            entry = next(waiting[-1], None)
+            if entry is None:
+                waiting.pop().close()
+                os.close(fds.pop())
+                continue
+            with suppress(FileNotFoundError):
+                used += _taken_bytes(entry.stat(follow_symlinks=False))
+                if entry.is_dir(follow_symlinks=False):
+                    _descend(entry.name, fds[-1], fds, waiting)
+    finally:
+        for each in waiting:
+            each.close()
+        for fd in fds:
+            os.close(fd)
+    return used
+
+
+def _taken_bytes(info: os.stat_result) -> int:
+    """A million names of one file, or a million empty ones, are not nothing."""
+    names = 1 if stat.S_ISDIR(info.st_mode) else max(1, info.st_nlink)
+    return max(info.st_blocks * _BLOCK_BYTES // names, LEAST_BYTES)
+
+
+def _descend(
+    name: str, in_fd: int | None, fds: list[int], waiting: list["os._ScandirIterator[str]"]
+) -> None:
+    if len(fds) >= _MAX_DEPTH:
+        raise OddTreeError(f"has over {_MAX_DEPTH} folders in one another")
+    try:
+        fd = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=in_fd)
+    except PermissionError:
+        raise OddTreeError("has a folder that cannot be listed") from None
+    except OSError as error:
+        if fds and error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+            return  # it is another by now
+        raise
+    fds.append(fd)
+    waiting.append(os.scandir(fd))
 
 
 def remove(folder: str) -> None:

@@ -134,6 +134,8 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         memory_bytes=server.limits.memory_bytes,
         tasks=server.limits.tasks,
         cpu_percent=server.limits.cpu_percent,
+        state_bytes=server.limits.state_bytes,
+        cache_bytes=server.limits.cache_bytes,
         remote=_remote(server.runs) if isinstance(server.runs, Remote) else None,
     )
 

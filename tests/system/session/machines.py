@@ -26,6 +26,11 @@ BOUNDED = (
     a_server(
         "greedy", 'limits = { memory = "160M", tasks = 20, sessions = 4 }\nidle_exit = "never"'
     )
+    + a_server(
+        "keeper",
+        'agents = ["alice"]\nstate = true\ncache = true\n'
+        'limits = { state = "16M", cache = "32M" }\nidle_exit = "never"',
+    )
     + a_server("swift", 'relay = "direct"\nidle_exit = "1s"')
     + a_server("few", 'agents = ["alice", "bob"]\nlimits = { sessions = 4 }')
     + f"""

@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.shared import pace
 from tests.system.bed.machine import Machine
 from tests.system.bed.session import Session
 from tests.system.session import machines
+from tests.system.support import small_disk
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = machines.bounded
@@ -170,6 +172,97 @@ def test_what_the_last_session_left_in_tmp_is_gone(machine: Machine) -> None:
         for folder in ("/tmp", "/dev/shm"):
             names = session.evaluate(f"import os; result = os.listdir({folder!r})")
             assert "left" not in names
+
+
+# ------------------------------------------------------------------------------ what lasts
+STATE, CACHE = "/var/lib/mcpwrap/state/keeper", "/var/cache/mcpwrap/keeper"
+MIB = 1 << 20
+KNOCK = "mcpwrap-connect keeper </dev/null"
+
+
+def written(folder: str, size: int, name: str = "big") -> str:
+    return f"open('{folder}/{name}', 'wb').write(bytes({size}))"
+
+
+@pytest.fixture
+def keeper(machine: Machine) -> Iterator[Machine]:
+    """Leave nothing of what the server keeps to the next story."""
+    yield machine
+    machine.as_root(f"rm -rf {STATE}/* {CACHE}/*")
+
+
+SAME = only_in_test_all("the same of another folder")
+
+
+@pytest.mark.parametrize(
+    ("what", "folder", "mib"),
+    [("state", STATE, 16), pytest.param("cache", CACHE, 32, marks=SAME)],
+)
+def test_a_server_that_keeps_too_much_is_ended_and_told_why(
+    keeper: Machine, what: str, folder: str, mib: int
+) -> None:
+    """All its sessions: nobody can tell which of them wrote it. Root makes room."""
+    machine = keeper
+    why = f"its {what}, {folder}, has more than {mib} MiB in it (limits, {what})"
+    with machine.session("keeper") as other, machine.session("keeper") as session:
+        assert other.evaluate("result = 1") == 1
+        session.evaluate(f"{written(folder, (mib + 1) * MIB)}; result = 1")
+        for each in (session, other):
+            with pytest.raises(EOFError, match=re.escape(why)):
+                each.told()
+    err = machine.as_user("alice", KNOCK, status=75).err
+    assert why in err
+    machine.as_root(f"truncate -s {mib - 1}M {folder}/big")  # the twin: what is under the bound
+    with machine.session("keeper") as session:
+        assert session.evaluate("result = 1") == 1
+        # Sparse it is longer, and takes no more.
+        session.evaluate(f"import os; os.truncate('{folder}/big', 1 << 40); result = 1")
+    machine.as_user("alice", KNOCK)
+
+
+@only_in_test_all("other ways to take what is bounded; the story above has the plain one")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (
+            f"import os\nfor n in range(5000): os.close(os.open(f'{STATE}/{{n}}', os.O_CREAT))",
+            "has more than 16 MiB",
+        ),
+        (f"import os; os.mkdir('{STATE}/shut', 0)", "has a folder that cannot be listed"),
+        (
+            f"import os; os.makedirs('{STATE}/' + 'd/' * 300)",
+            "has over 256 folders in one another",
+        ),
+    ],
+    ids=["inodes", "shut", "deep"],
+)
+def test_a_tree_that_hides_what_it_holds_is_too_much(keeper: Machine, code: str, why: str) -> None:
+    machine = keeper
+    with machine.session("keeper") as session:
+        session.evaluate("result = 1")
+        session.ask(f"{code}\nimport threading\nthreading.Event().wait()")
+        with pytest.raises(EOFError, match=why):
+            session.told()
+    assert why in machine.as_user("alice", KNOCK, status=75).err
+    machine.as_root(f"rm -rf {STATE}/*")
+    machine.as_user("alice", KNOCK)
+
+
+def test_a_server_cannot_fill_the_disk_with_what_it_has_removed(machine: Machine) -> None:
+    """No count sees a file without a name: the file system does, and has its room again."""
+    machine.as_user("alice", KNOCK)
+    stop = "systemctl stop mcpwrap@keeper"
+    machine.as_root(stop)
+    with small_disk.under(machine, "/var/lib/mcpwrap", "ext4"):
+        with machine.session("keeper") as session:
+            assert session.evaluate("result = 1") == 1
+            session.ask(f"from tests.system.guest.greed import fill_unseen; fill_unseen('{STATE}')")
+            with pytest.raises(EOFError, match=f"file system of its state, {STATE}, is full"):
+                session.told()
+        machine.await_end_of("keeper")
+        machine.as_root("mcpwrap panic keeper; mcpwrap resume keeper")
+        machine.as_user("alice", KNOCK)
+        machine.as_root(stop)
 
 
 # ------------------------------------------------------------------------------ direct relay

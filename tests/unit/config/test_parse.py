@@ -202,6 +202,17 @@ RIGHT: list[tuple[Place, str, Server]] = [
     (OURS, "shared = true", Server(name="a", runs=RUNS, shared=True)),
     (OURS, "state = false", Server(name="a", runs=RUNS)),
     (LIMITS, "memory = '16M'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**24))),
+    (
+        OURS,
+        "state = true\ncache = true\nlimits = { state = '16M', cache = '1T' }",
+        Server(
+            name="a",
+            runs=RUNS,
+            state=True,
+            cache=True,
+            limits=Limits(state_bytes=2**24, cache_bytes=2**40),
+        ),
+    ),
     (LIMITS, "memory = '1T'", Server(name="a", runs=RUNS, limits=Limits(memory_bytes=2**40))),
     (LIMITS, "tasks = 32768", Server(name="a", runs=RUNS, limits=Limits(tasks=32768))),
     (LIMITS, "cpu = '1%'", Server(name="a", runs=RUNS, limits=Limits(cpu_percent=1))),

@@ -92,7 +92,7 @@ audit = "sealed"
 shared = true
 allow_degraded = true
 idle_exit = "never"
-limits = { memory = "1536M", tasks = 3, cpu = "150%", sessions = 2 }
+limits = { memory = "1536M", tasks = 3, cpu = "150%", sessions = 2, state = "16M", cache = "3G" }
 """
 ELSEWHERE = """\
 [mcp_servers.b]

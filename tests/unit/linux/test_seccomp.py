@@ -52,6 +52,19 @@ def test_what_a_server_needs_can_still_be_made(expression: str) -> None:
     assert tried(expression) == "made"
 
 
+ASK = "__import__('fcntl').ioctl(open('/usr/bin/env'), {}, bytearray(28))"
+
+
+@pytest.mark.parametrize("number", [0x401C5820, 0x40086602])  # FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS
+def test_no_file_leaves_its_project_quota(number: int) -> None:
+    assert tried(ASK.format(number)) == "EPERM"
+
+
+@pytest.mark.parametrize("number", [0x801C581F, 0x80086601])  # FS_IOC_FSGETXATTR, FS_IOC_GETFLAGS
+def test_what_a_file_has_can_still_be_asked(number: int) -> None:
+    assert tried(ASK.format(number)) in {"made", "ENOTTY"}  # ENOTTY: of a tmpfs before Linux 6
+
+
 AFTER_EXEC = """
 import os, sys
 from mcpwrap.linux import seccomp

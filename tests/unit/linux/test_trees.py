@@ -1,6 +1,8 @@
 """Removing what a program made, in an account that is not root."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,3 +84,102 @@ def test_no_link_is_followed(top: Path) -> None:
 
 def test_what_is_not_there_is_no_matter(top: Path) -> None:
     trees.remove(str(top / "nothing"))
+
+
+# ----------------------------------------------------------------------------------- counting
+KIB = 1024
+NO_LIMIT = 2**60
+
+
+def used_in(top: Path) -> int:
+    return trees.used_bytes(str(top), at_most=NO_LIMIT)
+
+
+@pytest.fixture
+def empty(top: Path) -> int:
+    (top / "in").mkdir()
+    return used_in(top)
+
+
+def linked(top: Path) -> None:
+    (top / "in/1").write_bytes(bytes(256 * KIB))
+    for number in range(2, 5):
+        (top / f"in/{number}").hardlink_to(top / "in/1")
+
+
+def sparse(top: Path) -> None:
+    with (top / "in/file").open("wb") as file:
+        file.truncate(2**40)
+        file.write(bytes(4 * KIB))
+
+
+def links(top: Path) -> None:
+    (top / "in/out").symlink_to("/usr")
+    (top / "in/up").symlink_to("..")
+
+
+@pytest.mark.parametrize(
+    ("made", "kib"),
+    [
+        (lambda top: (top / "in/file").write_bytes(bytes(1024 * KIB)), 1024),
+        (linked, 256),  # once, whatever it is called
+        (sparse, 4),
+        (links, 8),  # each is a file, and leads nowhere
+        (lambda top: [(top / f"in/{n}").touch() for n in range(100)], 400),  # inodes
+        (lambda top: os.mkfifo(top / "in/fifo"), 4),  # which nobody opens
+        (lambda top: (top / "in" / "/".join(["d"] * 200)).mkdir(parents=True), 800),
+    ],
+    ids=["file", "hard links", "sparse", "links", "empty files", "fifo", "deep"],
+)
+def test_what_a_folder_takes_of_its_disk(
+    top: Path, empty: int, made: Callable[[Path], object], kib: int
+) -> None:
+    made(top)
+    found = used_in(top) - empty
+    assert kib * KIB <= found <= (kib + 16) * KIB  # the folder of many names is itself larger
+
+
+def test_counting_ends_when_it_is_too_much(top: Path) -> None:
+    for number in range(100):
+        (top / str(number)).mkdir()
+    assert trees.used_bytes(str(top), at_most=40 * KIB) == 44 * KIB
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (deep, "has over 256 folders in one another"),
+        (lambda top: (top / "shut").mkdir(mode=0), "has a folder that cannot be listed"),
+        (lambda top: top.chmod(0), "has a folder that cannot be listed"),
+        (lambda top: (top / "shut").mkdir(mode=0o300), "has a folder that cannot be listed"),
+    ],
+)
+def test_what_is_made_to_hide_something_is_odd(
+    top: Path, made: Callable[[Path], None], why: str
+) -> None:
+    def count() -> None:
+        made(top)
+        with pytest.raises(trees.OddTreeError, match=why):
+            used_in(top)
+
+    without_root(count)
+
+
+def test_a_folder_that_is_moved_while_it_is_counted_is_no_error(top: Path) -> None:
+    """And leads nowhere: what is at its name is opened beside it, not where it went."""
+    code = f"""
+import os, sys
+while True:
+    for name in ("a", "b"):
+        os.mkdir(f"{top}/{{name}}")
+        os.rename(f"{top}/{{name}}", f"{top}/c")
+        os.rmdir(f"{top}/c")
+        os.symlink("/usr", f"{top}/{{name}}")
+        os.unlink(f"{top}/{{name}}")
+"""
+    with subprocess.Popen([sys.executable, "-c", code]) as mover:
+        try:
+            found = [used_in(top) for _ in range(3000)]
+        finally:
+            mover.kill()
+    assert max(found) <= 20 * KIB

@@ -1,0 +1,177 @@
+"""RUNS AS mcpw-NAME: disk usage of the folders that last, and which bound it has reached.
+
+A child process counts: a server may have made a tree large or odd. Whatever removes a file that it
+has open, or outruns the count, is seen when the file system is full.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from mcpwrap.linux import trees, wakeup
+
+_MIB = 1024 * 1024
+_LEFT_BYTES = 64 * _MIB  # or a hundredth of a small file system: for root, and for the audit
+_LEFT_FILES = 1024
+_EVERY_S = 1.0
+_SHARE = 20  # of the time, a count may take one part in so many; half while much is written
+_AT_MOST_S = 60.0
+_FIRST_S = 2.0  # a session waits so long for a count
+_TRIES = 5  # a session that is about to be ended may take the memory that a count needs
+_RESULT_FD = 3
+_ALL_FDS = 1_048_576
+_MAX_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """A folder that lasts, `state` or `cache`, and how much it may hold."""
+
+    name: str
+    path: Path
+    limit_bytes: int
+
+
+class DiskUsage:
+    """Disk usage of one server, as it was counted last."""
+
+    def __init__(self, folders: Sequence[Lasting]) -> None:
+        self._folders = folders
+        self._why = ""
+        self._is_counted = False
+        self._failures = 0
+        self._pid = 0  # of the process that counts
+        self._result_fd = -1
+        self._began_s = 0.0
+        self._next_s = 0.0
+        self._soonest_s = 0.0
+        self._free_bytes = 0  # when the last count began
+        self._headroom_bytes = 0
+
+    def excess(self) -> str:
+        """Return which bound is reached; "" if none. To be called while there are sessions."""
+        self._take_result(0.0)
+        if self._result_fd < 0 and self._is_due():
+            self._begin()
+        return self._why or self._full()
+
+    def before_session(self) -> str:
+        """Return why there can be no session; "" if there can. Too much is counted anew."""
+        if self._folders and (self._why or not self._is_counted):
+            if self._result_fd < 0:
+                self._begin()
+            self._take_result(_FIRST_S)
+        return self._why or self._full()
+
+    def has_ended(self, pid: int) -> None:
+        """Take note of a process that has ended, in case it is the one that counts."""
+        if pid == self._pid:
+            self._pid = 0
+
+    def stop(self) -> None:
+        """End the process that counts. It is still ours: once reaped, its pid is noted no more."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _is_due(self) -> bool:
+        if not self._folders:
+            return False
+        now_s = time.monotonic()
+        if now_s >= self._next_s or now_s < self._soonest_s:
+            return now_s >= self._next_s
+        return self._free_bytes - self._free() > self._headroom_bytes // 4
+
+    def _free(self) -> int:
+        """Return what is free on the file system that has least."""
+        rooms = [os.statvfs(folder.path) for folder in self._folders]
+        return min(room.f_bavail * room.f_frsize for room in rooms)
+
+    def _full(self) -> str:
+        """Return which folder is on a file system, or under a project quota, that is full."""
+        for folder in self._folders:
+            room = os.statvfs(folder.path)  # of a folder with a project quota it is that: ext4, xfs
+            left = min(_LEFT_BYTES, room.f_blocks * room.f_frsize // 100)
+            left_files = min(_LEFT_FILES, room.f_files // 100)
+            if room.f_bavail * room.f_frsize < left or room.f_favail < left_files:
+                return f"the file system of its {folder.name}, {folder.path}, is full"
+        return ""
+
+    def _begin(self) -> None:
+        self._began_s, self._free_bytes = time.monotonic(), self._free()
+        self._next_s = self._began_s + _AT_MOST_S
+        self._headroom_bytes = self._free_bytes  # until the count is in, it is not begun again
+        self._result_fd, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._count(theirs)
+            self._pid = pid
+        except OSError:  # a session has taken all tasks; the end of the pipe says that it failed
+            pass
+        finally:
+            os.close(theirs)
+
+    def _take_result(self, within_s: float) -> None:
+        if self._result_fd < 0 or not _is_readable(self._result_fd, within_s):
+            return
+        headroom, _, why = os.read(self._result_fd, _MAX_TEXT).decode().partition("\n")
+        os.close(self._result_fd)
+        self._result_fd = -1
+        now_s = time.monotonic()
+        took_s = now_s - self._began_s
+        self._next_s = now_s + min(max(_EVERY_S, _SHARE * took_s), _AT_MOST_S)
+        self._soonest_s = now_s + min(took_s, _AT_MOST_S)
+        if headroom:
+            self._why, self._headroom_bytes, self._is_counted = why, int(headroom), True
+            self._failures = 0
+            return
+        self._failures += 1
+        if self._failures >= _TRIES:
+            self._why = "the disk usage of its lasting folders cannot be counted"
+
+    def _count(self, result_fd: int) -> NoReturn:
+        """In the child: write how far it is to the nearest limit, and which is reached."""
+        status = 1
+        try:
+            wakeup.off()
+            os.dup2(result_fd, _RESULT_FD)  # the sessions' connections are not to be held open
+            os.closerange(_RESULT_FD + 1, _ALL_FDS)
+            with suppress(OSError):
+                os.nice(10)
+            headroom, why = counted(self._folders)
+            os.write(_RESULT_FD, f"{headroom}\n{why}".encode())
+            status = 0
+        finally:
+            os._exit(status)
+
+
+def _is_readable(fd: int, within_s: float) -> bool:
+    poll = select.poll()  # select(2) takes no descriptor over 1023
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
+
+
+def counted(folders: Sequence[Lasting]) -> tuple[int, str]:
+    """Return how many bytes are left to the nearest limit, and which is reached, if one is.
+
+    Raises:
+        OSError: a folder cannot be counted, though no server has seen to that.
+    """
+    headrooms = []
+    for folder in folders:
+        where = f"its {folder.name}, {folder.path},"
+        try:
+            used = trees.used_bytes(str(folder.path), at_most=folder.limit_bytes)
+        except trees.OddTreeError as error:
+            return 0, f"{where} {error}"
+        if used > folder.limit_bytes:
+            mib = folder.limit_bytes // _MIB
+            return 0, f"{where} has more than {mib} MiB in it (limits, {folder.name})"
+        headrooms.append(folder.limit_bytes - used)
+    return min(headrooms), ""

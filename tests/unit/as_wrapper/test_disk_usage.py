@@ -1,0 +1,114 @@
+"""Disk usage that a child process counts, and what a session is told of it."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting, counted
+from tests.shared import pace
+
+MIB = 1024 * 1024
+
+
+def folder(path: Path, name: str = "state", limit_mib: int = 1) -> Lasting:
+    path.mkdir(exist_ok=True)
+    return Lasting(name, path, limit_mib * MIB)
+
+
+def fill(path: Path, size_mib: int) -> None:
+    (path / "file").write_bytes(bytes(size_mib * MIB))
+
+
+def seen(usage: DiskUsage, tried: str) -> str:
+    """Return what is told once the text is in it."""
+    give_up_at = time.monotonic() + pace.WAIT_S
+    while tried not in (why := usage.excess()):
+        assert time.monotonic() < give_up_at, why
+    return why
+
+
+def test_each_folder_has_its_own_limit(tmp_path: Path) -> None:
+    state, cache = folder(tmp_path / "s"), folder(tmp_path / "c", "cache", 4)
+    fill(cache.path, 3)
+    headroom, why = counted([state, cache])
+    assert (headroom <= MIB, why) == (True, "")
+    fill(cache.path, 5)
+    why = f"its cache, {cache.path}, has more than 4 MiB in it (limits, cache)"
+    assert counted([state, cache]) == (0, why)
+    fill(state.path, 2)
+    assert "(limits, state)" in counted([state, cache])[1]
+
+
+def test_a_session_that_writes_too_much_is_seen(tmp_path: Path) -> None:
+    usage = DiskUsage([folder(tmp_path / "s")])
+    assert usage.before_session() == ""
+    assert usage.excess() == ""
+    fill(tmp_path / "s", 2)
+    assert "has more than 1 MiB in it" in seen(usage, "limits, state")
+    assert "has more than 1 MiB in it" in usage.before_session()
+    fill(tmp_path / "s", 0)
+    assert usage.before_session() == ""  # counted anew
+
+
+def test_what_was_there_before_is_counted_before_the_first_session(tmp_path: Path) -> None:
+    kept = folder(tmp_path / "s")
+    fill(kept.path, 2)
+    assert "has more than 1 MiB in it" in DiskUsage([kept]).before_session()
+
+
+def test_an_odd_tree_is_too_much(tmp_path: Path) -> None:
+    kept = folder(tmp_path / "s")
+    (kept.path / "/".join(["d"] * 300)).mkdir(parents=True)
+    assert "has over 256 folders in one another" in DiskUsage([kept]).before_session()
+
+
+def test_what_cannot_be_counted_is_too_much_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more() -> int:
+        raise BlockingIOError
+
+    usage = DiskUsage([folder(tmp_path / "s")])
+    monkeypatch.setattr(os, "fork", no_more)
+    assert [usage.before_session() for _ in range(5)] == ["", "", "", "", usage.excess()]
+    assert "cannot be counted" in usage.excess()
+    monkeypatch.undo()
+    assert usage.before_session() == ""
+
+
+def test_a_server_without_such_folders_is_not_looked_at() -> None:
+    usage = DiskUsage([])
+    assert (usage.before_session(), usage.excess()) == ("", "")
+
+
+GIB = 1024 * MIB
+
+
+@pytest.mark.parametrize(
+    ("size", "left", "files", "files_left", "is_full"),
+    [
+        (1000 * GIB, 64 * MIB, 10**6, 10**6, False),
+        (1000 * GIB, 63 * MIB, 10**6, 10**6, True),  # and what only root may use does not count
+        (GIB, 11 * MIB, 0, 0, False),  # a project quota, say; btrfs counts no inodes
+        (GIB, 10 * MIB, 0, 0, True),
+        (GIB, GIB, 10**6, 1024, False),
+        (GIB, GIB, 10**6, 1023, True),
+        (GIB, GIB, 1000, 10, False),  # a quota of so many files
+        (GIB, GIB, 1000, 9, True),
+    ],
+)
+def test_no_session_where_a_file_system_is_all_but_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    size: int, left: int, files: int, files_left: int, *, is_full: bool,
+) -> None:  # fmt: skip
+    """What a file system of its own, or a quota, would say, which this machine may not have."""
+    blocks, free = size // 4096, left // 4096
+    room = os.statvfs_result(
+        (4096, 4096, blocks, free, free, files, files_left, files_left, 0, 255)
+    )
+    monkeypatch.setattr(os, "statvfs", lambda _: room)
+    usage = DiskUsage([folder(tmp_path / "s")])
+    why = f"the file system of its state, {tmp_path}/s, is full" if is_full else ""
+    assert (usage.before_session(), usage.excess()) == (why, why)
