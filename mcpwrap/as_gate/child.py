@@ -59,7 +59,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     who, monitor = around.who, around.monitor
     name = "?"
     try:
-        name, said, agent_fds = _hello(stub)
+        name, said, agent_fds = _hello(stub, who.uid)
         if name in hello.QUESTIONS:
             _answer(name, stub, around)
             return
@@ -88,7 +88,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     hold(session, around.filter.enter)
 
 
-def _hello(stub: socket.socket) -> tuple[str, dict[str, str], list[int]]:
+def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
     """Return the server's name, what else the hello says, and two descriptors."""
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
     name, said = hello.decode_hello(packet)
@@ -102,6 +102,7 @@ def _hello(stub: socket.socket) -> tuple[str, dict[str, str], list[int]]:
     return name, said, fds
 
 
+    descriptors.expect_own_fifos(fds, uid)
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
     if question == hello.WHICH_POLICY:
         say_to(stub, hello.Answer(around.policies.standing()))

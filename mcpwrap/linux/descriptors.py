@@ -68,6 +68,33 @@ def expect_streams(fds: list[int], *, readable: int, writable: list[int]) -> Non
             raise DescriptorError(f"descriptor {fds.index(fd)} is open in the wrong direction")
 
 
+def expect_own_fifos(fds: list[int], uid: int) -> None:
+    """Refuse a named pipe that belongs to neither this account nor root.
+
+    Its owner opens it by its name at any time, and reads or writes the session from there. A pipe
+    without a name is held only by those to whom it was handed, whoever made it. Source: fifo(7).
+
+    Raises:
+        DescriptorError: with which, and whose it is.
+    """
+    for fd in fds:
+        info = os.fstat(fd)
+        if stat.S_ISFIFO(info.st_mode) and info.st_uid not in {uid, 0} and _has_name(info.st_dev):
+            raise DescriptorError(
+                f"descriptor {fds.index(fd)} is a FIFO that belongs to uid {info.st_uid}, "
+                "who can read and write it too: use a pipe, or a FIFO of this account's"
+            )
+
+
+def _has_name(device: int) -> bool:
+    """Say whether a FIFO on this device is a file, not one of pipe(2): these share one device."""
+    read_fd, write_fd = os.pipe()
+    try:
+        return device != os.fstat(read_fd).st_dev
+    finally:
+        close_all([read_fd, write_fd])
+
+
 def _is_stream(fd: int) -> bool:
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode):

@@ -99,6 +99,11 @@ def answers(within_s: float) -> dict[str, str]:
     return found
 
 
+def answer_to_fifo(within_s: float, path: str) -> str:
+    """Return what the gate answers to this FIFO at both ends."""
+    return _answer(within_s, [os.open(path, os.O_RDWR)] * 2)
+
+
 def answer_to_tcp(within_s: float) -> str:
     """Return the status that the gate answers to TCP sockets with."""
     inet = [_unused(socket.AF_INET, socket.SOCK_STREAM) for _ in range(2)]

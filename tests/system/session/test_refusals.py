@@ -111,6 +111,22 @@ def test_only_two_streams_and_an_honest_hello_are_taken(answers: dict[str, str])
     } == set()
 
 
+def test_a_fifo_of_another_account_is_refused(machine: Machine) -> None:
+    machine.as_root("mkdir -p -m 0755 /srv/fifos")
+    answers = {}
+    for owner in ("alice", "root", "mallory"):
+        path = f"/srv/fifos/{owner}"
+        machine.as_root(f"mkfifo -m 0666 {path} && chown {owner} {path}")
+        args = ("gate_socket", "answer_to_fifo", pace.WAIT_S, path)
+        answers[owner] = machine.call(*args, user="alice")
+    assert answers["alice"].startswith(("S", "?"))  # the twins: her own, and root's
+    assert answers["root"].startswith(("S", "?"))
+    why = f"is a FIFO that belongs to uid {machine.uid_of('mallory')}"
+    assert answers["mallory"].startswith("!76 ")
+    assert why in answers["mallory"]
+    machine.as_root("rm -r /srv/fifos")
+
+
 def descriptors_of_the_gate(machine: Machine) -> str:
     machine.await_idle_gate()
     gate = machine.show("mcpwrap-gate", "MainPID")["MainPID"]

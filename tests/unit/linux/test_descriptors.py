@@ -111,6 +111,29 @@ def test_whatever_else_is_refused(opened: Opened) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@pytest.mark.parametrize(
+    ("opened", "owner"),
+    [
+        (fifo, 1000),
+        (fifo, 0),  # root could do worse
+        (pipe_ends, 1001),  # of a supervisor: without a name nobody else comes to it
+        (unix_stream, 1001),
+    ],
+    indirect=["opened"],
+)
+def test_a_fifo_of_ones_own_and_pipes_of_others_are_taken(opened: Opened, owner: int) -> None:
+    for fd in opened:
+        os.fchown(fd, owner, -1)
+    descriptors.expect_own_fifos(opened, 1000)
+
+
+@pytest.mark.parametrize("opened", [fifo], indirect=True)
+def test_a_fifo_of_another_account_is_refused(opened: Opened) -> None:
+    os.fchown(opened[0], 1001, -1)
+    with pytest.raises(DescriptorError, match="belongs to uid 1001"):
+        descriptors.expect_own_fifos(opened, 1000)
+
+
 @pytest.fixture
 def connection() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Return both ends of a connection of packets."""
