@@ -7,6 +7,7 @@ from contextlib import contextmanager
 EXIT_OK = 0
 EXIT_FAILED = 1  # the machine did not do what was asked; what had changed is said
 EXIT_USAGE = 2  # the command line or the configuration is wrong; nothing was changed
+EXIT_UNKNOWN = 3  # `doctor`: nothing it checked failed, and something could not be checked
 EXIT_WOULD_CHANGE = 10  # `plan`: `apply` would change something
 
 

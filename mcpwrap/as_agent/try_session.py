@@ -1,6 +1,6 @@
 """RUNS AS THE AGENT, started by `mcpwrap doctor`: opens a session as an agent does, and says how.
 
-Prints one line; exit status 0 if the server answered.
+Prints one line. Exit status: 0 the server answered, 10 it did not. Any other: it was not asked.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from mcpwrap import __version__
 STUB = "/usr/bin/mcpwrap-connect"
 _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*: ")  # of Python, and of node
 _SAID_BYTES = 16 * 1024
+_NO_ANSWER = 10
 _ANSWER_S = 60  # the first start of a server may download it
 
 
@@ -40,7 +41,7 @@ def main() -> int:
                 cast(IO[bytes], stub.stdin).close()
             said = cast(IO[bytes], stub.stderr).read(_SAID_BYTES).decode(errors="replace")
             print(telling(said.strip() or str(error)))
-            return 1
+            return _NO_ANSWER
         stub.kill()
     return 0
 

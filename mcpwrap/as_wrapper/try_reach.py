@@ -1,7 +1,8 @@
 """RUNS AS mcpw-NAME, started by `mcpwrap doctor`: tries what the account may do, and what not.
 
-Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT` or `read PATH`. Prints one line and
-ends with 0 if it worked, 10 if it was refused, 1 if nobody can say.
+Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT` or `read PATH`. Prints one line. Exit
+status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads there, 12
+another error. Any other: it was not tried.
 """
 
 import errno
@@ -10,9 +11,9 @@ import sys
 from pathlib import Path
 
 _WAIT_S = 20.0
-_REFUSED = 10
+_WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _MISUSED = 0, 10, 11, 12, 2
 _PROXY_PORT = 3128
-_REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.ENOENT}
+_REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
 
 
 def main() -> int:
@@ -26,12 +27,19 @@ def main() -> int:
             case ["read", path]:
                 list(Path(path).iterdir()) if Path(path).is_dir() else Path(path).read_bytes()
             case _:
-                return 1
+                return _MISUSED
     except OSError as error:
         print(error.strerror or error)
-        return _REFUSED if error.errno in _REFUSALS else 1
+        return _kind_of(error)
     print("worked")
-    return 0
+    return _WORKED
+
+
+def _kind_of(error: OSError) -> int:
+    if error.errno == errno.ENETUNREACH:
+        return _NO_ROUTE
+    # A Squid that does not answer has refused nothing: its list was not asked.
+    return _REFUSED if error.errno in _REFUSALS and sys.argv[1] != "proxy" else _OTHERWISE
 
 
 def _by_proxy(address: str, place: str) -> int:
@@ -40,7 +48,7 @@ def _by_proxy(address: str, place: str) -> int:
         status = connection.recv(64).split(b"\r\n")[0].decode("ascii", "replace")
     print(status)
     code = status.split(" ")[1] if " " in status else ""
-    return {"200": 0, "403": _REFUSED}.get(code, 1)
+    return {"200": _WORKED, "403": _REFUSED}.get(code, _OTHERWISE)
 
 
 if __name__ == "__main__":

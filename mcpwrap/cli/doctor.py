@@ -1,6 +1,10 @@
 """`mcpwrap doctor [NAME]`: try for real what should work and what should not. As root."""
 
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -9,18 +13,38 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.cli.root import expect_root
 from mcpwrap.config.model import Config, Destination, Local, Server
 from mcpwrap.config.parse import parse
-from mcpwrap.core.checkup import Check, failed, good, warned
+from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import egress_address
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+from mcpwrap.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_UNKNOWN,
+    McpwrapError,
+    UsageError,
+)
 from mcpwrap.linux import accounts, approval_checkup, checkup, observe, systemd, trials
 from mcpwrap.linux.executables.check import changeable, missing
 from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.plan import paths
 
-_REFUSED = 10  # what a trial ends with
 _NOWHERE = ("192.0.2.1", "443")  # RFC 5737: nobody is there; what matters is who refuses
 _UNLISTED = "unlisted.invalid:443"  # RFC 6761: no such name, so nothing is asked of anybody
 _APPLY = "`sudo mcpwrap apply`"
+_AGAIN = "try again; if that does not help, see what it says"
+_HIDDEN_HOMES = ("/home/", "/root/", "/run/user/")  # systemd.exec(5), ProtectHome=
+_COLOURS = {"good": "green", "warning": "yellow", "failed": "red", "unknown": "magenta"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One thing to try from inside a wrapper, and what must come of it."""
+
+    title: str
+    what: tuple[str, ...]
+    is_allowed: bool = False
+    path: str = ""  # that must be there for its refusal to mean anything
+    is_offline: bool = False  # in a namespace without network, where no route is the refusal
 
 
 @click.command("doctor")
@@ -34,7 +58,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     tries a host that is not listed, an address past Squid, and files of root's and the agent's, all
     of which must be refused.
     Example:  sudo mcpwrap doctor git --json
-    Exit status: 0 all is well, 1 something is broken or open, 2 there is no server NAME.
+    Exit status: 0 all is well, 1 something is broken or open, 2 there is no server NAME, 3 nothing
+    was found broken or open, but a check could not be made.
     """
     expect_root("doctor")
     config = parse(observe.config_files())
@@ -49,45 +74,84 @@ def command(*, name: str | None, as_json: bool) -> int:
                 click.echo(f"  fix: {check.fix}")
     if as_json:
         print_json(found)
-    return EXIT_FAILED if any(check.state == "failed" for check in found) else EXIT_OK
+    return status_of([check.state for check in found])
+
+
+def status_of(states: Collection[str]) -> int:
+    """Return the exit status for checks in these states."""
+    if "failed" in states:
+        return EXIT_FAILED
+    return EXIT_UNKNOWN if "unknown" in states else EXIT_OK
 
 
 def _mark(check: Check) -> str:
-    colour = {"good": "green", "warning": "yellow", "failed": "red"}[check.state]
-    return click.style(f"{check.state:8}", fg=colour)
+    return click.style(f"{check.state:8}", fg=_COLOURS[check.state])
 
 
 def _checks(config: Config, name: str | None) -> Iterator[Check]:
-    yield from checkup.machine(config)
-    yield from approval_checkup.approvals(config)
+    yield from guarded("the machine", checkup.machine(config))
+    yield from guarded("approvals", approval_checkup.approvals(config))
     uid_by_name = {n: a.uid for n, a in observe.registry().by_name.items() if not a.is_retired}
     for server in config.servers.values():
         if name in {None, server.name}:
             if server.name in uid_by_name:
-                yield from _server(server, uid_by_name[server.name])
+                yield from guarded(server.name, server_checks(server, uid_by_name[server.name]))
             else:
                 yield failed(server.name, "is not applied", _APPLY)
 
 
-def _server(server: Server, uid: int) -> Iterator[Check]:
+def guarded(what: str, checks: Iterable[Check]) -> Iterator[Check]:
+    """Go on with what else is to be checked where one of these checks cannot be made."""
+    try:
+        yield from checks
+    except McpwrapError as error:
+        yield unknown(what, error.problem, error.fix)
+    except OSError as error:
+        yield unknown(what, str(error), _AGAIN)
+
+
+def server_checks(server: Server, uid: int) -> Iterator[Check]:
+    """Try one server, as its agent and as its account."""
     yield from _program(server)
     agent = _agent(server)
     if agent:
         yield _session(server, agent)
-        if path := _private_file(server, agent):
-            yield _refused(server, "read", path, what=f"read {path}")
     else:
         yield warned(server.name, "no account is an agent of it", "see `agents`; `adduser`")
-    yield _refused(server, "read", "/var/lib/mcpwrap/sealed", what="read sealed secrets")
-    yield _refused(server, "connect", *_NOWHERE, what="reach an address past Squid")
+    found = list(_trials(server, uid, agent))
+    try:
+        with trials.inside(server.name) as view:
+            for trial in found:
+                yield _tried(server, view, trial)
+    except NotTriedError as error:
+        yield from (unknown(trial.title, error.problem, error.fix) for trial in found)
+        return
+    if not Path(paths.SEALED).exists():
+        yield good(f"{server.name}: read sealed secrets", "there are none on this machine")
+
+
+def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
+    """Return what is tried from inside the wrapper."""
+    path = _private_file(server, agent) if agent else ""
+    if path:
+        yield _Trial(f"{server.name}: read {path}", ("read", path), path=path)
+    if Path(paths.SEALED).exists():
+        title = f"{server.name}: read sealed secrets"
+        yield _Trial(title, ("read", paths.SEALED), path=paths.SEALED)
+    title = f"{server.name}: reach an address past Squid"
+    yield _Trial(title, ("connect", *_NOWHERE), is_offline=not (server.egress or server.direct))
     if server.egress:
         address = egress_address(uid)
         # By the wrapper's own start, if it has been started since the boot; it may not.
-        systemd.run(systemd.SYSTEMCTL, "start", "--", paths.address_unit(address))
+        with suppress(systemd.ToolError):  # then nothing is reached by it, and that is found
+            systemd.run(systemd.SYSTEMCTL, "start", "--", paths.address_unit(address))
         hosts = [h for h in server.egress if isinstance(h, Destination) and not h.with_subdomains]
         for host in hosts[:1]:
-            yield _allowed(server, "proxy", address, f"{host.host}:{host.port}")
-        yield _refused(server, "proxy", address, _UNLISTED, what="reach a host that is not listed")
+            place = f"{host.host}:{host.port}"
+            title = f"{server.name}: reach {place}"
+            yield _Trial(title, ("proxy", address, place), is_allowed=True)
+        title = f"{server.name}: reach a host that is not listed"
+        yield _Trial(title, ("proxy", address, _UNLISTED))
 
 
 def _program(server: Server) -> Iterator[Check]:
@@ -121,34 +185,58 @@ def _private_file(server: Server, agent: str) -> str:
     home = Path(accounts.home_of(agent))
     given = [Path(folder.path) for folder in server.workspace]
     for path in sorted(home.iterdir()) if home.is_dir() else []:
-        if not any(path == g or g in path.parents or path in g.parents for g in given):
+        is_given = any(path == g or g in path.parents or path in g.parents for g in given)
+        if not is_given and _is_private(path):
             return str(path)
     return ""
+
+
+def _is_private(path: Path) -> bool:
+    """Say whether its being read would be a breach: it can be read, and not by everybody.
+
+    A home that ProtectHome= does not hide is as open as its modes say, to everybody.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return is_readable and (str(path).startswith(_HIDDEN_HOMES) or not mode & stat.S_IROTH)
 
 
 def _session(server: Server, agent: str) -> Check:
     tried = trials.session(agent, server.name)
     what = f"{server.name}: a session of {agent}"
-    if tried.status == 0:
+    if tried.ended is Ended.WORKED:
         return good(what, tried.line)
+    if tried.ended is Ended.UNKNOWN:
+        return unknown(what, tried.line, _AGAIN)
     logs = f"`sudo mcpwrap logs {server.name}`"
     all_of_it = f"`mcpwrap-connect {server.name}`, as {agent}, shows what it says itself"
     return failed(what, tried.line, f"{logs}; {all_of_it}")
 
 
-def _allowed(server: Server, *what: str) -> Check:
-    tried = trials.reach(server.name, *what)
-    title = f"{server.name}: reach {what[-1]}"
-    if tried.status == 0:
-        return good(title, tried.line)
-    return failed(title, tried.line, f"`sudo mcpwrap egress {server.name}` says which rule refused")
+def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
+    tried = trials.reach(view, *trial.what)
+    if tried.ended is Ended.UNKNOWN:
+        return unknown(trial.title, tried.line, _AGAIN)
+    return _allowed(server, trial, tried) if trial.is_allowed else _refused(trial, tried)
 
 
-def _refused(server: Server, *trial: str, what: str) -> Check:
-    tried = trials.reach(server.name, *trial)
-    title = f"{server.name}: {what}"
-    if tried.status == _REFUSED:
-        return good(title, f"refused ({tried.line})")
-    if tried.status == 0:
-        return failed(title, "WORKED, and must not", _APPLY)
-    return warned(title, f"nobody can say: {tried.line}", "try again")
+def _allowed(server: Server, trial: _Trial, tried: Outcome) -> Check:
+    if tried.ended is Ended.WORKED:
+        return good(trial.title, tried.line)
+    fix = f"`sudo mcpwrap egress {server.name}` says which rule refused"
+    return failed(trial.title, tried.line, fix)
+
+
+def _refused(trial: _Trial, tried: Outcome) -> Check:
+    if tried.ended is Ended.WORKED:
+        return failed(trial.title, "WORKED, and must not", _APPLY)
+    if trial.path and not os.path.lexists(trial.path):
+        return unknown(trial.title, f"{trial.path} was removed meanwhile", _AGAIN)
+    is_refused = tried.ended is Ended.REFUSED
+    is_refused |= tried.ended is Ended.NO_ROUTE and trial.is_offline
+    if is_refused:
+        return good(trial.title, f"refused ({tried.line})")
+    return unknown(trial.title, f"neither refused nor admitted ({tried.line})", _AGAIN)

@@ -9,7 +9,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was tried or looked at. `--json` prints a list of these."""
 
     what: str
-    state: Literal["good", "warning", "failed"]
+    state: Literal["good", "warning", "failed", "unknown"]
     found: str
     fix: str = ""
 
@@ -27,3 +27,8 @@ def warned(what: str, found: str, fix: str) -> Check:
 def failed(what: str, found: str, fix: str) -> Check:
     """Return a check that found something broken, or open."""
     return Check(what=what, state="failed", found=found, fix=fix)
+
+
+def unknown(what: str, why: str, fix: str) -> Check:
+    """Return a check that could not be made, which is no verdict either way."""
+    return Check(what=what, state="unknown", found=f"could not be checked: {why}", fix=fix)

@@ -3,9 +3,12 @@
 import os
 import pwd
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 from mcpwrap.config.model import Config
-from mcpwrap.core.checkup import Check, failed, good, warned
+from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.linux import landlock, observe, packet_rules
 from mcpwrap.linux.systemd import ToolError, properties, run
@@ -17,27 +20,44 @@ _OLDEST_SQUID = (5, 7)
 _SCOPES_ABI = 6  # of Landlock: Linux 6.12
 
 
-def machine(config: Config) -> list[Check]:
+def machine(config: Config) -> Iterator[Check]:
     """Return what is to be said of the machine itself."""
-    found = [_landlock(), _rules(), _strangers()]
-    found += [_unit("mcpwrap-gate.socket", "no agent gets in"), _unit("mcpwrap-watch.service", "")]
+    yield _landlock()
+    yield _made("packet rules", _rules)
+    yield _strangers()
     if config.approvals.same_uid:
         text = "approvals need no proof: whatever runs as an agent's account can approve its calls"
-        found.append(warned("approvals", text, "take `same_uid` out of [approvals], and apply"))
+        yield warned("approvals", text, "take `same_uid` out of [approvals], and apply")
+    if any(server.egress for server in config.servers.values()):
+        yield _made("Squid", _squid)
+    for unit, meaning in _units(config):
+        yield _made(unit, partial(_unit, unit, meaning))
+
+
+def _made(what: str, check: Callable[[], Check]) -> Check:
+    """Make one check; that a tool failed is no verdict."""
+    try:
+        return check()
+    except (ToolError, OSError) as error:
+        problem = error.problem if isinstance(error, ToolError) else str(error)
+        return unknown(what, problem, "see what it says, then try again")
+
+
+def _units(config: Config) -> Iterator[tuple[str, str]]:
+    """Return the units that must be up, and what it means if one is not."""
+    yield "mcpwrap-gate.socket", "no agent gets in"
+    yield "mcpwrap-watch.service", ""
     for listener in observe.listeners():
         unit = paths.listener_socket(instance(listener))
-        found.append(_unit(unit, f"UID {listener.uid} does not find {listener.server} by HTTP"))
+        yield unit, f"UID {listener.uid} does not find {listener.server} by HTTP"
     if config.approvals.webhook:
-        found.append(_unit(paths.WEBHOOK_UNIT, "nobody is told what waits for approval"))
+        yield paths.WEBHOOK_UNIT, "nobody is told what waits for approval"
     if any(server.egress for server in config.servers.values()):
-        found.append(_squid())
         instances = {a.squid for a in observe.registry().by_name.values() if a.squid}
-        found += [
-            _unit(paths.proxy_unit(i), "its servers do not get out") for i in sorted(instances)
-        ]
+        for squid in sorted(instances):
+            yield paths.proxy_unit(squid), "its servers do not get out"
         if any(s.egress and s.transparent for s in config.servers.values()):
-            found.append(_unit(paths.FRONT_UNIT, "programs that know no proxy do not get out"))
-    return found
+            yield paths.FRONT_UNIT, "programs that know no proxy do not get out"
 
 
 def _landlock() -> Check:
@@ -53,10 +73,9 @@ def _landlock() -> Check:
 
 
 def _squid() -> Check:
-    try:
-        said = run(SQUID, "-v")
-    except ToolError as error:
-        return failed("Squid", error.problem, "`apt install squid-openssl`")
+    if not Path(SQUID).exists():
+        return failed("Squid", f"{SQUID} is not there", "`apt install squid-openssl`")
+    said = run(SQUID, "-v")
     found = re.search(r"Version (\d+)\.(\d+)", said)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     text = ".".join(map(str, version))
@@ -68,8 +87,13 @@ def _squid() -> Check:
 
 
 def _rules() -> Check:
+    """Say whether the table is loaded.
+
+    Raises:
+        ToolError: nobody can say.
+    """
     fix = "`sudo systemctl restart mcpwrap-nft`, then `sudo mcpwrap apply`"
-    if not packet_rules.text():
+    if not packet_rules.is_loaded():
         return failed("packet rules", "are not loaded", fix)
     return good("packet rules", f"loaded, {len(packet_rules.elements())} elements")
 
@@ -88,8 +112,11 @@ def _strangers() -> Check:
 
 
 def _unit(unit: str, meaning: str) -> Check:
-    state = properties([unit], ["ActiveState"])[unit]["ActiveState"]
-    if state == "active":
+    shown = properties([unit], ["ActiveState", "SubState"])[unit]
+    state = shown["ActiveState"]
+    if state in {"active", "reloading"}:
         return good(unit, "active")
+    if state in {"activating", "deactivating"} and shown["SubState"] != "auto-restart":
+        return unknown(unit, f"it is {state}", "try again in a moment")
     what = f"{state}; {meaning}" if meaning else state
     return failed(unit, what, f"`sudo systemctl restart {unit}`; `journalctl -u {unit}`")

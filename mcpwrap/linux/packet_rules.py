@@ -1,5 +1,7 @@
 """Our table in the kernel's packet filter. Reading it needs root."""
 
+from pathlib import Path
+
 import msgspec
 
 from mcpwrap.linux.systemd import ToolError, run
@@ -55,6 +57,21 @@ def text() -> str:
         return run(NFT, "-n", "-s", "-t", "list", "table", "inet", "mcpwrap")
     except ToolError:
         return ""
+
+
+def is_loaded() -> bool:
+    """Say whether the table is there.
+
+    Raises:
+        ToolError: nft failed otherwise, which says nothing of the rules.
+    """
+    try:
+        run(NFT, "-t", "list", "table", "inet", "mcpwrap")
+    except ToolError as error:
+        if "No such file or directory" in error.problem and Path(NFT).exists():
+            return False
+        raise
+    return True
 
 
 def elements() -> Elements:

@@ -2,55 +2,147 @@
 
 import os
 import pwd
+import select
 import subprocess
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 
 from mcpwrap.core.names import account_of
-from mcpwrap.linux.systemd import properties
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run
 from mcpwrap.plan import paths
 
 LIB = "/usr/lib/mcpwrap"
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
+_MACHINE = Path("/proc/1/ns/mnt")
 _WAIT_S = 90
 _MAX_LINE_CHARS = 200
+_UP = ("active", "reloading")
+
+
+class Ended(Enum):
+    """How a trial ended, by the exit status of the program that tried. Any other is UNKNOWN."""
+
+    WORKED = 0
+    REFUSED = 10  # by what should refuse it; of a session: no answer
+    NO_ROUTE = 11  # no network leads there, so the packet rules did not judge it
+    OTHERWISE = 12  # it was tried, and neither worked nor was refused
+    UNKNOWN = -1  # it was not tried, or not to its end
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a trial ended: its exit status, and the one line that it printed."""
+    """How a trial ended, and the one line that it printed."""
 
-    status: int
+    ended: Ended
     line: str
 
 
+class NotTriedError(McpwrapError):
+    """Nothing can be tried from inside a wrapper, and so nothing be said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A running wrapper's view of the machine, and its account. It stays when the wrapper ends."""
+
+    account: str
+    mount_fd: int
+    net_fd: int
+
+
 def session(account: str, server: str) -> Outcome:
-    """Open a session of `server` as an agent under `account` does. Status 0: it answered."""
-    return _run_as(account, f"{LIB}/mcpwrap-try-session", server)
-
-
-def reach(server: str, *what: str) -> Outcome:
-    """Try one thing as a server would. Status 0: it worked; 10: it was refused; else nobody knows.
-
-    Seen from inside the wrapper, if it runs. `what`: see `mcpwrap.as_wrapper.try_reach`.
-    """
-    unit, account = paths.service_unit(server), account_of(server)
-    pid = properties([unit], ["MainPID"])[unit]["MainPID"]
-    inside = [NSENTER, f"--target={pid}", "--mount", "--net", "--"] if pid != "0" else []
-    entry = pwd.getpwnam(account)
-    ids = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
-    return _run([*inside, SETPRIV, *ids, "--", f"{LIB}/mcpwrap-try-reach", *what])
-
-
-def _run_as(account: str, *argv: str) -> Outcome:
-    """Run a program of ours with the rights of an account."""
-    entry = pwd.getpwnam(account)
+    """Open a session of `server` as an agent under `account` does."""
+    try:
+        entry = pwd.getpwnam(account)
+    except KeyError:
+        return Outcome(Ended.UNKNOWN, f"there is no account {account!r} any more")
     groups = ",".join(map(str, os.getgrouplist(account, entry.pw_gid)))
-    ids = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", f"--groups={groups}"]
-    return _run([SETPRIV, *ids, "--", *argv])
+    return _run([*_setpriv(entry, f"--groups={groups}"), f"{LIB}/mcpwrap-try-session", server])
 
 
-def _run(argv: list[str]) -> Outcome:
+@contextmanager
+def inside(server: str) -> Iterator[Inside]:
+    """Hold the view of a server's wrapper, which is started if its socket listens.
+
+    Raises:
+        NotTriedError: it does not run, or ended meanwhile.
+    """
+    unit = paths.service_unit(server)
+    shown = properties([unit, paths.socket_unit(server)], ["ActiveState"])
+    is_listening = shown[paths.socket_unit(server)]["ActiveState"] == "active"
+    if shown[unit]["ActiveState"] not in _UP and is_listening:
+        with suppress(ToolError):  # what it says of itself is read below
+            run(SYSTEMCTL, "start", "--", unit)
+    with ExitStack() as held:
+        mount_fd, net_fd = _namespaces(server, unit, held)
+        yield Inside(account_of(server), mount_fd, net_fd)
+
+
+def reach(view: Inside, *what: str) -> Outcome:
+    """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.try_reach`."""
+    try:
+        entry = pwd.getpwnam(view.account)
+    except KeyError:
+        return Outcome(Ended.UNKNOWN, f"there is no account {view.account} any more")
+    mount, net = f"--mount=/proc/self/fd/{view.mount_fd}", f"--net=/proc/self/fd/{view.net_fd}"
+    argv = [NSENTER, mount, net, "--", *_setpriv(entry, "--clear-groups")]
+    return _run([*argv, f"{LIB}/mcpwrap-try-reach", *what], (view.mount_fd, view.net_fd))
+
+
+def _namespaces(server: str, unit: str, held: ExitStack) -> tuple[int, int]:
+    """Return descriptors of the mount and network namespaces of a wrapper that is up.
+
+    While a pidfd says that the process lives its PID is no other's, so all that was read of it
+    belongs together. Before it is up its namespaces may be the machine's, or half made.
+    """
+    found = properties([unit], ["ActiveState", "MainPID", "ControlGroup", "StatusText", "Result"])
+    shown = found[unit]
+    if shown["ActiveState"] not in _UP:
+        said = shown["StatusText"] or shown["Result"]
+        raise _not_tried(server, f"its wrapper does not run ({shown['ActiveState']}; {said})")
+    pid = int(shown["MainPID"])
+    try:
+        pidfd = _held(held, os.pidfd_open(pid))
+        mount_fd, net_fd = (
+            _held(held, os.open(f"/proc/{pid}/ns/{n}", os.O_RDONLY)) for n in ("mnt", "net")
+        )
+        groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError as error:
+        raise _not_tried(server, f"its wrapper ended meanwhile ({error.strerror})") from error
+    if select.select([pidfd], [], [], 0)[0] or not any(_is_in(g, shown) for g in groups):
+        raise _not_tried(server, "its wrapper ended meanwhile")
+    if os.path.samestat(os.fstat(mount_fd), _MACHINE.stat()):
+        raise _not_tried(server, "its wrapper sees the machine as it is, and not its own view")
+    return mount_fd, net_fd
+
+
+def _held(held: ExitStack, fd: int) -> int:
+    held.callback(os.close, fd)
+    return fd
+
+
+def _is_in(line: str, shown: dict[str, str]) -> bool:
+    """Say whether a line of /proc/PID/cgroup (cgroups(7)) names a unit's group, or one inside."""
+    path = line.split(":", 2)[-1]
+    return path == shown["ControlGroup"] or path.startswith(f"{shown['ControlGroup']}/")
+
+
+def _not_tried(server: str, why: str) -> NotTriedError:
+    fix = f"`mcpwrap status {server}` says why; then `sudo mcpwrap doctor {server}` again"
+    return NotTriedError(why, where=f"server {server}", fix=fix)
+
+
+def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
+    """Return the beginning of a command that runs with the rights of an account."""
+    return [SETPRIV, f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", groups, "--"]
+
+
+def _run(argv: list[str], fds: Collection[int] = ()) -> Outcome:
     """Run it; what it prints is not to be trusted."""
     try:
         done = subprocess.run(
@@ -60,10 +152,22 @@ def _run(argv: list[str]) -> Outcome:
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             timeout=_WAIT_S,
             check=False,
+            pass_fds=fds,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(1, f"no end within {_WAIT_S} s")
+        return Outcome(Ended.UNKNOWN, f"no end within {_WAIT_S} s")
+    except OSError as error:
+        return Outcome(Ended.UNKNOWN, f"{argv[0]}: {error.strerror}")
     text = (done.stdout or done.stderr).decode(errors="replace").strip()
     lines = text.splitlines() or [f"status {done.returncode}"]
     line = lines[0] if done.stdout else lines[-1]
-    return Outcome(done.returncode, "".join(filter(str.isprintable, line))[:_MAX_LINE_CHARS])
+    return Outcome(
+        _ended(done.returncode), "".join(filter(str.isprintable, line))[:_MAX_LINE_CHARS]
+    )
+
+
+def _ended(status: int) -> Ended:
+    try:
+        return Ended(status)
+    except ValueError:  # setpriv or nsenter failed, a signal, a bug
+        return Ended.UNKNOWN

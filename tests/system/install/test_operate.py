@@ -50,6 +50,50 @@ def test_status_tells_that_nobody_can_get_in(machine: Machine) -> None:
     machine.as_user("alice", "mcpwrap status")
 
 
+UNSET = """
+[mcp_servers.unset]
+command = "/opt/mcp/pypi/bin/mcp-server-time"
+args = ["--local-timezone", "UTC"]
+env = { TOKEN = "${TOKEN}" }
+[mcp_servers.unset.mcpwrap]
+agents = ["alice"]
+"""
+READ = "unset: read /home/alice/.a"
+OPEN = "/run/systemd/system/mcpwrap@unset.service.d/open.conf"
+
+
+def doctor_of_unset(machine: Machine, status: int) -> dict[str, str]:
+    """Return what the doctor finds of the server, by what it checks."""
+    found = json.loads(machine.as_root("mcpwrap doctor unset --json", status=status).out)
+    return {c["what"]: c["state"] for c in found if c["what"].startswith("unset: ")}
+
+
+def test_the_doctor_judges_nothing_of_a_server_that_does_not_run(machine: Machine) -> None:
+    before = machine.read("/etc/mcpwrap/config.toml")
+    machine.as_root("chmod 755 /home/alice; install -o alice -m 644 /dev/null /home/alice/.a")
+    machine.configure(before + UNSET)
+    machine.apply()
+    for _ in range(3):
+        machine.announce("unset")
+        found = doctor_of_unset(machine, status=1)
+        assert found.pop("unset: a session of alice") == "failed"
+        assert found.pop("unset: program") == "good"  # which is seen without a wrapper
+        assert READ in found
+        assert {w: s for w, s in found.items() if "sealed" not in w and s != "unknown"} == {}
+    machine.as_root("mcpwrap secret set unset TOKEN", stdin="longer-than-eight")
+    machine.await_admission("unset")
+    assert set(doctor_of_unset(machine, status=0).values()) == {"good"}
+    # The twin: what is open is found, from inside.
+    machine.write(OPEN, "[Service]\nProtectHome=no\n")
+    machine.as_root("systemctl daemon-reload; systemctl restart mcpwrap@unset")
+    found = doctor_of_unset(machine, status=1)
+    assert [what for what, state in found.items() if state == "failed"] == [READ]
+    machine.as_root(f"rm {OPEN}; systemctl daemon-reload; mcpwrap secret remove unset TOKEN")
+    machine.as_root("chmod 700 /home/alice; rm /home/alice/.a")
+    machine.configure(before)
+    machine.apply()
+
+
 def test_score_of_a_node_server_is_good(machine: Machine) -> None:
     rows = {row["name"]: row for row in json.loads(machine.as_root("mcpwrap score --json").out)}
     assert rows["everything"]["exposure"] <= 1.5
@@ -78,11 +122,10 @@ def test_apply_needs_root_and_plan_does_not(machine: Machine) -> None:
     plan = json.loads(machine.as_user("alice", "mcpwrap plan --json").out)
     assert plan["steps"] == []
     assert "packet rules" in plan["not_seen"][0]
-    assert json.loads(machine.as_root("mcpwrap plan --json").out) == {
-        "steps": [],
-        "not_seen": [],
-        "notes": [],
-    }
+    seen = json.loads(machine.as_root("mcpwrap plan --json").out)
+    (note,) = seen.pop("notes")
+    assert note.startswith("WIDENED by [mcp_servers.probe] inherits_any: ")
+    assert seen == {"steps": [], "not_seen": []}
 
 
 @on_each_release("systemd decides the order of units")

@@ -1,0 +1,167 @@
+"""What `doctor` makes of a trial: a verdict only of what was tried."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mcpwrap.cli import doctor
+from mcpwrap.config.model import Server
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.core.checkup import Check, good
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN
+from mcpwrap.linux import systemd, trials
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
+from mcpwrap.plan import paths
+
+CONFIG = """
+[mcp_servers.one]
+command = "/usr/bin/true"
+[mcp_servers.one.mcpwrap]
+agents = ["alice"]
+"""
+
+
+def configured(settings: str = "") -> Server:
+    """Return a server with these settings."""
+    return parse([SourceFile("c", (CONFIG + settings).encode())]).servers["one"]
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Make an agent's home, a folder of sealed secrets, and a session that works."""
+    monkeypatch.setattr(doctor, "_HIDDEN_HOMES", (str(tmp_path),))
+    monkeypatch.setattr(doctor, "accounts", SimpleNamespace(
+        uid_of=lambda _: 1000, home_of=lambda _: str(tmp_path / "alice")
+    ))  # fmt: skip
+    monkeypatch.setattr(paths, "SEALED", str(tmp_path / "sealed"))
+    monkeypatch.setattr(trials, "session", lambda *_: Outcome(Ended.WORKED, "2 tools"))
+    for path in ("alice/notes", "sealed"):
+        (tmp_path / path).mkdir(parents=True)
+    return tmp_path / "alice"
+
+
+def tried(monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str = "") -> dict[str, str]:
+    """Return the states of all checks of a server, whose trials end so."""
+
+    @contextmanager
+    def inside(_: str) -> Iterator[Inside]:
+        yield Inside("mcpw-one", -1, -1)
+
+    monkeypatch.setattr(trials, "inside", inside)
+    monkeypatch.setattr(trials, "reach", lambda *_: Outcome(ended, "said"))
+    monkeypatch.setattr(systemd, "run", lambda *_: "")
+    return states(doctor.server_checks(configured(settings), 20_000))
+
+
+def states(checks: Iterator[Check]) -> dict[str, str]:
+    """Return the states of checks by what was checked, without the name of the server."""
+    return {check.what.removeprefix("one: "): check.state for check in checks}
+
+
+PAST = "reach an address past Squid"
+LISTED, UNLISTED = "reach a.test:443", "reach a host that is not listed"
+
+
+@pytest.mark.parametrize(
+    ("ended", "past", "listed", "unlisted"),
+    [
+        (Ended.WORKED, "failed", "good", "failed"),
+        (Ended.REFUSED, "good", "failed", "good"),
+        (Ended.OTHERWISE, "unknown", "failed", "unknown"),  # Squid is down: its list was not asked
+        (Ended.NO_ROUTE, "unknown", "failed", "unknown"),  # the packet rules were not asked
+        (Ended.UNKNOWN, "unknown", "unknown", "unknown"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_a_verdict_follows_from_what_was_tried(
+    monkeypatch: pytest.MonkeyPatch, ended: Ended, past: str, listed: str, unlisted: str
+) -> None:
+    found = tried(monkeypatch, ended, 'egress = ["a.test"]')
+    assert found[PAST] == past
+    assert (found[LISTED], found[UNLISTED]) == (listed, unlisted)
+
+
+@pytest.mark.usefixtures("home")
+def test_in_a_namespace_without_network_no_route_is_the_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert tried(monkeypatch, Ended.NO_ROUTE)[PAST] == "good"
+
+
+def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    def inside(_: str) -> None:
+        raise NotTriedError("it does not run", where="one", fix="see")
+
+    monkeypatch.setattr(trials, "inside", inside)
+    monkeypatch.setattr(
+        trials, "session", lambda *_: Outcome(Ended.REFUSED, "the secret is not set")
+    )
+    found = states(doctor.server_checks(configured(), 20_000))
+    assert found.pop("a session of alice") == "failed"
+    assert found.pop("program") == "good"  # which is seen without a wrapper
+    assert found.keys() == {f"read {home}/notes", "read sealed secrets", PAST}
+    assert set(found.values()) == {"unknown"}
+
+
+def test_a_file_that_is_gone_by_then_was_not_refused(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    assert tried(monkeypatch, Ended.REFUSED)[f"read {home}/notes"] == "good"
+
+    def reach(*_: object) -> Outcome:
+        if (home / "notes").exists():
+            (home / "notes").rmdir()
+        return Outcome(Ended.REFUSED, "No such file or directory")
+
+    with monkeypatch.context() as during:
+        found = tried(during, Ended.REFUSED)
+        (home / "notes").mkdir(exist_ok=True)
+        during.setattr(trials, "reach", reach)
+        found = states(doctor.server_checks(configured(), 20_000))
+    assert found[f"read {home}/notes"] == "unknown"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/nowhere")])
+def test_what_cannot_be_read_at_all_is_not_tried(
+    monkeypatch: pytest.MonkeyPatch, home: Path, make: Callable[[Path], None]
+) -> None:
+    odd = home / "a"  # before the folder that is there
+    make(odd)
+    assert f"read {home}/notes" in tried(monkeypatch, Ended.REFUSED)
+
+
+def test_a_home_for_everybody_has_nothing_private(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setattr(doctor, "_HIDDEN_HOMES", ("/home/",))
+    (home / "notes").chmod(0o755)
+    assert f"read {home}/notes" not in tried(monkeypatch, Ended.WORKED)
+    (home / "notes").chmod(0o750)
+    assert tried(monkeypatch, Ended.WORKED)[f"read {home}/notes"] == "failed"
+
+
+def test_a_tool_that_fails_leaves_the_other_checks() -> None:
+    def checks() -> Iterator[Check]:
+        yield good("a", "b")
+        raise ToolError("timed out", where="systemctl", fix="see")
+
+    assert states(doctor.guarded("it", checks())) == {"a": "good", "it": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (["good", "warning"], EXIT_OK),
+        (["good", "unknown"], EXIT_UNKNOWN),
+        (["unknown", "failed"], EXIT_FAILED),
+    ],
+)
+def test_the_exit_status_says_which(found: list[str], status: int) -> None:
+    assert doctor.status_of(found) == status

@@ -1,0 +1,120 @@
+"""Whose namespaces are taken for a wrapper's: those of a process that is up, and in its unit."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.linux import trials
+from mcpwrap.linux.trials import Ended, NotTriedError
+
+UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process with a mount namespace of its own, and wait until it has it."""
+    argv = ["unshare", "--mount", "sh", "-c", "echo; exec sleep 600"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as started:
+        assert started.stdout
+        started.stdout.readline()
+        yield started
+        started.kill()
+
+
+def group_of(pid: int) -> str:
+    """Return the control group of a process, as systemd would name it."""
+    text = Path(f"/proc/{pid}/cgroup").read_text()
+    found = re.search(r"(?:^0:|name=systemd):(.*)$", text, re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def show(monkeypatch: pytest.MonkeyPatch, pid: int, group: str, state: str = "active") -> None:
+    """Have systemd say this of the unit."""
+    shown = {"ActiveState": state, "MainPID": str(pid), "ControlGroup": group}
+    shown |= {"StatusText": "cannot start: a secret is not set", "Result": "exit-code"}
+    monkeypatch.setattr(trials, "_MACHINE", Path("/proc/self/ns/mnt"))
+    found = {UNIT: shown, SOCKET: {"ActiveState": "inactive"}}
+    monkeypatch.setattr(trials, "properties", lambda *_: found)
+
+
+def test_a_wrapper_that_is_up_is_looked_at_from_inside(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
+) -> None:
+    show(monkeypatch, process.pid, group_of(process.pid))
+    with trials.inside("one") as view:
+        theirs = Path(f"/proc/{process.pid}/ns/mnt").stat()
+        assert os.fstat(view.mount_fd).st_ino == theirs.st_ino
+        process.kill()
+        process.wait()
+        assert os.fstat(view.mount_fd).st_ino == theirs.st_ino  # it stays
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed", "activating", "deactivating"])
+def test_one_that_is_not_up_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes], state: str
+) -> None:
+    show(monkeypatch, process.pid, group_of(process.pid), state)
+    with pytest.raises(NotTriedError, match="a secret is not set"), trials.inside("one"):
+        pass
+
+
+def test_a_pid_that_is_another_processs_by_now_is_not_the_wrappers(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
+) -> None:
+    show(monkeypatch, process.pid, "/system.slice/mcpwrap@one.service")
+    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+        pass
+
+
+def test_a_process_that_has_ended_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
+) -> None:
+    show(monkeypatch, process.pid, group_of(process.pid))
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie keeps its number
+    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+        pass
+    process.wait()
+    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+        pass
+
+
+def test_a_process_in_the_machines_own_view_is_not_inside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    show(monkeypatch, os.getpid(), group_of(os.getpid()))
+    with pytest.raises(NotTriedError, match="not its own view"), trials.inside("one"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [
+        ("exit 0", Ended.WORKED),
+        ("exit 10", Ended.REFUSED),
+        ("exit 1", Ended.UNKNOWN),  # setpriv(1), nsenter(1), an exception of Python's
+        ("exit 127", Ended.UNKNOWN),
+        ("kill -9 $$", Ended.UNKNOWN),
+    ],
+)
+def test_a_program_that_did_not_say_how_it_ended_has_not_said(
+    monkeypatch: pytest.MonkeyPatch, script: str, ended: Ended, tmp_path: Path
+) -> None:
+    program = tmp_path / "setpriv"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(trials, "SETPRIV", str(program))
+    assert trials.session("root", "one").ended is ended
+
+
+def test_a_program_or_an_account_that_is_not_there_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trials, "SETPRIV", "/nowhere/setpriv")
+    assert trials.session("root", "one").ended is Ended.UNKNOWN
+    assert trials.session("no-such-account", "one").ended is Ended.UNKNOWN
