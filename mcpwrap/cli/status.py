@@ -168,7 +168,8 @@ def _state(name: str, sock: dict[str, str], service: dict[str, str]) -> tuple[st
         case between:
             return "starting", between
     if sock["ActiveState"] != "active":
-        return "stopped", f"its socket does not listen: `sudo mcpwrap restart {name}`"
+        fix = f"`sudo mcpwrap restart {name}`, or for all `sudo mcpwrap apply`"
+        return "stopped", f"its socket does not listen: {fix}"
     return "ready", "starts on first use"
 
 

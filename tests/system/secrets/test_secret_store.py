@@ -422,7 +422,9 @@ def test_what_a_command_that_was_killed_left_goes_with_the_next_apply(machine: M
         "/etc/systemd/system/mcpwrap@vault.service.d/.10-mcpwrap.conf.new",
     ]
     theirs = ["/var/lib/mcpwrap/state/.theirs.new", "/etc/mcpwrap/.notes.new"]
-    machine.as_root(f"mkdir -p /var/lib/mcpwrap/state; touch {' '.join([*left, *theirs])}")
+    machine.as_root(
+        f"mkdir -p /var/lib/mcpwrap/state; umask 077; touch {' '.join([*left, *theirs])}"
+    )
     hold = "exec flock /run/mcpwrap/secrets.lock sh -c 'echo held; read line'"
     with machine.session("", user="root", command=hold) as holder:
         assert holder.read_line() == "held"
