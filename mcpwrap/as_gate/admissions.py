@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mcpwrap.core.spec import Admissions, decode_admissions
+from mcpwrap.linux.files import expect_roots_file
 
 PATH = Path("/var/lib/mcpwrap/gate.json")
 
@@ -23,9 +24,11 @@ class GuestList:
         """Return the list as it is now; without a file nobody is on it.
 
         Raises:
+            UsageError: others than root could have written it.
             msgspec.MsgspecError: the file is not a guest list. Nobody is admitted by it.
         """
         try:
+            expect_roots_file(str(self._path))
             info = self._path.stat()
         except FileNotFoundError:
             self._seen, self._admissions = None, Admissions()

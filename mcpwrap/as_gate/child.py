@@ -25,8 +25,10 @@ from mcpwrap.core.kept import Keeper
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy import CompiledPolicy
 from mcpwrap.core.spec import Admission, Admissions
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.descriptors import DescriptorError
+from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.syscalls import Filter
@@ -36,6 +38,7 @@ from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.recorder import Recorded, Recorder
 
 PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
+SERVERS = Path("/var/lib/mcpwrap/servers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         admission = _admission(name, agent, around.admissions)
         _expect_no_panic(name)
         recorder = _recorder(Recorded("", name, who.uid), said, admission.audit, around)
-        policy = _policy(name, around)
+        policy = _policy(name, admission, around)
         env = _login(said) if agent.door == "login" else _ask(stub, admission)
         wanted = Wanted(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
@@ -99,10 +102,10 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
     descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
+    descriptors.expect_own_fifos(fds, uid)
     return name, said, fds
 
 
-    descriptors.expect_own_fifos(fds, uid)
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
     if question == hello.WHICH_POLICY:
         say_to(stub, hello.Answer(around.policies.standing()))
@@ -123,11 +126,24 @@ def _admission(name: str, agent: Agent, admissions: Admissions) -> Admission:
 
 def _expect_no_panic(name: str) -> None:
     """Refuse a server that was stopped in an emergency; a file that cannot be read stops all."""
+    _expect_roots_own(name)
     for file in PANIC:
         with suppress(FileNotFoundError):
             if panic.decode(file.read_bytes()).stops(name):
                 why = "stopped in an emergency, until `sudo mcpwrap resume`"
                 raise RefusalError(hello.Exit.UNAVAILABLE, why)
+
+
+def _expect_roots_own(name: str) -> None:
+    """Refuse a server if others could have changed what it runs, or that it is stopped."""
+    for file in (SERVERS / f"{name}.json", *PANIC):
+        try:
+            expect_roots_file(str(file))
+        except FileNotFoundError:
+            continue
+        except UsageError as error:
+            why = f"{error.where}: {error.problem}; see `mcpwrap status`"
+            raise RefusalError(hello.Exit.UNAVAILABLE, why) from error
 
 
 def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around) -> Recorder:
@@ -150,11 +166,13 @@ def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around)
     return recorder
 
 
-def _policy(name: str, around: Around) -> CompiledPolicy:
+def _policy(name: str, admission: Admission, around: Around) -> CompiledPolicy:
     """Return the rules for this server, of the policy in force when this process was made."""
     policy = around.policies.compiled(name)
     if policy is None:
-        why = "the policy has mistakes: `mcpwrap policy check` lists them; then reload the gate"
+        raise RefusalError(hello.Exit.UNAVAILABLE, around.policies.why_none)
+    if missing := around.policies.missing(admission):
+        why = f"its policy {', '.join(missing)} is gone: `sudo mcpwrap apply`, if that is meant"
         raise RefusalError(hello.Exit.UNAVAILABLE, why)
     return policy
 

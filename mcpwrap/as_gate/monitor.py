@@ -23,6 +23,7 @@ from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Admissions
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import peer, wakeup
 from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.log import say
@@ -115,7 +116,7 @@ class Monitor:
         """Return the guest list as it is now; where it is another, failures of before are past.
 
         Raises:
-            OSError, msgspec.MsgspecError: it cannot be read.
+            OSError, msgspec.MsgspecError, UsageError: it cannot be read, or others can write it.
         """
         before, now = self._guests.last_read(), self._guests.current()
         if now != before:
@@ -126,17 +127,19 @@ class Monitor:
         """Say whether root has written that now: also if no session has begun since."""
         try:
             return self._admissions().same_uid_approves
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UsageError):
             return False
 
     def _reload(self) -> None:
         """Take a new policy, and hand it to all sessions; a wrong one changes nothing."""
-        if self._policies.reload():
+        if self._policies.reload(self._guests.current):
             self._hearing.counting.forget_all()
             self._audit.policy(self._policies.digest)
             for each in self._family:
                 self._hearing.hand_out(each)
             self._approving.void()
+        if vanished := self._policies.what_vanished():
+            say(vanished)
         say(self._policies.problem or f"{self._policies.standing()} is in force")
 
     def _accept(self) -> None:
@@ -200,6 +203,9 @@ class Monitor:
             verdicts, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             bell, tally = Bell(), Tally()
             pid = os.fork()
+        except UsageError as error:
+            say(f"uid {who.uid} is refused: {error}")
+            return hello.Refused(hello.Exit.UNAVAILABLE, f"{error.where}: {error.problem}")
         except (OSError, msgspec.MsgspecError) as error:
             say(f"uid {who.uid} is refused: {error}")
             return hello.Refused(hello.Exit.UNAVAILABLE, "the gate cannot serve: see its journal")

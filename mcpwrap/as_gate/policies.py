@@ -1,12 +1,18 @@
 """RUNS AS mcpwrap-gate: the policy in force, and what each server's sessions are given of it."""
 
+from collections.abc import Callable
+
+import msgspec
+
+from mcpwrap.config.flaws import PolicyError
 from mcpwrap.config.policy import parse_policy
 from mcpwrap.core import rules
 from mcpwrap.core.policy import CompiledPolicy, compile_policy
 from mcpwrap.core.rules import Policy
-from mcpwrap.errors import McpwrapError
+from mcpwrap.core.spec import Admission, Admissions
+from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import memfd
-from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.linux.policy_files import gone, policy_files
 
 
 class Policies:
@@ -17,21 +23,50 @@ class Policies:
         self._compiled_by_server: dict[str, CompiledPolicy] = {}
         self.digest = ""
         self.problem = ""  # with the files as they were last read; "" is none
+        self.why_none = ""  # for agents, while no policy is in force
+        self.vanished: tuple[str, ...] = ()  # not there when they were read, though recorded
+        self._files: frozenset[str] = frozenset()  # of which the policy in force was made
 
-    def reload(self) -> bool:
-        """Read the files anew; say whether what is in force is another policy now."""
+    def reload(self, admissions: Callable[[], Admissions] = Admissions) -> bool:
+        """Read the files anew; say whether what is in force is another policy now.
+
+        Where one is gone that `apply` has recorded in the guest list, the policy in force stays.
+        Where none is yet, the servers that it concerned are refused: see `missing`.
+        """
         try:
-            policy = parse_policy(policy_files())
-        except (McpwrapError, OSError) as error:
+            recorded = [f for one in admissions().by_server.values() for f in one.policy]
+            files = policy_files()
+            policy = parse_policy(files)
+        except (McpwrapError, OSError, msgspec.MsgspecError) as error:
             self.problem = str(error)
+            self.why_none = _why_none(error)
             return False
-        self.problem = ""
+        names = frozenset(file.name for file in files)
+        self.vanished = tuple(sorted(set(recorded) - names))
+        if self.vanished and self._policy is not None:
+            self.problem = self.what_vanished()
+            return False
+        self.problem, self._files = "", names
         is_new = policy != self._policy
         if is_new:
             self._policy = policy
             self._compiled_by_server.clear()
             self.digest = rules.digest(policy)
         return is_new
+
+    def what_vanished(self) -> str:
+        """Say which recorded files were not there when they were last read; "" if all were."""
+        if not self.vanished:
+            return ""
+        return f"{', '.join(self.vanished)}: gone; if that is meant, `sudo mcpwrap apply`"
+
+    def missing(self, admission: Admission) -> tuple[str, ...]:
+        """Return the files of a server's policy that are gone, and whose rules are not in force.
+
+        One that is there and was not read yet waits for `systemctl reload`.
+        """
+        left_out = [name for name in admission.policy if name not in self._files]
+        return tuple(name for name in left_out if name in self.vanished or gone([name]))
 
     def standing(self) -> str:
         """Say which policy is in force, in the words that a reload and `status` look for."""
@@ -56,3 +91,10 @@ class Policies:
             raise ValueError("there is no policy to hand out")
         part = rules.for_server(self._policy, server)
         return memfd.sealed(f"policy-{server}", rules.encode(part))
+
+
+def _why_none(error: Exception) -> str:
+    """Say in one line why there is no policy."""
+    if isinstance(error, UsageError) and not isinstance(error, PolicyError):
+        return f"{error.where}: {error.problem}"  # others could have written it
+    return "the policy has mistakes: `mcpwrap policy check` lists them; then reload the gate"

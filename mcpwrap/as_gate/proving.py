@@ -22,7 +22,9 @@ import nacl.pwhash
 
 from mcpwrap.core import approvers
 from mcpwrap.core.approver_rights import Who
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit, wakeup
+from mcpwrap.linux.files import read_roots_own
 from mcpwrap.linux.peer import Peer
 
 APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
@@ -151,9 +153,11 @@ def _answer(check: Callable[[], Proven], write_fd: int) -> None:
 def by_password(user: str, password: bytes) -> Proven:
     """Return who has that password. As slow for an account that has none."""
     try:
-        known = approvers.decode(APPROVERS.read_bytes()).by_user
+        known = approvers.decode(read_roots_own(str(APPROVERS))).by_user
     except FileNotFoundError:
         known = {}
+    except UsageError as error:
+        return Proven(why=f"{error.where}: {error.problem}")
     approver = known.get(user)
     if approver is None:
         _ARGON.str(password, _ARGON.OPSLIMIT_INTERACTIVE, _ARGON.MEMLIMIT_INTERACTIVE)

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 
+from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.linux.gate_socket import standing
 from mcpwrap.linux.log import say
@@ -19,9 +20,9 @@ _LOOK_EVERY_S = 0.02
 def main() -> int:
     """Have the process MAINPID (systemd.service(5)) read its policy anew."""
     wanted = Policies()
-    wanted.reload()
-    if wanted.problem:
-        say(f"{wanted.problem}\nnothing was changed")
+    wanted.reload(GuestList().current)
+    if problem := wanted.problem or wanted.what_vanished():
+        say(f"{problem}\nnothing was changed")
         return 1
     os.kill(int(os.environ["MAINPID"]), signal.SIGHUP)
     give_up_at_s = time.monotonic() + _PATIENCE_S

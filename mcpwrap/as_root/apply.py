@@ -17,6 +17,8 @@ def apply(retired: Retired) -> None:
     planned = this_machine.planned(retired)
     notes = [*trial.of_workspaces(planned.wanted), *planned.notes]
     todo = planned.steps
+    for line in this_machine.vanished():
+        print(f"note: {line}")
     if not todo:
         print("nothing to do")
     for number, step in enumerate(todo, start=1):

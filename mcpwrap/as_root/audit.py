@@ -101,7 +101,7 @@ def keys() -> Keys:
         McpwrapError: the file is damaged: with another key nobody could check what there is.
     """
     try:
-        return msgspec.json.decode(Path(paths.AUDIT_KEYS).read_bytes(), type=Keys)
+        return msgspec.json.decode(files.read_roots_secret(paths.AUDIT_KEYS), type=Keys)
     except FileNotFoundError:
         return Keys(root_key=os.urandom(KEY_BYTES), epochs=0)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

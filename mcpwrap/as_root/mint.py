@@ -81,7 +81,7 @@ def reload(name: str) -> int:
 
 def _spec(name: str) -> Spec:
     try:
-        return decode_spec(Path(paths.spec(name)).read_bytes())
+        return decode_spec(files.read_roots_own(paths.spec(name)))
     except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise McpwrapError(
             f"what it runs cannot be read: {error}", where=f"server {name}", fix="`mcpwrap apply`"

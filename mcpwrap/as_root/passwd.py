@@ -1,7 +1,6 @@
 """RUNS AS ROOT: `mcpwrap approvals passwd`, who has a password to approve with."""
 
 import pwd
-from pathlib import Path
 
 import msgspec
 from nacl.pwhash import argon2id
@@ -106,7 +105,7 @@ def _hash_of(password: bytes) -> str:
 
 def _now() -> Approvers:
     try:
-        return approvers.decode(Path(paths.APPROVERS).read_bytes())
+        return approvers.decode(files.read_roots_own(paths.APPROVERS))
     except FileNotFoundError:
         return Approvers()
     except msgspec.MsgspecError as error:

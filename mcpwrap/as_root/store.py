@@ -12,7 +12,8 @@ from mcpwrap.core.capability import Secret
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import Label, Settings, Stored
-from mcpwrap.errors import McpwrapError
+from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.linux import files
 from mcpwrap.linux.files import NewFile
 from mcpwrap.linux.systemd import ToolError, run
 from mcpwrap.plan import paths
@@ -34,10 +35,11 @@ def settings() -> Settings:
     """Return which secrets were set.
 
     Raises:
-        McpwrapError: the list is damaged; guessing could bring back an older value.
+        McpwrapError: the list is damaged, or others could have written it; guessing could bring
+            back an older value.
     """
     try:
-        found = msgspec.json.decode(Path(paths.SECRETS).read_bytes(), type=Settings)
+        found = msgspec.json.decode(files.read_roots_own(paths.SECRETS), type=Settings)
     except FileNotFoundError:
         return Settings()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -60,7 +62,7 @@ def keys() -> list[bytes]:
     """Return the store's keys, the one to seal with first.
 
     Raises:
-        McpwrapError: this machine cannot open them.
+        McpwrapError: this machine cannot open them, or others than root can use the file.
     """
     file = _store_file()
     if file is None:
@@ -131,9 +133,10 @@ def read(name: str, key: str) -> Stored:
 
     Raises:
         SealError: there is none, or it is not as it was written.
+        UsageError: others than root can use the file.
     """
     try:
-        return stored.decode(Path(paths.sealed(name, key)).read_text())
+        return stored.decode(files.read_roots_secret(paths.sealed(name, key)).decode())
     except FileNotFoundError:
         raise SealError("its file is gone") from None
     except UnicodeDecodeError:
@@ -153,10 +156,13 @@ def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
     """Return the secrets of one server.
 
     Raises:
-        McpwrapError: one of them was never set, or is not as it was sealed.
+        McpwrapError: one of them was never set, or is not as it was sealed, or others can use it.
     """
     try:
         return _take(name, wanted)
+    except UsageError as error:
+        problem = f"{error.where}: {error.problem}"
+        raise McpwrapError(problem, where=f"server {name}", fix=error.fix) from error
     except McpwrapError:  # perhaps they changed between reading one file and the next
         return _take(name, wanted)
 
@@ -187,7 +193,7 @@ def _mended_by(name: str, key: str) -> str:
 
 def _store_file() -> StoreFile | None:
     try:
-        file = msgspec.json.decode(Path(paths.STORE).read_bytes(), type=StoreFile)
+        file = msgspec.json.decode(files.read_roots_secret(paths.STORE), type=StoreFile)
     except FileNotFoundError:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

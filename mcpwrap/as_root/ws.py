@@ -64,7 +64,7 @@ def _wanted(name: str) -> tuple[Workspaces, int]:
     where, fix = f"server {name}", "`mcpwrap apply`"
     uid = accounts.uid_of(account_of(name))
     try:
-        workspaces = decode_spec(Path(paths.spec(name)).read_bytes()).workspaces
+        workspaces = decode_spec(files.read_roots_own(paths.spec(name))).workspaces
     except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise McpwrapError(f"what it runs cannot be read: {error}", where=where, fix=fix) from error
     if uid is None or workspaces is None:

@@ -9,8 +9,9 @@ from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.core.http_listener import url
 from mcpwrap.core.names import account_of
 from mcpwrap.core.status import sessions_in
-from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
-from mcpwrap.linux import accounts, observe, packet_rules, systemd
+from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import accounts, observe, packet_rules, systemd, this_machine
+from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 from mcpwrap.plan.registry import Allocation
@@ -79,12 +80,29 @@ def command(*, name: str | None, as_json: bool) -> int:
     if stopped.everything or stopped.names:
         of = "any server" if stopped.everything else ", ".join(stopped.names)
         click.echo(f"nobody is let in to {of}, until `sudo mcpwrap resume`", err=True)
+    flaws = _flaws()
+    for flaw in flaws:
+        click.echo(flaw, err=True)
     is_listening = _gate_listens()
     if not is_listening:
         click.echo(_NO_GATE, err=True)
-    is_good = is_listening and all(row.state not in {"failed", "stopped"} for row in rows)
+    is_good = (
+        is_listening and not flaws and all(row.state not in {"failed", "stopped"} for row in rows)
+    )
     is_good = is_good and all(each.is_open for row in rows for each in row.http)
     return EXIT_OK if is_good else EXIT_FAILED
+
+
+def _flaws() -> list[str]:
+    """Return a line for each reason why the gate refuses sessions, though servers are ready."""
+    try:
+        observe.expect_roots_own()
+        policy_files()
+    except McpwrapError as error:
+        return [str(error)]
+    except OSError:  # which only root may read
+        pass
+    return this_machine.vanished()
 
 
 def _print_urls(rows: list[ServerStatus]) -> None:

@@ -1,6 +1,6 @@
 """From the YAML of all policy files to one `Policy`, with every flaw found in one pass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcpwrap.config import policy_values as values
@@ -22,6 +22,7 @@ from mcpwrap.core.rules import (
     Policy,
     ResultRule,
     Rule,
+    for_server,
 )
 from mcpwrap.core.truth import FAILS, UNJUDGEABLE
 
@@ -46,6 +47,24 @@ def parse_policy(files: Sequence[SourceFile]) -> Policy:
         PolicyError: with every flaw of every file.
     """
     return parse_with_warnings(files)[0]
+
+
+def files_by_server(
+    files: Sequence[SourceFile], names: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the files that say something of each of these servers.
+
+    Where they have mistakes that is all of them: nobody knows what they were to say.
+    """
+    everything = Policy()
+    try:
+        policy_by_file = {file.name: parse_policy([file]) for file in files}
+    except PolicyError:
+        return {name: tuple(file.name for file in files) for name in names}
+    return {
+        name: tuple(f for f, part in policy_by_file.items() if for_server(part, name) != everything)
+        for name in names
+    }
 
 
 def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]]:

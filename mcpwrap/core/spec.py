@@ -97,6 +97,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     http_uids: tuple[int, ...] = ()  # agents that have a listener of their own for HTTP
     login: bool = False  # a person can log in to it
     members: tuple[int, ...] = ()  # those of `gids` whom root could list when this was written
+    policy: tuple[str, ...] = ()  # files whose rules concern it, as the last `apply` saw them
     sessions: int = 0  # of the server at a time; 0, of an earlier version: only the wrapper counts
 
     def admits(self, uid: int, gids: frozenset[int]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from mcpwrap.config.model import Config
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import landlock, observe, packet_rules
 from mcpwrap.linux.systemd import ToolError, properties, run
 from mcpwrap.plan import paths
@@ -25,6 +26,12 @@ def machine(config: Config) -> Iterator[Check]:
     yield _landlock()
     yield _made("packet rules", _rules)
     yield _strangers()
+    yield _made("root's files", _files)
+    for name, files in observe.vanished_policies().items():
+        text = f"{', '.join(files)}: gone, so sessions are refused"
+        yield failed(
+            f"{name}: policy", text, "restore it; or `sudo mcpwrap apply`, if that is meant"
+        )
     if config.approvals.same_uid:
         text = "approvals need no proof: whatever runs as an agent's account can approve its calls"
         yield warned("approvals", text, "take `same_uid` out of [approvals], and apply")
@@ -96,6 +103,14 @@ def _rules() -> Check:
     if not packet_rules.is_loaded():
         return failed("packet rules", "are not loaded", fix)
     return good("packet rules", f"loaded, {len(packet_rules.elements())} elements")
+
+
+def _files() -> Check:
+    try:
+        observe.expect_roots_own()
+    except UsageError as error:
+        return failed(error.where, error.problem, error.fix)
+    return good("root's files", "only root can change them")
 
 
 def _strangers() -> Check:

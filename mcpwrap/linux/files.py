@@ -26,6 +26,11 @@ def temporary(path: str) -> str:
     return str(target.with_name(f".{target.name}.new"))
 
 
+_MAX_BYTES = 16 * 1024 * 1024  # of a file that root itself writes
+_WRITTEN, _USED = 0o022, 0o077  # the bits of a mode that let others do that
+_MAX_LINKS = 40  # as in the kernel: path_resolution(7)
+
+
 def replace(path: str, text: str, *, mode: int = 0o644, gid: int = -1) -> None:
     """Put `text` at `path`, whole or not at all, also if the power goes. Source: rename(2).
 
@@ -124,20 +129,114 @@ def remove(path: str) -> None:
         folder.rmdir()
 
 
-def read_roots_own(path: str, *, max_bytes: int) -> bytes:
+def read_roots_own(path: str, *, max_bytes: int = _MAX_BYTES) -> bytes:
     """Return a file that only root could have written, checked on the open file itself.
 
     Returns at most one byte more than `max_bytes`, so that the caller sees that it is too long.
 
     Raises:
         FileNotFoundError: there is none.
+        UsageError: it is a link, or others can write to it or replace it.
+    """
+    return _read_checked(path, max_bytes, _WRITTEN)
+
+
+def read_of_root(path: str, *, max_bytes: int = _MAX_BYTES) -> bytes:
+    """Return a file that is root's, in a folder that may not be root's alone (/usr/local: staff).
+
+    Raises:
+        FileNotFoundError: there is none.
         UsageError: it is a link, or others can write to it.
     """
     with _opened(path, _FIX) as fd:
-        info = os.fstat(fd)
-        if info.st_uid != 0 or info.st_mode & 0o022:
-            raise UsageError("others than root can write to it", where=path, fix=_FIX)
+        _expect_file(path, os.fstat(fd), _WRITTEN)
         return _read(fd, max_bytes)
+
+
+def read_roots_secret(path: str, *, max_bytes: int = _MAX_BYTES) -> bytes:
+    """Return a file that only root could have written or read. Otherwise as above."""
+    return _read_checked(path, max_bytes, _USED)
+
+
+def expect_roots_file(path: str) -> None:
+    """Refuse a file that others than root could have written, without opening it.
+
+    Raises:
+        FileNotFoundError: there is none.
+        UsageError: with its mode and its owner.
+    """
+    expect_roots_folder(str(Path(path).parent))
+    _expect_file(path, Path(path).lstat(), _WRITTEN)
+
+
+def expect_roots_secret(path: str) -> None:
+    """Refuse a file that others than root could have written or read. Otherwise as above."""
+    expect_roots_folder(str(Path(path).parent))
+    _expect_file(path, Path(path).lstat(), _USED)
+
+
+def _read_checked(path: str, max_bytes: int, forbidden: int) -> bytes:
+    expect_roots_folder(str(Path(path).parent))
+    with _opened(path, _fix(forbidden)) as fd:
+        _expect_file(path, os.fstat(fd), forbidden)
+        return _read(fd, max_bytes)
+
+
+def _expect_file(path: str, info: os.stat_result, forbidden: int) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        problem = "is not a plain file; nothing was changed"
+        raise UsageError(problem, where=path, fix=_fix(forbidden))
+    if info.st_uid != 0 or info.st_mode & forbidden:
+        verb = "write to" if forbidden == _WRITTEN else "use"
+        problem = f"others than root can {verb} it ({_access(info)}); nothing was changed"
+        raise UsageError(problem, where=path, fix=_fix(forbidden))
+
+
+def _fix(forbidden: int) -> str:
+    return _FIX if forbidden == _WRITTEN else _FIX_PRIVATE
+
+
+def expect_roots_folder(path: str) -> None:
+    """Refuse a folder in which others than root can make, replace or remove a name.
+
+    That is judged of each folder above it too, and of each to which a link leads. Under a sticky
+    one (/tmp) what is root's stays root's, so only the last may not be one. The group's bits of a
+    file with an access control list are its mask, so they show what the list grants (acl(5)).
+
+    Raises:
+        FileNotFoundError: it is not there.
+        UsageError: with which, its mode and its owner.
+    """
+    at, todo, links = Path("/"), list(Path(path).parts[1:]), 0
+    _expect_roots(at, is_last=not todo)
+    while todo:
+        name, *todo = todo
+        at = at.parent if name == ".." else at / name
+        if not at.is_symlink():
+            _expect_roots(at, is_last=not todo)
+            continue
+        links += 1
+        if links > _MAX_LINKS or at.lstat().st_uid != 0:
+            raise UsageError("is a link that is not root's, or leads on", where=str(at), fix=_FIX)
+        target = at.readlink()
+        at = Path("/") if target.is_absolute() else at.parent
+        todo = [*target.parts[target.is_absolute() :], *todo]
+
+
+def _expect_roots(folder: Path, *, is_last: bool) -> None:
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        raise UsageError("is not a folder", where=str(folder), fix="make it a folder of root's")
+    is_writable = info.st_mode & 0o022 and (is_last or not info.st_mode & stat.S_ISVTX)
+    if info.st_uid != 0 or is_writable:
+        problem = f"others than root can change what is in it ({_access(info)})"
+        fix = f"look at what is in it; then `chown root {folder}` and `chmod go-w {folder}`"
+        raise UsageError(f"{problem}; nothing was changed", where=str(folder), fix=fix)
+
+
+def _access(info: os.stat_result) -> str:
+    owner = "" if info.st_uid == 0 else f", owner {info.st_uid}"
+    return f"mode {stat.S_IMODE(info.st_mode):04o}{owner}"
 
 
 def read_anybodys(path: str, *, max_bytes: int) -> bytes:
@@ -182,6 +281,7 @@ def _read(fd: int, max_bytes: int) -> bytes:
 
 
 _FIX = "make it a plain file: `chown root:root`, `chmod 644`"
+_FIX_PRIVATE = "if it was read, replace what is in it; then `chown root:root`, `chmod 600`"
 _NAME_ANOTHER = "name a plain file that root can read"
 
 

@@ -13,10 +13,18 @@ from mcpwrap.core import http_listener, oauth_key
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.panic import Panic
 from mcpwrap.core.panic import decode as decode_panic
+from mcpwrap.core.spec import Admissions, decode_admissions
 from mcpwrap.core.stored import Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
-from mcpwrap.linux.files import read_roots_own, temporary
+from mcpwrap.linux.files import (
+    expect_roots_file,
+    expect_roots_folder,
+    expect_roots_secret,
+    read_roots_own,
+    temporary,
+)
+from mcpwrap.linux.policy_files import gone
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids
 from mcpwrap.plan.observed import Observed
@@ -32,6 +40,8 @@ def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
         UsageError: there is none, or others than root can write to it.
     """
     new = added or {}
+    with suppress(FileNotFoundError):  # also where no file is in it: one may have been removed
+        expect_roots_folder(paths.CONFIG_DIR)
     there = [n for n in (paths.CONFIG_FILE, *_glob(f"{paths.CONFIG_DIR}/*.toml")) if n not in new]
     try:
         found = [SourceFile(n, read_roots_own(n, max_bytes=MAX_FILE_BYTES)) for n in there]
@@ -42,6 +52,34 @@ def config_files(added: Mapping[str, str] | None = None) -> list[SourceFile]:
             where=str(error.filename),
             fix="write one: `man mcpwrap.toml` shows how",
         ) from error
+
+
+def expect_roots_own() -> None:
+    """Refuse what root has written where others could change it, as far as the caller may look.
+
+    Raises:
+        UsageError: with the first that is found, and its mode.
+    """
+    for folder in paths.FOLDERS:
+        with suppress(FileNotFoundError, PermissionError):
+            expect_roots_folder(folder)
+    for path in (*_our_files(), *paths.OTHER_FILES, *_glob(f"{paths.CAS}/*/*.pem")):
+        with suppress(FileNotFoundError, PermissionError):
+            expect_roots_file(path)
+    for path in (*paths.SECRET_FILES, *_glob(f"{paths.SEALED}/*/*")):
+        with suppress(FileNotFoundError, PermissionError):
+            expect_roots_secret(path)
+
+
+def vanished_policies() -> dict[str, tuple[str, ...]]:
+    """Return the policy files that are gone without `apply` having seen it, by server."""
+    text = _text(paths.ADMISSIONS)
+    try:
+        admissions = Admissions() if text is None else decode_admissions(text)
+    except msgspec.MsgspecError:  # nobody is on a guest list that cannot be read
+        return {}
+    found = {n: gone(admission.policy) for n, admission in admissions.by_server.items()}
+    return {name: files for name, files in found.items() if files}
 
 
 def has_configuration() -> bool:

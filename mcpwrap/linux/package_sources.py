@@ -11,7 +11,7 @@ from contextlib import suppress
 from mcpwrap.config.model import Destination
 from mcpwrap.config.values import BadValueError, destination
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.files import read_roots_own
+from mcpwrap.linux.files import read_of_root
 from mcpwrap.plan.egress import PackageSource
 
 _MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep
@@ -110,6 +110,6 @@ def _text(path: str) -> str:
         UsageError: others could have.
     """
     try:
-        return read_roots_own(path, max_bytes=_MAX_BYTES).decode(errors="replace")
+        return read_of_root(path, max_bytes=_MAX_BYTES).decode(errors="replace")
     except FileNotFoundError:
         return ""

@@ -1,10 +1,13 @@
 """The files of this machine's policy."""
 
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.yaml_tree import MAX_BYTES
-from mcpwrap.linux.files import read_roots_own
+from mcpwrap.linux.files import expect_roots_folder, read_roots_own
 
 FILE = "/etc/mcpwrap/policy.yaml"
 FOLDER = "/etc/mcpwrap/policy.d"
@@ -14,9 +17,11 @@ def policy_files() -> list[SourceFile]:
     """Return the policy of this machine, root's own files only; without any it is empty.
 
     Raises:
-        UsageError: others than root can write to one.
+        UsageError: others than root can write to one, or to a folder on the way.
         OSError: one cannot be read, or the folder: its rules would be left out.
     """
+    with suppress(FileNotFoundError):  # also where no file is in it: one may have been removed
+        expect_roots_folder(FOLDER)
     names = [FILE, *_in_folder()]
     found = []
     for name in names:
@@ -33,3 +38,8 @@ def _in_folder() -> list[str]:
         return sorted(str(path) for path in Path(FOLDER).iterdir() if path.suffix == ".yaml")
     except FileNotFoundError:
         return []
+
+
+def gone(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return those of these files that are not there any more."""
+    return tuple(name for name in recorded if not os.path.lexists(name))

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
+from mcpwrap.config.policy import files_by_server
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts, observe, package_sources, way_out
 from mcpwrap.linux.accounts import Owned
 from mcpwrap.linux.executables import check
+from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.plan import listeners, registry, widenings
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
@@ -25,6 +27,7 @@ def notes() -> list[str]:
     config = parse(observe.config_files())
     not_there = {name: check.missing(server) for name, server in config.servers.items()}
     return [
+        *vanished(),
         *widenings.of(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
@@ -32,6 +35,15 @@ def notes() -> list[str]:
         for name, key in sorted(observe.declared_secrets())
         if key != oauth_key.KEY  # which its start makes
         and not ((setting := settings.of(name, key)) and setting.is_set)
+    ]
+
+
+def vanished() -> list[str]:
+    """Return a line for each server whose sessions are refused, as its policy is not there."""
+    return [
+        f"{name} is refused: its policy {', '.join(files)} is gone; `sudo mcpwrap apply` lets "
+        "agents in without it"
+        for name, files in observe.vanished_policies().items()
     ]
 
 
@@ -52,12 +64,14 @@ def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = N
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
+    observe.expect_roots_own()
     have = observe.observe()
     config = parse(observe.config_files(added))
     check.expect_roots(config)
     way_out.expect_possible(config)
     allocated, owned = _allocated(config, have)
-    want = desired(config, allocated, observe.ids(config), package_sources.found())
+    policies = files_by_server(policy_files(), config.servers)
+    want = desired(config, allocated, observe.ids(config), package_sources.found(), policies)
     return Planned(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
 
 

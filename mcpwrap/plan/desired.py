@@ -27,6 +27,9 @@ class Ids:
     uids_by_group: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
+PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: those whose rules concern it
+
+
 @dataclass(frozen=True, slots=True)
 class Desired:
     """How the machine should be. Files are text by path."""
@@ -46,7 +49,9 @@ class Desired:
     listeners: dict[str, Listener]  # by instance
 
 
-def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> Desired:
+def desired(
+    config: Config, registry: Registry, ids: Ids, sources: Sources, policies: PolicyFiles
+) -> Desired:
     """Return how the machine should be.
 
     Raises:
@@ -54,7 +59,9 @@ def desired(config: Config, registry: Registry, ids: Ids, sources: Sources) -> D
     """
     servers = config.servers
     uids = {name: registry.uid_of(name) for name in servers}
-    admissions = {name: _admission(server, ids) for name, server in servers.items()}
+    admissions = {
+        name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
+    }
     registry = listeners.assigned(instances.assigned(config, registry), admissions)
     heard = listeners.wanted(config, admissions, registry)
     shown = workspaces.described(config, admissions)
@@ -162,7 +169,7 @@ def _program(server: Server) -> Local:
             assert_never(server.runs)
 
 
-def _admission(server: Server, ids: Ids) -> specs.Admission:
+def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Admission:
     uids: list[int] = []
     gids: list[int] = []
     for agent in server.agents:
@@ -199,6 +206,7 @@ def _admission(server: Server, ids: Ids) -> specs.Admission:
         http_uids=tuple(sorted({*uids, *members} - {0})) if server.speaks_http() else (),
         members=tuple(sorted(members)),
         login=server.has_oauth(),
+        policy=policy,
         sessions=server.limits.sessions,
     )
 

@@ -89,12 +89,14 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
 def _in_both(now: specs.Admission, then: specs.Admission) -> specs.Admission | None:
     """Return who stays; None if there is more to it than accounts that come and go alone.
 
-    These are agents by HTTP, and members of groups.
+    These are agents by HTTP, and members of groups. The files of its policy admit nobody.
     """
     uids = tuple(uid for uid in now.http_uids if uid in then.http_uids)
     members = tuple(uid for uid in now.members if uid in then.members)
     both = msgspec.structs.replace(now, http_uids=uids, members=members)
-    is_same = both == msgspec.structs.replace(then, http_uids=uids, members=members)
+    is_same = both == msgspec.structs.replace(
+        then, http_uids=uids, members=members, policy=now.policy
+    )
     return both if is_same else None
 
 

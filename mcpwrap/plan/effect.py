@@ -15,10 +15,10 @@ def _guests(want: Desired, name: str) -> str:
     """Who may use it: whoever may no longer must not go on in a session that is open.
 
     Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
-    Who is in a group is asked of the kernel.
+    Who is in a group is asked of the kernel, and sessions keep the policy that the gate has read.
     """
     guests = want.admissions.by_server[name]
-    return specs.encode(msgspec.structs.replace(guests, http_uids=(), members=()))
+    return specs.encode(msgspec.structs.replace(guests, http_uids=(), members=(), policy=()))
 
 
 def all_of(want: Desired) -> Applied:

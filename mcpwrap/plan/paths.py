@@ -49,6 +49,13 @@ APPROVERS_LOCK = "/run/mcpwrap/approvers.lock"
 AUDIT = "/var/log/mcpwrap/audit"
 AUDIT_KEYS = "/var/lib/mcpwrap/audit.json"
 AUDIT_LOCK = "/run/mcpwrap/audit.lock"
+# What only root may change: folders, files that are no server's, and files that only root may read.
+FOLDERS = (
+    "/etc/mcpwrap", CONFIG_DIR, "/etc/mcpwrap/policy.d", "/run/mcpwrap", SPECS, LISTENERS, STATES,
+    LINKS, SYSUSERS, SEALED, MINTED, BUNDLES, CACHES, CAS, PROXY,
+)  # fmt: skip
+OTHER_FILES = (SECRETS, PANIC, APPROVERS, RESOLVERS)
+SECRET_FILES = (STORE, AUDIT_KEYS)
 AUDIT_START = "/run/mcpwrap/audit/start"
 STUB = "/usr/bin/mcpwrap-connect"
 ROOT_PROGRAM = "/usr/lib/mcpwrap/mcpwrap-root"

@@ -340,6 +340,35 @@ def test_a_wrong_configuration_changes_nothing(machine: Machine) -> None:
     assert machine.apply() == "nothing to do\n"
 
 
+FOLDER = only_in_test_all("another folder, refused by the same look")
+
+
+@pytest.mark.parametrize(
+    ("folder", "spoil", "mode"),
+    [
+        ("/var/lib/mcpwrap", "chmod 777", "mode 0777"),
+        pytest.param("/etc/mcpwrap/conf.d", "chmod 775", "mode 0775", marks=FOLDER),
+        pytest.param("/var/lib/mcpwrap/servers", "chmod 1777", "mode 1777", marks=FOLDER),
+        pytest.param("/etc/mcpwrap", "chown alice", "mode 0755, owner 1000", marks=FOLDER),
+    ],
+)
+def test_a_folder_in_which_others_can_replace_a_file_is_refused(
+    machine: Machine, folder: str, spoil: str, mode: str
+) -> None:
+    machine.configure(OLD)
+    machine.apply()
+    machine.as_root(f"mkdir -p {folder}; {spoil} {folder}")
+    why = f"{folder}: others than root can change what is in it ({mode})"
+    assert why in machine.as_root("mcpwrap apply", status=2).err
+    assert why in machine.as_user("alice", "mcpwrap plan", status=2).err
+    if folder.startswith("/var"):  # of /etc the gate reads the policy alone, and has read it
+        machine.announce("mcpwrap-gate")
+        assert why in machine.as_user("alice", "mcpwrap-connect kept", status=69).err
+    machine.as_root(f"chown root {folder}; chmod 755 {folder}")
+    machine.as_user("alice", "mcpwrap-connect kept </dev/null")  # the twin
+    assert machine.apply() == "nothing to do\n"
+
+
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [

@@ -237,3 +237,70 @@ def test_a_gate_that_starts_with_a_broken_policy_lets_nobody_in(machine: Machine
     machine.as_root("systemctl reload mcpwrap-gate")
     with opened(machine) as session:
         assert call(session, "read_query", query=BOUNDED[0]).startswith("[{")
+
+
+GONE = "/etc/mcpwrap/policy.d/10-sqlite.yaml"
+OF_SQLITE = """
+version: 1
+rules:
+  - name: no-unbounded-select
+    server: sqlite
+    tool: read_query
+    when: [{arg: query, sql: unbounded_select}]
+    action: block
+    message: Add a LIMIT.
+"""
+UNBOUNDED_SELECT = "SELECT * FROM t"
+
+
+def test_a_policy_that_is_gone_is_no_empty_policy(machine: Machine) -> None:
+    put(machine, "version: 1")
+    machine.write(GONE, OF_SQLITE)
+    machine.apply()
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine) as session:
+        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        machine.as_root(f"rm {GONE}")
+        machine.announce("Reload failed|Failed to reload|mcpwrap-gate")
+        with pytest.raises(CommandFailedError):
+            machine.as_root("systemctl reload mcpwrap-gate")
+        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+    machine.as_root("systemctl restart mcpwrap-gate")
+    refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
+    assert refused.startswith(f"mcpwrap-connect: its policy {GONE} is gone")
+    machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # it never had one
+    assert f"sqlite is refused: its policy {GONE} is gone" in status_of(machine)
+    assert f"its policy {GONE} is gone" in machine.as_user("alice", "mcpwrap plan", status=10).out
+    checks = json.loads(machine.as_root("mcpwrap doctor probe --json", status=1).out)
+    assert "sqlite: policy" in {c["what"] for c in checks if c["state"] == "failed"}
+    assert f"its policy {GONE} is gone" in machine.apply()
+    with opened(machine) as session:  # the twin: root has seen it
+        assert call(session, "read_query", query=UNBOUNDED_SELECT).startswith("[{")
+    machine.as_user("alice", "mcpwrap status")
+    put(machine, POLICY)
+
+
+def test_where_others_can_remove_a_policy_none_is_taken(machine: Machine) -> None:
+    put(machine, "version: 1")
+    machine.write(GONE, OF_SQLITE)
+    machine.as_root("chmod 777 /etc/mcpwrap/policy.d")
+    machine.as_user("bob", f"rm -f {GONE}")
+    machine.announce("mcpwrap-gate")
+    machine.as_root("systemctl restart mcpwrap-gate")
+    refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
+    why = "/etc/mcpwrap/policy.d: others than root can change what is in it (mode 0777)"
+    assert why in refused
+    assert why in machine.as_root("mcpwrap apply", status=2).err
+    assert why in status_of(machine)
+    machine.as_root("chmod 755 /etc/mcpwrap/policy.d")
+    machine.write(GONE, OF_SQLITE)
+    machine.as_root("systemctl reload mcpwrap-gate")
+    with opened(machine) as session:  # the twin
+        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+    machine.as_root(f"rm {GONE}; mcpwrap apply; systemctl reload mcpwrap-gate")
+    put(machine, POLICY)
+
+
+def status_of(machine: Machine) -> str:
+    """Return what `mcpwrap status` says to anybody beside the table."""
+    return machine.as_user("alice", "mcpwrap status", status=1).err

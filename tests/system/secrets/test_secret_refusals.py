@@ -1,6 +1,7 @@
 """A secret that is not as root sealed it, for this start of this server, starts no server."""
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,6 +111,21 @@ def test_a_file_that_is_as_it_was_is_accepted(machine: Machine) -> None:
     """The twin: the same file, written as the changed ones are."""
     put_file(machine, MINE, machine.read(MINE))
     assert vault.gives(machine, "vault", TOKEN)
+
+
+@pytest.mark.parametrize(
+    "path", [MINE, pytest.param("/var/lib/mcpwrap/store.json", marks=SAME_KIND)]
+)
+def test_a_file_that_others_can_read_opens_for_nobody(machine: Machine, path: str) -> None:
+    machine.as_root(f"chmod 644 {path}")
+    why = rf"{path}: others than root can use it \(mode 0644\)"
+    try:
+        vault.expect_refused(machine, "vault", why)
+        for command in ("mcpwrap apply", "mcpwrap secret rekey"):
+            assert re.search(why, machine.as_root(command, status=2).err)
+    finally:
+        machine.as_root(f"chmod 600 {path}")
+    assert vault.gives(machine, "vault", TOKEN)  # the twin
 
 
 def relabelled(text: str, as_text: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.core.spec import Admission, Admissions, encode
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import files
 
 ALICE = Admissions(by_server={"git": Admission(uids=(1000,), gids=(), inherits=())})
@@ -58,4 +59,18 @@ def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Pat
     with pytest.raises(msgspec.MsgspecError):
         guests.current()
     (tmp_path / "kept.json").rename(path)
+    assert guests.current() == ALICE
+
+
+def test_a_list_that_others_could_have_written_admits_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "gate.json"
+    files.replace(str(path), encode(ALICE))
+    guests = GuestList(path)
+    assert guests.current() == ALICE
+    for spoiled, mode in ((path, 0o666), (tmp_path, 0o777)):
+        before = spoiled.stat().st_mode
+        spoiled.chmod(mode)
+        with pytest.raises(UsageError, match=f"mode {mode:04o}"):
+            guests.current()
+        spoiled.chmod(before)
     assert guests.current() == ALICE

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy, parse_with_warnings
+from mcpwrap.config.policy import files_by_server, parse_policy, parse_with_warnings
 from mcpwrap.core.judgement import Decision, Times
 from mcpwrap.core.policy import compile_policy
 from mcpwrap.core.rules import (
@@ -258,3 +258,32 @@ def test_a_warning_has_its_place_and_what_to_write() -> None:
     assert "or write `default: …`" in warning.fix
     [each] = parse_with_warnings([SourceFile("0.yaml", text.replace("path", '"p[*]"').encode())])[1]
     assert each.fix == "name the tools that have `p[*]` instead of `*`"  # it takes no default
+
+
+RULE = "rules: [{{name: a-{1}, server: '{0}', tool: '*', action: block}}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "servers"),
+    [
+        ("version: 1", []),
+        ("version: 1\ndefault: allow", []),  # as without it
+        ("version: 1\ndefault: block", ["one", "two"]),
+        ("version: 1\n" + RULE.format("one", 1), ["one"]),
+        ("version: 1\n" + RULE.format("t*", 1), ["two"]),
+        ("version: 1\nlimits: {server: two, calls: 3/h}", ["two"]),
+        ("version: 1\nobserve: [one]", ["one"]),
+        ("version: 1\napproval: {expires: 1m}", ["one", "two"]),
+        ("version: 1\nresults: [{name: a, server: one, tool: '*', redact_keys: [token]}]", ["one"]),
+    ],
+)
+def test_each_server_has_the_files_that_say_something_of_it(text: str, servers: list[str]) -> None:
+    files = [SourceFile("a", b"version: 1\n" + RULE.format("two", 2).encode())]
+    found = files_by_server([*files, SourceFile("b", text.encode())], ["one", "two"])
+    assert [name for name, of in found.items() if "b" in of] == servers
+    assert [name for name, of in found.items() if "a" in of] == ["two"]
+
+
+def test_of_files_with_mistakes_each_server_has_all() -> None:
+    files = [SourceFile("a", b"version: 1"), SourceFile("b", b"version: 2")]
+    assert files_by_server(files, ["one"]) == {"one": ("a", "b")}

@@ -1,7 +1,9 @@
 """Root's files are replaced whole, and read only if nobody else could have written them."""
 
 import os
+import re
 import resource
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -159,6 +161,122 @@ def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)
+
+
+ACL_VERSION, UNDEFINED = 2, 0xFFFFFFFF
+USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 1, 2, 4, 16, 32
+
+
+def let(uid: int, rights: int, mask: int) -> Callable[[Path], None]:
+    """Return what gives an account rights by an access control list. Source: acl(5)."""
+    entries = [(USER_OBJ, 7, UNDEFINED), (USER, rights, uid), (GROUP_OBJ, 5, UNDEFINED)]
+    entries += [(MASK, mask, UNDEFINED), (OTHER, 5, UNDEFINED)]
+    value = struct.pack("<I", ACL_VERSION) + b"".join(struct.pack("<HHI", *e) for e in entries)
+
+    def make(path: Path) -> None:
+        os.setxattr(path, "system.posix_acl_access", value)
+
+    return make
+
+
+def of_another(path: Path) -> None:
+    os.chown(path, 1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: path.chmod(0o777), "mode 0777"),
+        (lambda path: path.chmod(0o775), "mode 0775"),
+        (lambda path: path.chmod(0o1777), "mode 1777"),  # others make files in it
+        (of_another, "mode 0755, owner 1000"),
+        (let(1000, 7, 7), "mode 0775"),  # the mask is what the mode shows for the group
+    ],
+)
+@pytest.mark.parametrize("read", [files.read_roots_own, files.read_roots_secret])
+def test_a_folder_in_which_others_can_replace_a_file_is_refused(
+    tmp_path: Path, spoil: Callable[[Path], None], why: str, read: Callable[[str], bytes]
+) -> None:
+    folder = tmp_path / "conf.d"
+    folder.mkdir(mode=0o755)
+    files.replace(str(folder / "file"), "text", mode=0o600)
+    assert read(str(folder / "file")) == b"text"  # the twin
+    spoil(folder)
+    with pytest.raises(McpwrapError, match=re.escape(f"({why})")) as caught:
+        read(str(folder / "file"))
+    assert caught.value.where == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "is_refused"),
+    [
+        (lambda path: path.chmod(0o777), True),
+        (of_another, True),
+        (lambda path: path.chmod(0o1777), False),  # like /tmp: what is root's stays
+        (let(1000, 7, 5), False),  # the mask lets nobody write
+    ],
+)
+def test_each_folder_above_counts(
+    tmp_path: Path, spoil: Callable[[Path], None], *, is_refused: bool
+) -> None:
+    folder = tmp_path / "above/below"
+    folder.mkdir(parents=True)
+    spoil(folder.parent)
+    if is_refused:
+        with pytest.raises(McpwrapError, match="others than root") as caught:
+            files.expect_roots_folder(str(folder))
+        assert caught.value.where == str(folder.parent)
+    else:
+        files.expect_roots_folder(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("target", "is_refused"),
+    [("good/in", False), ("../{name}/good/in", False), ("hop", True), ("open/in", True)],
+)
+def test_a_link_is_judged_by_where_it_leads_and_all_on_the_way(
+    tmp_path: Path, target: str, *, is_refused: bool
+) -> None:
+    for folder in ("good/in", "open/in", "open/hops"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "open/hops/on").symlink_to(tmp_path / "good/in")
+    (tmp_path / "hop").symlink_to("open/hops/on")  # others can make it lead elsewhere
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(target.format(name=tmp_path.name))
+    if is_refused:
+        with pytest.raises(McpwrapError, match="others than root"):
+            files.expect_roots_folder(str(tmp_path / "link"))
+    else:
+        files.expect_roots_folder(str(tmp_path / "link"))
+
+
+def test_a_file_of_the_systems_may_lie_among_those_of_others(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+    files.replace(str(tmp_path / "npmrc"), "text")
+    assert files.read_of_root(str(tmp_path / "npmrc")) == b"text"
+    (tmp_path / "npmrc").chmod(0o666)
+    with pytest.raises(McpwrapError, match="mode 0666"):
+        files.read_of_root(str(tmp_path / "npmrc"))
+
+
+def test_links_in_a_circle_and_links_of_others_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "theirs").symlink_to("/")
+    os.chown(tmp_path / "theirs", 1000, 1000, follow_symlinks=False)
+    for name in ("circle", "theirs"):
+        with pytest.raises(McpwrapError, match="is a link"):
+            files.expect_roots_folder(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
+def test_a_secret_of_roots_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "store.json"
+    files.replace(str(path), "text", mode=0o600)
+    assert files.read_roots_secret(str(path)) == b"text"
+    path.chmod(mode)
+    for read in (files.read_roots_secret, files.expect_roots_secret):
+        with pytest.raises(McpwrapError, match=rf"others than root can use it \(mode {mode:04o}\)"):
+            read(str(path))
 
 
 def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def wanted(text: str, have: Observed, ids: Ids = IDS) -> Desired:
     config = parsed(text)
     before = listeners.adopted(registry.adopt(before, known), have.files)
     allocated = registry.allocate(config.servers, before, frozenset())
-    return desired(config, allocated, ids, SOURCES)
+    return desired(config, allocated, ids, SOURCES, {})
 
 
 def plan(text: str, have: Observed) -> list[Step]:

@@ -241,7 +241,7 @@ def test_the_gate_is_told_whom_a_listener_may_speak_for(
 def test_a_group_without_members_has_no_listener() -> None:
     ids = Ids({}, {"mcpwrap": 990})
     config = parsed(f"{GIT}[mcp_servers.git.mcpwrap]\nexpose = 'http'")
-    want = desired(config, allocate(["git"], Registry(), ()), ids, {})
+    want = desired(config, allocate(["git"], Registry(), ()), ids, {}, {})
     assert (want.listeners, want.admissions.by_server["git"].gids) == ({}, (990,))
 
 

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
+from mcpwrap.core.spec import Admissions
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.diff import diff
 from mcpwrap.plan.observed import Observed
@@ -235,6 +237,17 @@ def test_nobody_else_is_shut_out_when_an_agent_by_http_comes_or_leaves() -> None
         machine = applied(before)
         for left in stages(machine, plan(text, machine.seen_by_root())):
             assert left.admissions().by_server["git"].uids == (1000,)
+
+
+def test_nobody_is_shut_out_when_a_policy_comes_or_goes() -> None:
+    machine = applied(HTTP)
+    have = machine.seen_by_root()
+    want = wanted(HTTP, have)
+    one = msgspec.structs.replace(want.admissions.by_server["git"], policy=("/etc/policy.yaml",))
+    todo = diff(replace(want, admissions=Admissions(by_server={"git": one})), have)
+    assert described(todo) == [f"write {paths.ADMISSIONS}"]
+    for left in stages(machine, todo):
+        assert left.admissions().by_server["git"].uids == (1000,)
 
 
 @pytest.mark.parametrize("path", [LISTENER.format(1000), DROP_IN.format(1000)])

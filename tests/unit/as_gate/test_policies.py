@@ -1,0 +1,120 @@
+"""A policy that has vanished is not an empty policy, and no other takes its place."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_gate.policies import Policies
+from mcpwrap.core.rules import Rule, decode
+from mcpwrap.core.spec import Admission, Admissions
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import policy_files
+
+RULE = "version: 1\nrules: [{name: NAME, server: SERVER, tool: '*', action: block}]"
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Make a folder of policies, with one for each of two servers."""
+    monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
+    monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
+    (tmp_path / "policy.d").mkdir()
+    for name in ("git", "time"):
+        write(tmp_path / "policy.d", name)
+    return tmp_path / "policy.d"
+
+
+def write(folder: Path, name: str) -> None:
+    (folder / f"{name}.yaml").write_text(RULE.replace("NAME", name).replace("SERVER", name))
+
+
+def recorded(folder: Path) -> Callable[[], Admissions]:
+    """Return the guest list as `apply` wrote it with both files."""
+    by_server = {
+        name: Admission(uids=(), gids=(), inherits=(), policy=(str(folder / f"{name}.yaml"),))
+        for name in ("git", "time")
+    }
+    by_server["other"] = Admission(uids=(), gids=(), inherits=())
+    return lambda: Admissions(by_server=by_server)
+
+
+def missing(policies: Policies, guests: Callable[[], Admissions]) -> list[str]:
+    """Return the servers that are refused."""
+    return [name for name, one in guests().by_server.items() if policies.missing(one)]
+
+
+def test_while_it_is_in_force_it_stays(folder: Path) -> None:
+    policies, guests = Policies(), recorded(folder)
+    assert policies.reload(guests)
+    before = policies.standing()
+    (folder / "git.yaml").unlink()
+    assert not policies.reload(guests)
+    assert policies.problem.startswith(f"{folder}/git.yaml: gone")
+    assert policies.standing() == f"{before}, not that of the files"
+    assert missing(policies, guests) == []
+    assert len(rules_of(policies, "git")) == 1
+
+
+def test_a_gate_that_starts_without_it_refuses_its_servers_alone(folder: Path) -> None:
+    guests = recorded(folder)
+    (folder / "git.yaml").unlink()
+    policies = Policies()
+    policies.reload(guests)
+    assert missing(policies, guests) == ["git"]
+    assert "git.yaml: gone" in policies.what_vanished()
+    write(folder, "git")  # it is there again, and was not read yet
+    assert missing(policies, guests) == ["git"]
+    policies.reload(guests)
+    assert missing(policies, guests) == []
+    assert len(rules_of(policies, "git")) == 1
+
+
+def test_once_apply_has_seen_it_they_are_served_without(folder: Path) -> None:
+    (folder / "git.yaml").unlink()
+    policies, guests = Policies(), recorded(folder)
+    policies.reload(guests)
+    time = guests().by_server["time"]
+    after = Admissions(by_server={"git": Admission(uids=(), gids=(), inherits=()), "time": time})
+    assert missing(policies, lambda: after) == []
+    policies.reload(lambda: after)
+    assert policies.what_vanished() == ""
+
+
+def test_one_that_apply_has_recorded_and_nobody_has_read_yet_waits(folder: Path) -> None:
+    (folder / "git.yaml").unlink()
+    policies, guests = Policies(), recorded(folder)
+    policies.reload()  # before `apply` recorded it
+    write(folder, "git")
+    assert missing(policies, guests) == []
+    (folder / "git.yaml").unlink()
+    assert missing(policies, guests) == ["git"]
+
+
+def test_where_others_can_remove_one_none_is_taken_and_it_is_said(folder: Path) -> None:
+    policies = Policies()
+    folder.chmod(0o777)
+    for path in folder.iterdir():
+        path.unlink()
+    assert not policies.reload()
+    assert policies.compiled("git") is None
+    assert "(mode 0777)" in policies.why_none
+    folder.chmod(0o755)
+    assert policies.reload()  # the twin
+
+
+def test_without_a_guest_list_nobody_knows_what_is_gone(folder: Path) -> None:
+    def unreadable() -> Admissions:
+        raise UsageError("others can write it", where="gate.json", fix="")
+
+    policies = Policies()
+    assert not policies.reload(unreadable)
+    assert policies.compiled("git") is None
+
+
+def rules_of(policies: Policies, server: str) -> tuple[Rule, ...]:
+    """Return the rules that a session is handed."""
+    with os.fdopen(policies.sealed_copy(server), "rb") as file:
+        file.seek(0)
+        return decode(file.read()).rules

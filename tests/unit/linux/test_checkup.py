@@ -1,0 +1,98 @@
+"""A tool that fails says nothing of the machine, and a unit on its way is not judged."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.config.parse import SourceFile, parse
+from mcpwrap.linux import checkup, observe, packet_rules
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.plan.registry import Registry
+
+CONFIG = parse([SourceFile("c", b"")])
+NOT_LOADED = "Error: No such file or directory\nlist table inet mcpwrap"
+GATE, WATCH = "mcpwrap-gate.socket", "mcpwrap-watch.service"
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have a machine on which nothing was applied, and all that is asked for is up."""
+    monkeypatch.setattr(observe, "expect_roots_own", lambda: None)
+    monkeypatch.setattr(observe, "vanished_policies", dict)
+    monkeypatch.setattr(observe, "listeners", list)
+    monkeypatch.setattr(observe, "registry", Registry)
+    monkeypatch.setattr(packet_rules, "NFT", str(tmp_path / "nft"))
+    (tmp_path / "nft").touch()
+    monkeypatch.setattr(packet_rules, "run", lambda *_: '{"nftables": []}')
+    monkeypatch.setattr(checkup, "properties", units("active", "running"))
+
+
+def units(active: str, sub: str) -> Callable[..., dict[str, dict[str, str]]]:
+    """Return what tells of every unit that it is in this state."""
+
+    def properties(names: Iterable[str], _: object) -> dict[str, dict[str, str]]:
+        return {name: {"ActiveState": active, "SubState": sub} for name in names}
+
+    return properties
+
+
+def state_of(what: str) -> str:
+    """Return what is found of one thing."""
+    return next(check.state for check in checkup.machine(CONFIG) if check.what == what)
+
+
+@pytest.mark.parametrize(
+    ("active", "sub", "state"),
+    [
+        ("active", "running", "good"),
+        ("reloading", "reload", "good"),
+        ("failed", "failed", "failed"),
+        ("inactive", "dead", "failed"),
+        ("activating", "start", "unknown"),
+        ("deactivating", "stop", "unknown"),
+        ("activating", "auto-restart", "failed"),  # it fails again and again
+    ],
+)
+def test_a_unit_is_judged_once_it_is_there_or_not(
+    monkeypatch: pytest.MonkeyPatch, active: str, sub: str, state: str
+) -> None:
+    monkeypatch.setattr(checkup, "properties", units(active, sub))
+    assert (state_of(GATE), state_of(WATCH)) == (state, state)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [("", "good"), (NOT_LOADED, "failed"), ("timed out after 90 seconds", "unknown")],
+)
+def test_rules_are_missing_only_where_nft_says_so(
+    monkeypatch: pytest.MonkeyPatch, said: str, state: str
+) -> None:
+    def run(*argv: str) -> str:
+        if said:
+            raise ToolError(said, where=" ".join(argv), fix="see what it says")
+        return '{"nftables": []}'
+
+    monkeypatch.setattr(packet_rules, "run", run)
+    assert state_of("packet rules") == state
+
+
+def test_without_nft_nobody_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run(*argv: str) -> str:
+        raise ToolError(
+            "[Errno 2] No such file or directory: 'nft'", where=" ".join(argv), fix="see"
+        )
+
+    (tmp_path / "nft").unlink()
+    monkeypatch.setattr(packet_rules, "run", run)
+    assert state_of("packet rules") == "unknown"
+
+
+def test_a_systemd_that_does_not_answer_leaves_the_other_checks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def properties(*_: object) -> dict[str, dict[str, str]]:
+        raise ToolError("timed out", where="systemctl show", fix="see what it says")
+
+    monkeypatch.setattr(checkup, "properties", properties)
+    assert (state_of(GATE), state_of("packet rules")) == ("unknown", "good")
