@@ -29,8 +29,8 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "writable_command", "state", "cache", "secret_files", "relay", "expose", "oauth", "audit",
-    "shared", "allow_degraded", "idle_exit", "limits",
+    "protect_instructions", "writable_command", "state", "cache", "secret_files", "relay",
+    "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 APPROVALS_KEYS = ("same_uid", "webhook")
@@ -155,6 +155,7 @@ def _server(name: str, reader: Reader) -> Server:
         requests=ours.many("requests", values.request),
         workspace=ours.many("workspace", values.workspace),
         protect=ours.flag("protect", usual=True),
+        protect_instructions=ours.flag("protect_instructions", usual=True),
         writable_command=ours.flag("writable_command"),
         state=lasting["state"],
         cache=lasting["cache"],

@@ -75,6 +75,7 @@ def _ours(server: Server) -> _Lines:
     yield from _flag("intercept", server.intercept)
     yield from _unusual(("requests", tuple(map(_request, server.requests))))
     yield from _flag("protect", server.protect, usual=True)
+    yield from _flag("protect_instructions", server.protect_instructions, usual=True)
     yield from _flag("writable_command", server.writable_command)
     yield from _flag("state", server.state)
     yield from _flag("cache", server.cache)

@@ -10,11 +10,38 @@ from enum import Enum
 
 from mcpwrap.core.spec import Folder, Workspaces
 
-# What git, direnv, agents and editors start programs from. `.git/commondir` makes git read another
-# folder's hooks and configuration; `modules` and `worktrees` have such files of their own.
+# Names at the top of a folder from which an agent, or a program of its account, runs code without
+# being asked to. What is run on request is not among them: sources, Makefiles, package.json. An
+# agent's own folder is held as a whole. `config/agent_files/table` takes no file that is not held.
 HELD = (
+    # git and its like. `.git/commondir` leads git to another folder's hooks and configuration;
+    # `modules` and `worktrees` have such files of their own.
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/modules",
-    ".git/worktrees", ".envrc", ".mcp.json", ".claude", ".cursor", ".vscode",
+    ".git/worktrees", ".hg/hgrc", ".hg/sharedpath", ".jj/repo/config.toml",
+    # what the hooks of git run
+    ".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml",
+    "lefthook.json", "lefthook.toml", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook.yml",
+    ".lefthook.yaml", ".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook",
+    # shells, when somebody enters the folder. `.config` has mise's, lefthook's and others' too.
+    ".envrc", ".direnv", ".config", "mise.toml", "mise.local.toml", "mise", ".mise.toml",
+    ".mise.local.toml", ".mise", ".miserc.toml",
+    # agents
+    ".mcp.json", ".claude", ".codex", ".github", ".cursor", ".gemini", ".agents", ".agent",
+    ".devin", ".windsurf", "opencode.json", "opencode.jsonc", ".opencode", ".amp", ".qwen", ".kiro",
+    ".clinerules", ".continue", ".roo", ".kilocode", ".junie", ".amazonq", ".factory",
+    ".crush.json", "crush.json", ".aider.conf.yml",
+    # editors
+    ".vscode", ".idea", ".zed", ".devcontainer", ".devcontainer.json", ".helix", ".exrc", ".nvimrc",
+    ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el",
+    # package managers, compilers and build tools: which programs, plugins and sources they use
+    ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", "pnpm-workspace.yaml",
+    "bunfig.toml", ".cargo", "rust-toolchain", "rust-toolchain.toml", "pyproject.toml", "uv.toml",
+    ".bundle", ".mvn", ".bazelrc", ".bazeliskrc", ".bazelversion",
+)  # fmt: skip
+# What agents read as a person's instructions: what a server writes there, all later sessions obey.
+INSTRUCTIONS = (
+    "AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
+    "QWEN.md", ".rules", ".cursorrules", ".windsurfrules", ".goosehints",
 )  # fmt: skip
 
 
@@ -41,6 +68,9 @@ class Layer:
 
 def layers(workspaces: Workspaces) -> list[Layer]:
     """Return the mounts in the order in which they are made: what lies deeper comes later."""
+    names: tuple[str, ...] = HELD if workspaces.protect else ()
+    if workspaces.protect_instructions:
+        names += INSTRUCTIONS
     made: dict[Layer, None] = {}  # in order, each once
     folders = sorted(workspaces.folders, key=lambda folder: folder.path.split("/"))
     for folder in folders:
@@ -49,9 +79,14 @@ def layers(workspaces: Workspaces) -> list[Layer]:
             made |= dict.fromkeys(_pins(around[-1].path, folder.path))
         kind = Kind.SHOW_WRITABLE if folder.is_writable else Kind.SHOW
         made[Layer(folder.path, kind)] = None
-        if folder.is_writable and workspaces.protect:
-            made |= dict.fromkeys(_held(folder))
+        if folder.is_writable:
+            made |= dict.fromkeys(_held(folder, names))
     return list(made)
+
+
+def is_held(path: str) -> bool:
+    """Say whether `protect` holds this path, from the top of a folder, or a folder it lies in."""
+    return any(path == name or is_below(path, name) for name in HELD)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -59,8 +94,8 @@ def is_below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/")
 
 
-def _held(folder: Folder) -> Iterator[Layer]:
-    for name in HELD:
+def _held(folder: Folder, names: tuple[str, ...]) -> Iterator[Layer]:
+    for name in names:
         path = f"{folder.path}/{name}"
         yield from _pins(folder.path, path)
         yield Layer(path, Kind.HOLD)

@@ -11,6 +11,16 @@ _SAME_UID = (
 )
 
 
+_UNPROTECTED = (
+    "WIDENED by [mcp_servers.{}.mcpwrap] protect: in its workspaces it can write what git, shells, "
+    "editors and agents run code from, and so have them run its own"
+)
+_INSTRUCTING = (
+    "WIDENED by [mcp_servers.{}.mcpwrap] protect_instructions: in its workspaces it can write "
+    "AGENTS.md, CLAUDE.md and the like, which agents obey"
+)
+
+
 def of(config: Config) -> list[str]:
     """Return a line for each."""
     own = [_SAME_UID] if config.approvals.same_uid else []
@@ -32,6 +42,11 @@ def _of_server(server: Server) -> Iterator[str]:
             )
         if server.runs.inherits_any:
             yield _inherited(server.name, server.runs.inherits_any)
+    if any(workspace.is_writable for workspace in server.workspace):
+        if not server.protect:
+            yield _UNPROTECTED.format(server.name)
+        if not server.protect_instructions:
+            yield _INSTRUCTING.format(server.name)
 
 
 def _reads(server: Server) -> str:

@@ -16,6 +16,7 @@ def described(
         name: specs.Workspaces(
             folders=tuple(specs.Folder(w.path, w.is_writable) for w in server.workspace),
             protect=server.protect,
+            protect_instructions=server.protect_instructions,
             uids=admission_by_server[name].uids,
             gids=admission_by_server[name].gids,
         )

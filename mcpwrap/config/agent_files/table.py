@@ -11,6 +11,7 @@ from typing import Literal
 from mcpwrap.config.agent_files.opened import At
 from mcpwrap.config.agent_files.spans import Language
 from mcpwrap.config.agent_files.words import Words
+from mcpwrap.core.workspaces import is_held
 
 Scope = Literal["user", "project", "managed", "plugin"]
 _PLAIN = Words()
@@ -71,6 +72,8 @@ def _user(path: str, *at: At) -> AgentFile:
 
 
 def _project(path: str, *at: At) -> AgentFile:
+    if not is_held(path):  # a server that writes it chooses what the agent starts next
+        raise ValueError(f"{path} is not in HELD of core/workspaces.py")
     return AgentFile("project", path, at or _SERVERS)
 
 

@@ -1,7 +1,9 @@
 """Work of a server in its agent's project: git, and ways around it. Runs in the machine, as it."""
 
+import errno
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -10,6 +12,19 @@ def commit(project: str) -> str:
     run = "git add readme.txt && git commit -qm by-a-server"
     done = subprocess.run(run, shell=True, cwd=project, capture_output=True, text=True)
     return done.stderr
+
+
+def write_each(project: str, names: Iterable[str]) -> dict[str, str]:
+    """Write to each of these files, or make it; return the error of those that refuse."""
+    refused = {}
+    for name in names:
+        path = Path(project, name)
+        try:
+            with path.open("a") as file:
+                file.write("# written\n")
+        except OSError as error:
+            refused[name] = errno.errorcode[error.errno or 0]
+    return refused
 
 
 def redirect_git(project: str) -> str:

@@ -52,9 +52,10 @@ workspace = ["{PROJECT}:rw"]
 RW = probe("rw", f'workspace = ["{PROJECT}:rw"]', top=f'cwd = "{PROJECT}/src"')
 RO = probe("ro", f'workspace = ["{PROJECT}:ro"]')
 FREE = probe("free", f'workspace = ["{PROJECT}:rw"]', "protect = false")
+TOLD = probe("told", f'workspace = ["{PROJECT}:rw"]', "protect_instructions = false")
 OTHER = probe("other", f'workspace = ["{HOME}/other:rw"]')
 NOTHING = probe("nothing")
-STANDING = FILES + RW + RO + FREE + OTHER + NOTHING
+STANDING = FILES + RW + RO + FREE + TOLD + OTHER + NOTHING
 
 
 ANOTHER = only_in_test_all("decided by the same mechanism as another row")
@@ -238,6 +239,48 @@ def test_nor_can_another_be_put_in_its_place(machine: Machine, code: str) -> Non
     machine.as_user("alice", "ls -d project/.git project/readme.txt project/.envrc")
 
 
+RUN = [
+    ".gemini/settings.json", ".codex/config.toml", ".kiro/settings/mcp.json", "opencode.json",
+    ".opencode/opencode.json", ".qwen/settings.json", ".zed/settings.json", ".amp/settings.json",
+    ".github/mcp.json", ".agents/mcp_config.json", ".devin/mcp_config.json", ".husky/pre-commit",
+    ".idea/workspace.xml", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".cargo/config.toml",
+    "mise.toml", ".pre-commit-config.yaml", ".npmrc", "pyproject.toml",
+]  # fmt: skip
+OBEYED = ["AGENTS.md", "CLAUDE.md"]
+BELOW_TOP = ["src/AGENTS.md", "src/.npmrc"]  # SECURITY.md: the top alone is looked at
+
+
+@contextmanager
+def with_names(machine: Machine) -> Iterator[list[str]]:
+    """Let alice's project have all of these; yield them, and a new name in each of the folders."""
+    names = [*RUN, *OBEYED]
+    make = f"for n in {' '.join(names)}; do mkdir -p $(dirname $n); echo '# mine' > $n; done"
+    machine.as_user("alice", f"cd project; {make}")
+    folders = {name.rpartition("/")[0] for name in RUN} - {""}
+    yield [*RUN, *(f"{folder}/new" for folder in sorted(folders))]
+    tops = {name.partition("/")[0] for name in names}
+    machine.as_user("alice", f"cd project; rm -rf {' '.join([*sorted(tops), *BELOW_TOP])}")
+
+
+def test_settings_and_instructions_are_read_only_each_by_its_own_switch(machine: Machine) -> None:
+    def refused(server: str) -> object:
+        with machine.session(server) as session:
+            asked = [*run, *OBEYED, *BELOW_TOP]
+            return session.call("workspace_probes", "write_each", PROJECT, asked)
+
+    with with_names(machine) as run:
+        assert refused("rw") == dict.fromkeys([*run, *OBEYED], "EROFS")
+        assert refused("told") == dict.fromkeys(run, "EROFS")  # protect_instructions = false
+        assert refused("free") == dict.fromkeys(OBEYED, "EROFS")  # protect = false
+        written = machine.as_user("alice", "cd project; tail -n1 AGENTS.md .npmrc .codex/new").out
+        assert written.count("# written") == 3
+        assert machine.as_user("alice", "stat -c %U project/.codex/new").out == "alice\n"
+    planned = machine.as_root("mcpwrap plan").out
+    assert "WIDENED by [mcp_servers.free.mcpwrap] protect: " in planned
+    assert "WIDENED by [mcp_servers.told.mcpwrap] protect_instructions: " in planned
+    assert "mcp_servers.rw" not in planned
+
+
 def test_a_server_may_commit_all_the_same(machine: Machine) -> None:
     with machine.session("rw") as session:
         assert session.call("workspace_probes", "commit", PROJECT) == ""
@@ -278,12 +321,15 @@ def test_where_git_is_read_only_it_cannot_be_led_elsewhere(machine: Machine) -> 
 
 # ------------------------------------------------------------------------------ several of them
 def test_several_nested_and_single_files(machine: Machine) -> None:
-    machine.as_user("alice", "mkdir -p project/a/b/vendor project/docs")
+    machine.as_user(
+        "alice", "mkdir -p project/a/b/vendor project/docs; touch project/pyproject.toml"
+    )
     given = [
         f"{PROJECT}:rw",
         f"{PROJECT}/a/b/vendor:ro",
         f"{HOME}/other:ro",
         f"{HOME}/notes/one.txt:rw",
+        f"{PROJECT}/pyproject.toml:rw",  # by name it is not held
     ]
     with_server(machine, probe("many", f"workspace = {json.dumps(given)}"))
     with machine.session("many") as session:
@@ -298,7 +344,10 @@ def test_several_nested_and_single_files(machine: Machine) -> None:
         assert attempt(write(f"{HOME}/other/file")) == READ_ONLY
         assert attempt(write(f"{HOME}/notes/one.txt")) == "written"
         assert attempt(f"result = os.listdir('{HOME}/notes')") == ["one.txt"]
+        assert attempt(write(f"{PROJECT}/pyproject.toml")) == "written"
+    assert tried(machine, "rw", write(f"{PROJECT}/pyproject.toml")) == READ_ONLY  # the twin
     assert machine.as_user("alice", "cat notes/one.txt").out == "just a note\nx"
+    machine.as_user("alice", "rm project/pyproject.toml")
 
 
 def test_a_folder_outside_of_home(machine: Machine) -> None:

@@ -187,6 +187,9 @@ RIGHT: list[tuple[Place, str, Server]] = [
         name="a", runs=RUNS, workspace=(Workspace("/a:b", is_writable=False),))),
     (OURS, "protect = false", Server(name="a", runs=RUNS, protect=False)),
     (OURS, "protect = true", Server(name="a", runs=RUNS)),
+    (OURS, "protect_instructions = false", Server(
+        name="a", runs=RUNS, protect_instructions=False)),
+    (OURS, "protect_instructions = true", Server(name="a", runs=RUNS)),
     (OURS, "relay = 'direct'", Server(name="a", runs=RUNS, relay="direct")),
     (OURS, "relay = 'gate'", Server(name="a", runs=RUNS)),
     (OURS, "audit = 'hash'", Server(name="a", runs=RUNS)),

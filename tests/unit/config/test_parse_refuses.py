@@ -175,6 +175,7 @@ WRONG: list[tuple[Place, str, str, str]] = [  # where, a line, its key, and part
     (OURS, 'workspace = ["/home/a\\n/b:rw"]', "workspace[0]", "control char"),
     (OURS, "workspace = ['/a/b:ro', '/a/c:ro', '/a/b:rw']", "workspace", "/a/b stands twice"),
     (OURS, "protect = 'yes'", "protect", "text where true or false belongs"),
+    (OURS, "protect_instructions = 0", "protect_instructions", "a number where true or false"),
     (OURS, "state = 'yes'", "state", "text where true or false belongs"),
     (OURS, "state = 1", "state", "a number where true or false belongs"),
     (OURS, "shared = 1979-05-27", "shared", "a date where true or false belongs"),

@@ -84,6 +84,7 @@ requests = [
     "GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS x.b.example/",
 ]
 protect = false
+protect_instructions = false
 state = true
 cache = true
 secret_files = ["OTHER"]
@@ -239,6 +240,7 @@ def servers(draw: st.DrawFn) -> Server:
                 unique_by=lambda w: w.path,
             ).map(tuple),
             protect=st.booleans(),
+            protect_instructions=st.booleans(),
             state=st.booleans(),
             cache=st.booleans(),
             secret_files=tuples(st.sampled_from(keys)) if keys else st.just(()),

@@ -1,16 +1,29 @@
 """Which mounts a wrapper gets, in which order."""
 
+from pathlib import Path
+
 import pytest
 
 from mcpwrap.core.spec import Folder, Workspaces
-from mcpwrap.core.workspaces import HELD, Kind, Layer, layers
+from mcpwrap.core.workspaces import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers
 
+MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"
 RW, RO, PIN, HOLD = Kind.SHOW_WRITABLE, Kind.SHOW, Kind.PIN, Kind.HOLD
 
 
-def made(*folders: tuple[str, bool], protect: bool = False) -> list[tuple[str, Kind]]:
+def workspaces(
+    *folders: tuple[str, bool], protect: bool = False, instructions: bool = False
+) -> Workspaces:
     wanted = tuple(Folder(path, is_writable) for path, is_writable in folders)
-    all_of_them = layers(Workspaces(folders=wanted, protect=protect, uids=(), gids=()))
+    return Workspaces(
+        folders=wanted, protect=protect, protect_instructions=instructions, uids=(), gids=()
+    )
+
+
+def made(
+    *folders: tuple[str, bool], protect: bool = False, instructions: bool = False
+) -> list[tuple[str, Kind]]:
+    all_of_them = layers(workspaces(*folders, protect=protect, instructions=instructions))
     return [(layer.path, layer.kind) for layer in all_of_them]
 
 
@@ -55,7 +68,37 @@ def test_what_lies_deeper_comes_later(
 def test_in_a_writable_folder_what_runs_code_is_held_and_pinned() -> None:
     held = made(("/a/b", True), protect=True)
     assert held[:3] == [("/a/b", RW), ("/a/b/.git", PIN), ("/a/b/.git/hooks", HOLD)]
-    assert held[3:] == [(f"/a/b/{name}", HOLD) for name in HELD[1:]]
+    assert [path for path, kind in held if kind is HOLD] == [f"/a/b/{name}" for name in HELD]
+    pinned = {path for path, kind in held if kind is PIN}
+    assert pinned == {"/a/b/.git", "/a/b/.hg", "/a/b/.jj", "/a/b/.jj/repo"}
+
+
+def test_what_instructs_agents_has_a_switch_of_its_own() -> None:
+    held = [("/a/b", RW), *[(f"/a/b/{name}", HOLD) for name in INSTRUCTIONS]]
+    assert made(("/a/b", True), instructions=True) == held
+    both = made(("/a/b", True), protect=True, instructions=True)
+    assert both == made(("/a/b", True), protect=True) + held[1:]
+    assert made(("/a/b", True)) == [("/a/b", RW)]  # the twin: both off
+
+
+NAMED = """
+.gemini .codex .kiro opencode.json .opencode .qwen .zed .amp .github/mcp.json .agents .devin .husky
+.idea .devcontainer .yarnrc.yml .cargo/config.toml mise.toml .pre-commit-config.yaml .npmrc
+pyproject.toml .envrc .mcp.json .claude/settings.json .cursor/mcp.json .vscode/tasks.json
+.git/hooks/pre-commit .git/config .github/workflows .direnv lefthook.yml .bazelrc
+"""
+
+
+def test_what_runs_code_by_being_there_is_held() -> None:
+    assert [name for name in NAMED.split() if not is_held(name)] == []
+    assert not set(HELD) & set(INSTRUCTIONS)
+    free = ("src/main.py", "Makefile", "package.json", ".git", ".git/index", ".codexx", "a/.codex")
+    assert [name for name in free if is_held(name)] == []
+
+
+def test_the_manual_lists_what_is_held() -> None:
+    manual = MANUAL.read_text()
+    assert [name for name in HELD + INSTRUCTIONS if f"*{name}*" not in manual] == []
 
 
 def test_in_a_read_only_folder_nothing_need_be_held() -> None:

@@ -6,6 +6,9 @@ from mcpwrap.plan import widenings
 from tests.unit.plan.configs import GIT
 from tests.unit.plan.machine import parsed
 
+WORKS = f"{GIT}[mcp_servers.git.mcpwrap]\nagents = ['alice']\n"
+BOTH = "protect = false\nprotect_instructions = false\n"
+
 
 @pytest.mark.parametrize(
     ("text", "fragments"),
@@ -23,6 +26,20 @@ from tests.unit.plan.machine import parsed
         (
             f"{GIT}inherits_any = ['PROJECT', 'NIX_LD', 'PAGER']",
             ["value of PROJECT, NIX_LD, PAGER; of these NIX_LD, PAGER can decide which code runs"],
+        ),
+        (
+            f"{WORKS}writable_command = true\n",
+            ["WIDENED by [mcp_servers.git.mcpwrap] writable_command: an account that can write to"],
+        ),
+        (f"{WORKS}workspace = ['/a/b:rw']\n", []),
+        (f"{WORKS}{BOTH}", []),  # nothing to write to
+        (f"{WORKS}{BOTH}workspace = ['/a/b:ro']\n", []),
+        (
+            f"{WORKS}{BOTH}workspace = ['/a/b:rw']\n",
+            [
+                "WIDENED by [mcp_servers.git.mcpwrap] protect: ",
+                "WIDENED by [mcp_servers.git.mcpwrap] protect_instructions: ",
+            ],
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """What root and a wrapper are told of an agent's folders."""
 
+import msgspec
 import pytest
 
 from mcpwrap.core.spec import Folder, Workspaces, decode_spec
@@ -36,6 +37,12 @@ FOLDERS = (
     [
         ("", Workspaces(folders=FOLDERS, protect=True, uids=(1000,), gids=())),
         ("protect = false\n", Workspaces(folders=FOLDERS, protect=False, uids=(1000,), gids=())),
+        (
+            "protect_instructions = false\n",
+            Workspaces(
+                folders=FOLDERS, protect=True, protect_instructions=False, uids=(1000,), gids=()
+            ),
+        ),
     ],
 )
 def test_a_wrapper_is_told_its_folders_and_whose_they_may_be(
@@ -79,9 +86,15 @@ def test_an_agent_s_folder_is_shared_only_on_purpose(agents: str) -> None:
         WORKSPACE.replace("b:rw", "b:ro"),
         WORKSPACE.replace("/home/alice/a", "/home/alice/c"),
         f"{WORKSPACE}protect = false\n",
+        f"{WORKSPACE}protect_instructions = false\n",
     ],
 )
 def test_a_server_with_other_folders_is_restarted(text: str) -> None:
     machine = applied(WORKSPACE)
     assert steps.RestartServer("git") in plan(text, machine.seen_by_root())
     assert plan(WORKSPACE, machine.seen_by_root()) == []
+
+
+def test_instructions_are_held_where_an_earlier_version_told_the_wrapper() -> None:
+    told = b'{"folders":[],"protect":false,"uids":[],"gids":[]}'
+    assert msgspec.json.decode(told, type=Workspaces).protect_instructions

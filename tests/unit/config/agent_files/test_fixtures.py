@@ -8,9 +8,10 @@ from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Opened, open_file
 from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
 from mcpwrap.config.agent_files.spans import at_keys
-from mcpwrap.config.agent_files.table import AGENTS, Agent
+from mcpwrap.config.agent_files.table import AGENTS, Agent, _project
 from mcpwrap.config.agent_files.words import STUB, Listener
 from mcpwrap.core.names import server_name_for
+from mcpwrap.core.workspaces import is_held
 from tests.unit.config.agent_files.files import (
     FIXTURES,
     agent_of,
@@ -50,6 +51,14 @@ each_file = pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem
 
 def test_each_agent_has_a_file() -> None:
     assert {path.stem for path in FIXTURES} == {agent.id for agent in AGENTS} == EXPECTED.keys()
+
+
+def test_each_agent_s_file_in_a_project_is_one_that_servers_cannot_write() -> None:
+    files = [file for agent in AGENTS for file in agent.files if file.scope == "project"]
+    assert len(files) > 10
+    assert [file.path for file in files if not is_held(file.path)] == []
+    with pytest.raises(ValueError, match=r"^.new/mcp.json is not in HELD of core/workspaces.py$"):
+        _project(".new/mcp.json")
 
 
 @each_file
