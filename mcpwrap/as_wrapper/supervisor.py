@@ -86,7 +86,7 @@ class Supervisor:
         for readable in (self._listener, wake_fd):
             self._poll.register(readable, select.POLLIN)
         if self._around.view:
-            self._poll.register(self._around.view, select.POLLPRI)
+            self._around.view.watch(self._poll)
 
     def _stop(self) -> None:
         self._leftovers.stop()

@@ -1,6 +1,7 @@
 """RUNS AS mcpw-NAME: the workspaces, as root mounted them; and whether they still are there."""
 
 import os
+import select
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from mcpwrap.core.spec import Workspaces
 from mcpwrap.core.workspaces import REPORT, Kind, layers
 from mcpwrap.linux import mountinfo
 from mcpwrap.linux.mountinfo import Mount
+from mcpwrap.linux.wakeup import NewNames
 
 _WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.01
@@ -23,12 +25,15 @@ class View:
         self._paths = [folder.path for folder in workspaces.folders]
         self._to_be_held = [layer.path for layer in made if layer.kind in {Kind.HOLD, Kind.PIN}]
         self._mount_by_path: Mapping[str, Mount] = {}
+        self._unheld: frozenset[str] = frozenset()
+        self._names: NewNames  # once root has mounted them
         # Its descriptor is for poll(2), which tells of each change with POLLPRI.
         self._changes = Path(mountinfo.PATH).open("rb")  # noqa: SIM115 - as long as the process
 
-    def fileno(self) -> int:
-        """Return what becomes urgent when anything is mounted or unmounted."""
-        return self._changes.fileno()
+    def watch(self, poll: select.poll) -> None:
+        """Let `poll` return when anything is mounted or unmounted, or made where names are held."""
+        poll.register(self._changes, select.POLLPRI)
+        poll.register(self._names, select.POLLIN)
 
     def await_root(self) -> None:
         """Wait until root has mounted them.
@@ -48,6 +53,11 @@ class View:
         for path in self._paths:
             if path not in self._mount_by_path:
                 raise ValueError(f"{path} is not mounted")
+        self._unheld = frozenset(self._to_be_held) - self._mount_by_path.keys()
+        try:
+            self._names = NewNames({str(Path(path).parent) for path in self._to_be_held})
+        except OSError as error:
+            raise ValueError(f"names cannot be watched: {error.strerror}") from error
 
     def lost(self) -> str:
         """Say what is not as root mounted it, and has to be mounted anew; "" if nothing."""
@@ -55,7 +65,11 @@ class View:
         for path, mount in self._mount_by_path.items():
             if now.get(path) != mount:
                 return f"{path} was moved, replaced or unmounted; {_ANEW}"
+        try:
+            made = self._names.read() & self._unheld
+        except OverflowError:
+            return f"too many names were made at once to see which; {_ANEW}"
         for path in self._to_be_held:
-            if path not in now and os.path.lexists(path):
+            if path in made or (path not in now and os.path.lexists(path)):
                 return f"{path} has appeared, and is to be read-only; {_ANEW}"
         return ""

@@ -1,8 +1,15 @@
-"""Signals as bytes on a descriptor, so that one poll(2) waits for all that can happen."""
+"""Signals, and names made in folders, on descriptors: one poll(2) waits for all that can happen."""
 
+import ctypes
 import os
 import signal
+import struct
+from collections.abc import Iterable
 
+_CREATED, _MOVED_TO, _OVERFLOWED = 0x100, 0x80, 0x4000  # linux/inotify.h
+_EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name that follows
+_BUFFER_BYTES = 64 * 1024
+_libc = ctypes.CDLL(None, use_errno=True)
 _NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -20,3 +27,60 @@ def off() -> None:
     signal.set_wakeup_fd(-1)
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_DFL)
+
+
+class NewNames:
+    """What is made in some folders, by whomever, and is perhaps gone again. Source: inotify(7)."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        """Begin to watch those that are there and can be read.
+
+        Raises:
+            OSError: the account has too many instances or watches.
+        """
+        self._fd = _expect(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        self._folder_by_watch: dict[int, str] = {}
+        for folder in folders:
+            try:
+                watch = _libc.inotify_add_watch(self._fd, os.fsencode(folder), _CREATED | _MOVED_TO)
+                self._folder_by_watch[_expect(watch)] = folder
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                continue
+
+    def fileno(self) -> int:
+        """Return what becomes readable."""
+        return self._fd
+
+    def read(self) -> set[str]:
+        """Return the paths of all that was made since the last time.
+
+        Raises:
+            OverflowError: there were too many for the kernel to keep.
+        """
+        made: set[str] = set()
+        try:
+            while events := os.read(self._fd, _BUFFER_BYTES):
+                made |= self._parsed(events)
+        except BlockingIOError:
+            return made
+        return made
+
+    def _parsed(self, events: bytes) -> set[str]:
+        made, at = set(), 0
+        while at < len(events):
+            watch, mask, _, length = _EVENT.unpack_from(events, at)
+            if mask & _OVERFLOWED:
+                raise OverflowError
+            at += _EVENT.size
+            name = os.fsdecode(events[at : at + length].rstrip(b"\0"))
+            if folder := self._folder_by_watch.get(watch):
+                made.add(f"{folder}/{name}")
+            at += length
+        return made
+
+
+def _expect(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

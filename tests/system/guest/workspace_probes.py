@@ -27,6 +27,12 @@ def write_each(project: str, names: Iterable[str]) -> dict[str, str]:
     return refused
 
 
+def flash(path: str) -> None:
+    """Make a folder and take it away, within less than a look of the supervisor's."""
+    Path(path).mkdir()
+    Path(path).rmdir()
+
+
 def redirect_git(project: str) -> str:
     """Lead git to a configuration of the server's own, by `.git/commondir`."""
     copy = "mkdir -p evil/hooks; cp -r .git/objects .git/refs evil"

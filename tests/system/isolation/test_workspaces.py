@@ -281,6 +281,32 @@ def test_settings_and_instructions_are_read_only_each_by_its_own_switch(machine:
     assert "mcp_servers.rw" not in planned
 
 
+APPEARS = [  # how a server makes a name that was not there
+    (".codex", f"from {PROBES} import flash; flash('{PROJECT}/.codex')"),  # and it is gone again
+    ("AGENTS.md", f"open('{PROJECT}/c', 'w'); os.rename('{PROJECT}/c', '{PROJECT}/AGENTS.md')"),
+    (".npmrc", f"os.link('{PROJECT}/readme.txt', '{PROJECT}/.npmrc')"),
+    (".gemini", f"os.symlink('src', '{PROJECT}/.gemini')"),
+    (".hg", f"os.mkdir('{PROJECT}/.hg')"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        pytest.param(*row, marks=() if row[0] in {".codex", "AGENTS.md"} else ANOTHER)
+        for row in APPEARS
+    ],
+    ids=[row[0] for row in APPEARS],
+)
+def test_a_name_that_appears_ends_the_session(machine: Machine, name: str, code: str) -> None:
+    with machine.session("rw") as session:
+        assert session.evaluate(f"import os; os.mkdir('{PROJECT}/.codexx'); result = 1") == 1
+        assert session.evaluate(f"import os; os.rmdir('{PROJECT}/.codexx'); result = 1") == 1
+        session.ask(f"import os; {code}")
+        assert f"{PROJECT}/{name} has appeared, and is to be read-only" in end_of(session)
+    machine.as_user("alice", f"cd project; rm -rf {name} c")
+
+
 def test_a_server_may_commit_all_the_same(machine: Machine) -> None:
     with machine.session("rw") as session:
         assert session.call("workspace_probes", "commit", PROJECT) == ""
@@ -512,6 +538,21 @@ def test_each_mechanism_is_what_decides(
         without_it = tried(machine, name, code)
     assert (with_it == "done") != (without_it == "done")
     assert (with_it == "done") == (module == "as_root/shown" and "MAPPED" in line)
+
+
+@TWIN
+def test_watching_names_is_what_notices_those_that_are_gone_again(machine: Machine) -> None:
+    with (
+        machine.patched("as_wrapper/view", "self._names.read() & self._unheld", "set[str]()"),
+        machine.patched("as_wrapper/view", "poll.register(self._names, select.POLLIN)", "pass"),
+        machine.session("rw") as session,
+    ):
+        flash = f"from {PROBES} import flash; flash('{PROJECT}/.codex'); result = 'gone'"
+        assert session.evaluate(flash) == "gone"
+        assert (
+            session.evaluate("import time; time.sleep(2.5); result = 'still there'")
+            == "still there"
+        )
 
 
 @TWIN

@@ -1,11 +1,13 @@
-"""Signals arrive as bytes where poll(2) sees them, and a forked child is free of that."""
+"""Signals and new names arrive where poll(2) sees them, and a forked child is free of the first."""
 
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from mcpwrap.linux.wakeup import NewNames
 from tests.shared import pace
 
 NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP]
@@ -77,3 +79,31 @@ def test_a_child_ends_by_its_own_signals_and_they_are_not_ours(
 def test_no_program_inherits_the_descriptor() -> None:
     done = run("print(os.get_inheritable(read_fd), os.get_blocking(read_fd))")
     assert done.stdout == "False False\n"
+
+
+def test_what_is_made_in_a_folder_is_told_also_if_it_is_gone_again(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "there").touch()
+    names = NewNames([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
+    assert names.read() == set()
+    (tmp_path / "there").write_text("changed")
+    (tmp_path / "other/below").touch()
+    (tmp_path / "made").touch()
+    (tmp_path / "made").unlink()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "other/below").rename(tmp_path / "moved")
+    (tmp_path / "linked").hardlink_to(tmp_path / "there")
+    (tmp_path / "\udcff").symlink_to("nowhere")
+    made = ("made", "folder", "moved", "linked", "\udcff")
+    assert names.read() == {f"{tmp_path}/{name}" for name in made}
+    assert names.read() == set()
+
+
+def test_names_that_the_kernel_could_not_keep_are_not_passed_over(tmp_path: Path) -> None:
+    names = NewNames([str(tmp_path)])
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(most + 1):  # equal ones in a row would be one event
+        (tmp_path / "ab"[number % 2]).touch()
+        (tmp_path / "ab"[number % 2]).unlink()
+    with pytest.raises(OverflowError):
+        names.read()
