@@ -8,6 +8,11 @@ goes wrong is told to the wrapper, which tells its agents.
 import os
 import stat
 import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -15,14 +20,28 @@ import msgspec
 from mcpwrap.as_root import shown
 from mcpwrap.as_root.shown import Shown
 from mcpwrap.core.names import account_of, is_server_name
+from mcpwrap.core.sanitise import visible
 from mcpwrap.core.spec import Workspaces, decode_spec
-from mcpwrap.core.workspaces import REPORT, Kind, Layer, is_below, layers
+from mcpwrap.core.workspaces import REPORT, Kind, Layer, is_below, layers, linked
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, files, mounts
 from mcpwrap.linux.mounts import Attribute
 from mcpwrap.plan import paths
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs those above it
+_MAX_ENTRIES, _MAX_LINKS = 50_000, 256  # in all that is held, of all workspaces together
+_MAX_LINKS_ON_A_WAY = 40  # as the kernel has it
+_NO_LINK = "put a file or folder in its place, or take it away"
+_NO_NAME = "make a copy of it with `cp -p`, and move that to its place"
+_AGAIN = "the next session tries again"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Symbolic links that are held or stand in held folders, as the machine's own view has them."""
+
+    text_by_path: dict[str, str]  # also of links that lie on their way
+    link_by_end: dict[str, str]  # what each leads to, and what lies on its way
 
 
 def main() -> int:
@@ -44,17 +63,18 @@ def show(name: str, pid: int) -> int:
     except (OSError, McpwrapError) as error:
         print(f"mcpwrap-ws: {error}", file=sys.stderr)
         return EXIT_FAILED
-    refused, by_path = "", {}
+    refused, by_path, links = "", {}, Links({}, {})
     try:
         # Opened in the machine's own view: there they are what the agent sees.
         by_path = {
             folder.path: shown.opened(folder, workspaces, uid) for folder in workspaces.folders
         }
+        links = _links(workspaces)
     except McpwrapError as error:
         refused = f"{error.problem}; {error.fix}"
     mounts.enter_view(view_fd)
     if not refused:
-        refused = _attached(workspaces, by_path)
+        refused = _attached(workspaces, by_path, links)
     files.replace(REPORT, refused)
     return EXIT_OK
 
@@ -72,7 +92,65 @@ def _wanted(name: str) -> tuple[Workspaces, int]:
     return workspaces, uid
 
 
-def _attached(workspaces: Workspaces, by_path: dict[str, Shown]) -> str:
+def _links(workspaces: Workspaces) -> Links:
+    """Return the links, followed as the agent's programs follow them.
+
+    Raises:
+        McpwrapError: they are too many.
+    """
+    found = Links({}, {})
+    for link, info in _notable(workspaces).items():
+        if stat.S_ISLNK(info.st_mode):
+            for path in _way(link, found.text_by_path):
+                found.link_by_end.setdefault(path, link)
+    return found
+
+
+def _notable(workspaces: Workspaces) -> dict[str, os.stat_result]:
+    """Return the links and files with several names among what is held, down to two folders."""
+    held = [Path(layer.path) for layer in layers(workspaces) if layer.kind is Kind.HOLD]
+    found = {}
+    for number, (path, info) in enumerate(chain.from_iterable(map(_with_entries, held))):
+        if stat.S_ISLNK(info.st_mode) or (stat.S_ISREG(info.st_mode) and info.st_nlink > 1):
+            found[str(path)] = info
+        if number > _MAX_ENTRIES or len(found) > _MAX_LINKS:
+            problem = f"{visible(str(path))} is one of too many files or links in held folders"
+            raise McpwrapError(problem, where="workspace", fix="take away what it does not need")
+    return found
+
+
+def _with_entries(path: Path, depth: int = 2) -> Iterator[tuple[Path, os.stat_result]]:
+    with suppress(OSError):  # not there
+        info = path.lstat()
+        yield path, info
+        if stat.S_ISDIR(info.st_mode) and depth:
+            for entry in path.iterdir():
+                yield from _with_entries(entry, depth - 1)
+
+
+def _way(link: str, text_by_path: dict[str, str]) -> list[str]:
+    """Return each link on the way of this one, and where it ends. Source: path_resolution(7)."""
+    at, left, way = "/", link.split("/"), []
+    while left:
+        name = left.pop(0)
+        step = str(Path(at, name))
+        if name == "..":
+            at = str(Path(at).parent)
+        elif not Path(step).is_symlink():
+            at = step
+        else:
+            way.append(step)
+            if len(way) > _MAX_LINKS_ON_A_WAY:
+                raise McpwrapError(
+                    f"{visible(link)} leads in a circle", where="workspace", fix=_NO_LINK
+                )
+            text_by_path[step] = text = str(Path(step).readlink())
+            at = "/" if text.startswith("/") else at
+            left = text.split("/") + left
+    return [*way, at]
+
+
+def _attached(workspaces: Workspaces, by_path: dict[str, Shown], links: Links) -> str:
     """Mount all of them; return why that failed, if it did. The view is the wrapper's now."""
     path = ""
     try:
@@ -80,9 +158,16 @@ def _attached(workspaces: Workspaces, by_path: dict[str, Shown]) -> str:
             _make_homes(by_path)
         for layer in layers(workspaces):
             path = layer.path
-            _make(layer, by_path)
+            if layer.kind in {Kind.SHOW, Kind.SHOW_WRITABLE}:
+                _show(path, by_path[path])
+            else:
+                _hold(layer)
     except OSError as error:
         return f"{path} cannot be mounted: {error.strerror}"
+    try:
+        _expect_no_other_way(workspaces, links)
+    except McpwrapError as error:
+        return f"{error.problem}; {error.fix}"
     return ""
 
 
@@ -99,19 +184,71 @@ def _make_homes(by_path: dict[str, Shown]) -> None:
     os.close(homes_fd)
 
 
-def _make(layer: Layer, by_path: dict[str, Shown]) -> None:
-    if layer.kind in {Kind.SHOW, Kind.SHOW_WRITABLE}:
-        target_fd = mounts.open_path(layer.path)
-        mounts.attach(by_path[layer.path].mount_fd, target_fd)
-        os.close(target_fd)
-        return
+def _show(path: str, folder: Shown) -> None:
+    target_fd = mounts.open_path(path)
+    mounts.attach(folder.mount_fd, target_fd)
+    os.close(target_fd)
+
+
+def _hold(layer: Layer) -> os.stat_result | None:
+    """Hold or pin what is there; return what it is."""
     try:
-        target_fd = mounts.open_path(layer.path)
+        is_pin = layer.kind is Kind.PIN
+        target_fd = mounts.open_path(layer.path) if is_pin else mounts.open_itself(layer.path)
     except (FileNotFoundError, NotADirectoryError):
-        return  # nothing to hold; the wrapper ends its sessions when it appears
+        return None  # nothing to hold; the wrapper ends its sessions when it appears
+    info = os.fstat(target_fd)
+    is_held = layer.kind is Kind.HOLD or not stat.S_ISDIR(info.st_mode)
     mount_fd = mounts.copied(target_fd)
-    is_held = layer.kind is Kind.HOLD or not stat.S_ISDIR(os.fstat(target_fd).st_mode)
     mounts.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
     mounts.attach(mount_fd, target_fd)
     os.close(target_fd)
     os.close(mount_fd)
+    return info
+
+
+def _expect_no_other_way(workspaces: Workspaces, links: Links) -> None:
+    """Hold what held links lead to; McpwrapError if what is held can be written all the same."""
+    made = set(layers(workspaces))
+    held: dict[str, os.stat_result] = {}
+    for path, link in links.link_by_end.items():
+        try:
+            # A second mount over a pinned folder would hide what is held in it.
+            further = [layer for layer in linked(workspaces, path) if layer not in made]
+            made.update(further)
+            held |= _held_behind(further)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            problem = f"{visible(link)} is a symbolic link: {why}"
+            raise McpwrapError(problem, where="workspace", fix=_NO_LINK) from error
+    held |= _notable(workspaces)
+    _expect_same_links(workspaces, held, links)
+    names = Counter((info.st_dev, info.st_ino) for info in held.values())
+    for path, info in held.items():
+        if stat.S_ISREG(info.st_mode) and info.st_nlink > names[info.st_dev, info.st_ino]:
+            problem = f"{visible(path)} has a second name (hard link), where it could be written"
+            raise McpwrapError(problem, where="workspace", fix=_NO_NAME)
+
+
+def _held_behind(further: Iterable[Layer]) -> dict[str, os.stat_result]:
+    held = {}
+    for layer in further:
+        if info := _hold(layer):
+            held[layer.path] = info
+        elif layer.kind is Kind.HOLD:
+            raise ValueError("it leads to nothing yet, where a server could make it")
+    return held
+
+
+def _expect_same_links(
+    workspaces: Workspaces, held: Mapping[str, os.stat_result], links: Links
+) -> None:
+    """Now that they are held they are read again: somebody may have replaced them meanwhile."""
+    seen = {path for path, info in held.items() if stat.S_ISLNK(info.st_mode)}
+    folders = [folder.path for folder in workspaces.folders]
+    seen |= {link for link in links.text_by_path if any(is_below(link, top) for top in folders)}
+    for path in seen:
+        is_link = Path(path).is_symlink()
+        if not is_link or str(Path(path).readlink()) != links.text_by_path.get(path):
+            problem = f"{visible(path)} was replaced meanwhile"
+            raise McpwrapError(problem, where="workspace", fix=_AGAIN)

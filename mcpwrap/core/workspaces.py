@@ -89,6 +89,25 @@ def is_held(path: str) -> bool:
     return any(path == name or is_below(path, name) for name in HELD)
 
 
+def linked(workspaces: Workspaces, target: str) -> list[Layer]:
+    """Return the further mounts if a held name is a symbolic link to `target`, which is absolute.
+
+    Raises:
+        ValueError: a server can write there, and that cannot be held.
+    """
+    held = [layer.path for layer in layers(workspaces) if layer.kind is Kind.HOLD]
+    if any(path == target or is_below(target, path) for path in held):
+        return []
+    writable = [folder.path for folder in workspaces.folders if folder.is_writable]
+    if any(path == target or is_below(path, target) for path in writable):
+        raise ValueError("it leads to a folder in which the server writes")
+    around = [folder for folder in workspaces.folders if is_below(target, folder.path)]
+    innermost = max(around, key=lambda folder: len(folder.path), default=None)
+    if innermost is None or not innermost.is_writable:
+        return []
+    return [*_pins(innermost.path, target), Layer(target, Kind.HOLD)]
+
+
 def is_below(path: str, folder: str) -> bool:
     """Say whether a path lies in a folder; it is not itself in it."""
     return path.startswith(f"{folder}/")

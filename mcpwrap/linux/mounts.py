@@ -41,7 +41,17 @@ def open_path(path: str) -> int:
     Raises:
         OSError: it is not there; ELOOP: a symbolic link is in the path, or at its end.
     """
-    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
+    return _opened(path, 0)
+
+
+def open_itself(path: str) -> int:
+    """Return the same as `open_path`, but of a symbolic link at the end of the path the link."""
+    return _opened(path, os.O_NOFOLLOW)
+
+
+def _opened(path: str, flags: int) -> int:
+    flags |= os.O_PATH | os.O_CLOEXEC
+    how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
     return _call(_OPENAT2, _HERE, os.fsencode(path), how, ctypes.c_size_t(len(how)))
 
 

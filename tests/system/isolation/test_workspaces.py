@@ -307,6 +307,52 @@ def test_a_name_that_appears_ends_the_session(machine: Machine, name: str, code:
     machine.as_user("alice", f"cd project; rm -rf {name} c")
 
 
+LINKS = """cd project; mkdir docs scripts; echo be kind > docs/rules; echo too > docs/more
+touch docs/free; echo all > AGENTS.md; ln -s AGENTS.md CLAUDE.md; ln -s docs/rules .rules
+ln -s way QWEN.md; ln -s docs/more way; ln -s ~/other/file GEMINI.md
+echo true > scripts/check; ln -s ../../scripts/check .git/hooks/commit-msg
+"""
+NO_LINKS = "CLAUDE.md .rules QWEN.md way GEMINI.md AGENTS.md docs scripts .git/hooks/commit-msg"
+
+
+def test_what_a_held_link_leads_to_is_held(machine: Machine) -> None:
+    machine.as_user("alice", LINKS)
+    held = ["AGENTS.md", "CLAUDE.md", "docs/rules", ".rules", "docs/more", "QWEN.md", "way"]
+    with machine.session("rw") as session:
+        names = [*held, "scripts/check", "docs/free"]
+        refused = session.call("workspace_probes", "write_each", PROJECT, names)
+        assert refused == dict.fromkeys(names[:-1], "EROFS")
+        for name in (*held, "GEMINI.md", "scripts/check"):
+            assert session.evaluate(f"import os; os.unlink('{PROJECT}/{name}')") == BUSY
+        assert session.evaluate(f"import os; os.rename('{PROJECT}/docs', '{PROJECT}/d')") == BUSY
+        assert session.evaluate(f"result = open('{PROJECT}/.rules').read()") == "be kind\n"
+        machine.as_user("alice", "ln -sfn docs/free project/way")
+        assert "project/way was moved, replaced or unmounted" in end_of(session)
+    machine.as_user("alice", f"cd project; rm -r {NO_LINKS}")
+
+
+NOT_HELD = [  # what alice, or a server before, has put there; and why there is no session then
+    ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder in which the server"),
+    ("ln -s src/none .npmrc", ".npmrc is a symbolic link: it leads to nothing yet"),
+    ("mkdir .codex; ln readme.txt .codex/config.toml", ".codex/config.toml has a second name"),
+]
+
+
+def test_what_could_be_written_by_another_way_starts_no_session(machine: Machine) -> None:
+    machine.announce("mcpwrap@rw|rw cannot start")
+    for make, said in NOT_HELD:
+        machine.as_user("alice", f"cd project; {make}")
+        with pytest.raises(CommandFailedError, match=said):
+            machine.as_user("alice", "mcpwrap-connect rw </dev/null")
+        machine.as_user("alice", "cd project; rm -rf .codex .npmrc")
+        machine.await_admission("rw")
+    machine.as_user("alice", "cd project; echo all > AGENTS.md; ln AGENTS.md CLAUDE.md")
+    with machine.session("rw") as session:  # the twin: both names are held
+        refused = session.call("workspace_probes", "write_each", PROJECT, OBEYED)
+        assert refused == dict.fromkeys(OBEYED, "EROFS")
+    machine.as_user("alice", "cd project; rm AGENTS.md CLAUDE.md")
+
+
 def test_a_server_may_commit_all_the_same(machine: Machine) -> None:
     with machine.session("rw") as session:
         assert session.call("workspace_probes", "commit", PROJECT) == ""
@@ -538,6 +584,27 @@ def test_each_mechanism_is_what_decides(
         without_it = tried(machine, name, code)
     assert (with_it == "done") != (without_it == "done")
     assert (with_it == "done") == (module == "as_root/shown" and "MAPPED" in line)
+
+
+@TWIN
+def test_the_look_at_links_and_second_names_is_what_refuses(machine: Machine) -> None:
+    machine.as_user(
+        "alice",
+        "cd project; mkdir docs; echo be kind > docs/rules; ln -s docs/rules .rules; "
+        "ln readme.txt .npmrc",
+    )
+    ways = ["docs/rules", "readme.txt"]
+    look = "        _expect_no_other_way(workspaces, links)\n"
+    with (
+        machine.patched("as_root/ws", look, "        pass\n"),
+        machine.session("rw") as session,
+    ):
+        assert session.call("workspace_probes", "write_each", PROJECT, ways) == {}
+    written = machine.as_user(
+        "alice", "cd project; tail -qn1 .rules .npmrc; rm -r docs .rules .npmrc"
+    )
+    assert written.out == "# written\n" * 2
+    machine.as_user("alice", "cd project; echo 'hello from alice' > readme.txt")
 
 
 @TWIN

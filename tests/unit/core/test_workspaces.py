@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.core.spec import Folder, Workspaces
-from mcpwrap.core.workspaces import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers
+from mcpwrap.core.workspaces import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers, linked
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"
 RW, RO, PIN, HOLD = Kind.SHOW_WRITABLE, Kind.SHOW, Kind.PIN, Kind.HOLD
@@ -99,6 +99,31 @@ def test_what_runs_code_by_being_there_is_held() -> None:
 def test_the_manual_lists_what_is_held() -> None:
     manual = MANUAL.read_text()
     assert [name for name in HELD + INSTRUCTIONS if f"*{name}*" not in manual] == []
+
+
+LINKED = [  # where it leads, and what is held besides
+    ("/a/b/AGENTS.md", []),  # is held itself
+    ("/a/b/.github/AGENTS.md", []),
+    ("/a/b/docs", [("/a/b/docs", HOLD)]),
+    ("/a/b/c/d/e", [("/a/b/c", PIN), ("/a/b/c/d", PIN), ("/a/b/c/d/e", HOLD)]),
+    ("/a/b/ro/x", []),  # the server writes to none of these
+    ("/etc/x", []),
+    ("/a/b-x", []),
+]
+
+
+@pytest.mark.parametrize(("target", "expected"), LINKED)
+def test_what_a_held_link_leads_to_is_held(target: str, expected: list[tuple[str, Kind]]) -> None:
+    given = workspaces(
+        ("/a/b", True), ("/a/b/ro", False), ("/a/x", True), protect=True, instructions=True
+    )
+    assert [(layer.path, layer.kind) for layer in linked(given, target)] == expected
+
+
+@pytest.mark.parametrize("target", ["/a/b", "/a", "/a/x"])
+def test_what_a_server_writes_to_as_a_whole_is_not_held_by_a_link(target: str) -> None:
+    with pytest.raises(ValueError, match="it leads to a folder in which the server writes"):
+        linked(workspaces(("/a/b", True), ("/a/x", True), protect=True), target)
 
 
 def test_in_a_read_only_folder_nothing_need_be_held() -> None:

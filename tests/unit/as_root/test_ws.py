@@ -1,0 +1,75 @@
+"""Where the links of held names lead, as root finds it before anything is mounted."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import ws
+from mcpwrap.core.spec import Folder, Workspaces
+from mcpwrap.errors import McpwrapError
+
+Make = Callable[[Path], object]
+
+
+def link(name: str, text: str) -> Make:
+    def make(top: Path) -> None:
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(text.replace("TOP", str(top)))
+
+    return make
+
+
+def found(top: Path, *makes: Make) -> dict[str, str]:
+    """Return what held links lead to, and which link that is, by paths from the top."""
+    for make in makes:
+        make(top)
+    folder = Folder(str(top), is_writable=True)
+    links = ws._links(Workspaces(folders=(folder,), protect=True, uids=(), gids=()))
+    ends = {
+        end.replace(f"{top}/", ""): one.replace(f"{top}/", "")
+        for end, one in links.link_by_end.items()
+    }
+    return {end: one for end, one in ends.items() if end != one}
+
+
+@pytest.mark.parametrize(
+    ("makes", "expected"),
+    [
+        ([], {}),
+        ([link("src/x", "y"), link("README", "src")], {}),  # not held
+        ([link("CLAUDE.md", "AGENTS.md")], {"AGENTS.md": "CLAUDE.md"}),
+        ([link(".codex", "./src/../docs//")], {"docs": ".codex"}),
+        ([link(".codex", "TOP/docs")], {"docs": ".codex"}),
+        ([link(".codex", "/nowhere")], {"/nowhere": ".codex"}),
+        # each link on the way is one that a server could replace
+        ([link(".codex", "a"), link("a", "b"), link("b", "c")], dict.fromkeys("abc", ".codex")),
+        ([link(".codex", "up/x"), link("up", "..")], {"up": ".codex", "TOP/../x": ".codex"}),
+        # after a link `..` leads up from where that leads, not from where its text stands
+        ([link(".codex", "a/../x"), link("a", "b/c")], {"a": ".codex", "b/x": ".codex"}),
+        # in a held folder, and in one of that
+        ([link(".git/hooks/pre-commit", "../../s")], {"s": ".git/hooks/pre-commit"}),
+        ([link(".claude/a/b", "../../s")], {"s": ".claude/a/b"}),
+        ([link(".claude/a/b/c", "../../../s")], {}),  # SECURITY.md: no deeper
+    ],
+)
+def test_each_step_of_a_held_link_is_found(
+    tmp_path: Path, makes: list[Make], expected: dict[str, str]
+) -> None:
+    absolute = {end.replace("TOP/..", str(tmp_path.parent)): one for end, one in expected.items()}
+    assert found(tmp_path, *makes) == absolute
+
+
+def test_what_leads_in_a_circle_or_is_too_much_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(McpwrapError, match=r"/\.codex leads in a circle"):
+        found(tmp_path, link(".codex", ".codex"))
+    (tmp_path / ".codex").unlink()
+    with pytest.raises(McpwrapError, match="one of too many files or links in held folders"):
+        found(tmp_path, *(link(f".codex/{number}", "x") for number in range(257)))
+
+
+def test_a_name_that_is_no_text_is_written_out(tmp_path: Path) -> None:
+    name = ".codex/\x1b[2J\udcff"
+    with pytest.raises(McpwrapError, match=r"/\.codex/\\x1b\[2J\\udcff leads in a circle"):
+        found(tmp_path, link(name, "\x1b[2J\udcff"))
