@@ -18,7 +18,7 @@ from mcpwrap.linux import agent_files, wrap_records
 from mcpwrap.linux.wrap_records import Record
 
 
-@click.command("unwrap")
+@click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
 @click.argument("clients", metavar="[CLIENT]...", nargs=-1, type=click.Choice(sorted(BY_ID)))
 @click.option("--all", "is_all", is_flag=True, help="Every file that was wrapped.")
 @click.option("--file", "files", metavar="F", multiple=True, help="This file.")

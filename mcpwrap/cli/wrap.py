@@ -24,7 +24,7 @@ from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 _WHERE = "mcpwrap wrap"
 
 
-@click.command("wrap")
+@click.command("wrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
 @click.argument("clients", nargs=-1, type=click.Choice(sorted(BY_ID)), metavar="[CLIENT]...")
 @click.option("--all", "is_all", is_flag=True, help="Every agent that is found.")
 @click.option(

@@ -1,0 +1,98 @@
+"""Sentences of the documents that the code could contradict: numbers, names, commands."""
+
+import re
+import tomllib
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import click
+import pytest
+
+from mcpwrap import __version__
+from mcpwrap.cli.main import cli
+from mcpwrap.config.agent_files.table import BY_ID
+from tests.system.tools import demo
+
+ROOT = Path(__file__).parents[2]
+MANUAL = sorted((ROOT / "docs").glob("*.rst"))
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *MANUAL]
+NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eighteen": 18}
+# A line of an example, or a command in the middle of a sentence.
+COMMAND = re.compile(r"(?:^(?:sudo )?|`(?:sudo )?)mcpwrap ([a-z][a-z -]*)", re.MULTILINE)
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence", "number"),
+    [
+        ("README.md", r"the files of (\w+) agents", len(BY_ID)),
+        ("README.md", r"unwrapped, the files of (\w+) agents", len(BY_ID)),
+        ("CHANGELOG.md", r"(\d+) agents are known", len(BY_ID)),
+        ("README.md", r"wraps\n(\w+) real servers", demo.SERVERS.count("\ncommand = ")),
+        ("Makefile", r"wrap (\w+) real servers", demo.SERVERS.count("\ncommand = ")),
+        ("README.md", r"install (\w+) Debian packages \(`tests/host-packages.sh`\)",
+         len(text_of("tests/host-packages.sh").split('wanted="')[1].split('"')[0].split())),
+        ("CHANGELOG.md", r"Debian 12 and 13, (\w+) manual pages", len(MANUAL)),
+    ],
+)  # fmt: skip
+def test_a_number_is_that_of_the_code(page: str, sentence: str, number: int) -> None:
+    found = re.findall(sentence, text_of(page))
+    assert found
+    assert {NUMBERS.get(word) or int(word) for word in found} == {number}
+
+
+@pytest.mark.parametrize("verb", ["wrap", "unwrap"])
+def test_help_lists_the_agents(verb: str) -> None:
+    command = cli.commands[verb]
+    shown = command.get_help(click.Context(command, info_name=verb))
+    listed = shown.partition("A CLIENT is one of ")[2].rstrip(".\n")
+    assert re.split(r",\s+", listed) == sorted(BY_ID)
+
+
+def test_the_manual_lists_the_agents() -> None:
+    text = " ".join(text_of("docs/mcpwrap.1.rst").split())
+    (listed,) = re.findall(r"\*\*convert\*\*: one of ((?:\*[a-z-]+\*[,.] ?)+)", text)
+    assert sorted(re.findall(r"\*([a-z-]+)\*", listed)) == sorted(BY_ID)
+    assert [agent.title for agent in BY_ID.values() if agent.title not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_each_command_is_there(page: Path) -> None:
+    named = COMMAND.findall(page.read_text().replace("**", "`"))
+    assert named or page.name == "mcpwrap-connect.1.rst"
+    assert [words for words in named if not is_command(words.split())] == []
+
+
+def is_command(words: list[str]) -> bool:
+    """Say whether a command line begins so; what follows a command is its arguments."""
+    found: click.Command | None = cli
+    for word in words:
+        if not isinstance(found, click.Group) or (word.startswith("-") and found is not cli):
+            return True
+        found = found.commands.get(word)
+        if found is None:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("words", "is_there"),
+    [("status", True), ("secret set x", True), ("secret put", False), ("frobnicate", False)],
+)
+def test_a_command_that_is_not_there_is_found(words: str, *, is_there: bool) -> None:
+    assert is_command(words.split()) is is_there
+
+
+def test_the_package_has_the_releases_of_the_changelog() -> None:
+    debian = text_of("packaging/debian/changelog")
+    versions = re.findall(r"^mcpwrap \((.*)\)", debian, re.MULTILINE)
+    signed = re.findall(r"^ -- .*>  (.*)", debian, re.MULTILINE)
+    dates = [parsedate_to_datetime(date).date() for date in signed]
+    released = re.findall(r"^## \[([0-9.]+)\] - (.*)", text_of("CHANGELOG.md"), re.MULTILINE)
+    assert list(zip(versions, map(str, dates), strict=True))[1:] == released
+    assert versions[0].replace("~", ".") == __version__
+    commits = tomllib.loads(text_of("packaging/releases.toml"))
+    assert [(name, str(one["date"])) for name, one in commits.items()] == released
