@@ -90,7 +90,7 @@ HEAD = ("", "measured", "", "added", "ratio", "to", "target", "reached")
 _SAID = {True: "yes", False: "NO", None: ""}
 
 
-def print_tables(rows: Sequence[Row], file: TextIO = sys.stdout) -> None:
+def print_tables(rows: Sequence[Row], file: TextIO = sys.stdout) -> None:  # noqa: TID251
     """Print one table for each topic, in the order in which the topics come."""
     for topic in dict.fromkeys(row.topic for row in rows):
         lines = [HEAD, *(_cells(row) for row in rows if row.topic == topic)]

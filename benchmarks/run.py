@@ -63,7 +63,7 @@ def _write(file: Path, about: dict[str, Any], rows: list[Row]) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(text, file=sys.stderr, flush=True)  # noqa: TID251
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Failures that an operator can act on, and the exit statuses of `mcpwrap`."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 EXIT_OK = 0
@@ -16,11 +16,20 @@ class McpwrapError(Exception):
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, problem: str, *, where: str, fix: str) -> None:
-        super().__init__(f"{where}: {problem}\n  fix: {fix}")
+    def __init__(self, problem: str, *, where: str, fix: str, more: Sequence[str] = ()) -> None:
+        """`more` is lines that stand between problem and fix."""
+        super().__init__(problem)
         self.problem = problem
         self.where = where
         self.fix = fix
+        self.more = tuple(more)
+
+    def lines(self) -> list[str]:
+        """Return what is shown: `linux.tty.fail` lets no name in it begin a line of its own."""
+        return problem_lines(self.where, self.problem, self.fix, self.more)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
 
 class UsageError(McpwrapError):
@@ -59,3 +68,8 @@ def nothing_changed() -> Iterator[None]:
         raise file_error(error, "broken off here: the same command completes it") from error
     except OSError as error:
         raise file_error(error, "nothing was changed") from error
+
+
+def problem_lines(where: str, problem: str, fix: str, more: Sequence[str] = ()) -> list[str]:
+    """Return the lines that say what is wrong, where, and what to do."""
+    return [f"{where}: {problem}", *(f"  {line}" for line in more), f"  fix: {fix}"]

@@ -17,7 +17,7 @@ from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.sanitise import Sanitiser
-from mcpwrap.linux import children, descendants
+from mcpwrap.linux import children, descendants, tty
 from mcpwrap.linux.log import say
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited, killed_by
@@ -166,7 +166,8 @@ def _thread(work: Callable[[], None]) -> threading.Thread:
 
 def _give_up(raised: threading.ExceptHookArgs) -> None:
     """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
-    threading.__excepthook__(raised)
+    if raised.exc_value is not None:
+        tty.show_bug(raised.exc_value)
     os._exit(hello.Exit.WRAPPER)
 
 

@@ -100,7 +100,7 @@ def _open_all() -> None:
     """Leave none of 0, 1 and 2 closed: what is opened next would be taken for it."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         if fd == _STDERR:  # Python found it closed, and has nothing to write to
-            sys.stderr = os.fdopen(fd, "w", closefd=False)
+            sys.stderr = os.fdopen(fd, "w", closefd=False)  # noqa: TID251 - nothing is written
     os.close(fd)
 
 

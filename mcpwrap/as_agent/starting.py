@@ -5,13 +5,11 @@ the session's first process (`first.py`), which the relay adopts when the one be
 """
 
 import os
-import sys
-import traceback
 from typing import NoReturn
 
 from mcpwrap.as_agent import first
 from mcpwrap.as_agent.launch import Launch, Report, Stage, StageError, read_report
-from mcpwrap.linux import prctl
+from mcpwrap.linux import prctl, tty
 
 
 def start(launch: Launch) -> int:
@@ -46,9 +44,8 @@ def start(launch: Launch) -> int:
 def _without_return(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> NoReturn:
     try:
         _part(launch, report, until_adopted)
-    except BaseException:  # noqa: BLE001 - the relay's code, which called us, must not go on here
-        traceback.print_exc()
-        sys.stderr.flush()
+    except BaseException as bug:  # noqa: BLE001 - the relay's code, which called us, must not go on
+        tty.show_bug(bug)
     finally:
         os._exit(first.BUG)
 

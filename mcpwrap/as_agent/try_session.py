@@ -13,6 +13,7 @@ from typing import IO, cast
 import msgspec
 
 from mcpwrap import __version__
+from mcpwrap.linux import tty
 
 STUB = "/usr/bin/mcpwrap-connect"
 _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*: ")  # of Python, and of node
@@ -35,12 +36,12 @@ def main() -> int:
         [STUB, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as stub:
         try:
-            print(_listed(cast(IO[bytes], stub.stdin), cast(IO[bytes], stub.stdout)))
+            tty.say(_listed(cast(IO[bytes], stub.stdin), cast(IO[bytes], stub.stdout)))
         except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stub.stdin).close()
             said = cast(IO[bytes], stub.stderr).read(_SAID_BYTES).decode(errors="replace")
-            print(telling(said.strip() or str(error)))
+            tty.say(telling(said.strip() or str(error)))
             return _NO_ANSWER
         stub.kill()
     return 0

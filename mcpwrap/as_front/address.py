@@ -98,6 +98,6 @@ class Address:
         except OSError:
             return  # the server has left
         except Exception:  # noqa: BLE001 - a bug that one server meets must not end the others
-            traceback.print_exc()
+            say(f"a bug in mcpwrap-front: {traceback.format_exc()}")
         finally:
             self.connections -= 1

@@ -18,7 +18,8 @@ GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
 def main() -> int:
     """Serve until systemd stops us."""
     prctl.forbid_dumps()
-    listener, door = listening_sockets(dict(os.environ), GATE, APPROVE)
+    environ = dict(os.environ)  # noqa: TID251 - a main()
+    listener, door = listening_sockets(environ, GATE, APPROVE)
     try:
         audit = Writing()
     except (OSError, ValueError) as error:

@@ -262,7 +262,7 @@ class Monitor:
             child.run(socket.socket(fileno=kept), watched, around)
             status = 0
         finally:
-            sys.stderr.flush()
+            sys.stderr.flush()  # noqa: TID251 - of `linux.log`
             os._exit(status)
 
     def _status(self) -> str:

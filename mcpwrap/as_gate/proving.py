@@ -8,7 +8,6 @@ import os
 import pwd
 import select
 import signal
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from mcpwrap.core.approver_rights import Who
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit, wakeup
 from mcpwrap.linux.files import read_roots_own
+from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
 
 APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
@@ -144,8 +144,7 @@ def _answer(check: Callable[[], Proven], write_fd: int) -> None:
         os.closerange(4, 1_048_576)
         os.write(3, msgspec.json.encode(check()))
     except BaseException:  # noqa: BLE001 - the monitor's code, which called us, must not go on here
-        traceback.print_exc()
-        sys.stderr.flush()
+        say(f"a bug in mcpwrap-gate: {traceback.format_exc()}")
     finally:
         os._exit(0)
 

@@ -29,15 +29,16 @@ _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 
 def main() -> int:
     """Serve until systemd stops us, or nobody needs us."""
+    environ = dict(os.environ)  # noqa: TID251 - a main()
     prctl.forbid_dumps()  # what an agent and a server say passes through
     # A request that cannot be parsed is the agent's own affair.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     try:
-        listener = read_listener(Path(os.environ["CREDENTIALS_DIRECTORY"], "listener"), sys.argv)
+        listener = read_listener(Path(environ["CREDENTIALS_DIRECTORY"], "listener"), sys.argv)
     except UsageError as error:
-        print(f"mcpwrap-http: {error}", file=sys.stderr)
+        say(f"mcpwrap-http: {error}")
         return EXIT_USAGE
-    asyncio.run(_until_stopped(listening_socket(dict(os.environ)), listener))
+    asyncio.run(_until_stopped(listening_socket(environ), listener))
     return 0
 
 

@@ -3,7 +3,7 @@
 from mcpwrap.as_root import trial
 from mcpwrap.as_root.carry_out import carry_out
 from mcpwrap.errors import McpwrapError, file_error
-from mcpwrap.linux import this_machine
+from mcpwrap.linux import this_machine, tty
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import Step
 
@@ -18,16 +18,16 @@ def apply(retired: Retired) -> None:
     notes = [*trial.of_workspaces(planned.wanted), *planned.notes]
     todo = planned.steps
     for line in this_machine.vanished():
-        print(f"note: {line}")
+        tty.say(f"note: {line}")
     if not todo:
-        print("nothing to do")
+        tty.say("nothing to do")
     for number, step in enumerate(todo, start=1):
-        print(f"{number:3}/{len(todo)}  {step.describe()}", flush=True)
+        tty.say(f"{number:3}/{len(todo)}  {step.describe()}")
         _do(step, number - 1)
     if todo:
-        print("done")
+        tty.say("done")
     for note in [*notes, *this_machine.notes()]:
-        print(f"note: {note}")
+        tty.say(f"note: {note}")
 
 
 def _do(step: Step, done: int) -> None:
@@ -35,14 +35,16 @@ def _do(step: Step, done: int) -> None:
         carry_out(step)
     except OSError as error:
         told = file_error(error)
-        raise _broken_off(f"{told.where}: {told.problem}", told.fix, step, done) from error
+        problem = f"{told.where}: {told.problem}"
+        raise _broken_off(McpwrapError(problem, where="", fix=told.fix), step, done) from error
     except McpwrapError as error:
-        raise _broken_off(error.problem, error.fix, step, done) from error
+        raise _broken_off(error, step, done) from error
 
 
-def _broken_off(problem: str, fix: str, step: Step, done: int) -> McpwrapError:
+def _broken_off(error: McpwrapError, step: Step, done: int) -> McpwrapError:
     return McpwrapError(
-        f"{problem}\n  {done} steps before it were done and stay done",
+        error.problem,
         where=step.describe(),
-        fix=f"{fix}; then run `mcpwrap apply` again: it goes on from there",
+        fix=f"{error.fix}; then run `mcpwrap apply` again: it goes on from there",
+        more=[*error.more, f"{done} steps before it were done and stay done"],
     )

@@ -22,7 +22,8 @@ from mcpwrap.core import audit
 from mcpwrap.core.audit import Keys
 from mcpwrap.core.chain import KEY_BYTES
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
-from mcpwrap.linux import files, prctl
+from mcpwrap.linux import files, prctl, tty
+from mcpwrap.linux.log import say
 from mcpwrap.plan import paths
 
 _TIME = re.compile(r"[0-9]{1,12}")
@@ -40,7 +41,7 @@ def main() -> int:
         return _do_as_asked(sys.argv[1:])
     except (McpwrapError, OSError) as error:
         told = file_error(error) if isinstance(error, OSError) else error
-        print(f"mcpwrap-audit: {told}", file=sys.stderr)
+        say(f"mcpwrap-audit: {told}")
         return EXIT_FAILED
 
 
@@ -53,11 +54,11 @@ def _do_as_asked(argv: list[str]) -> int:
         case ["forget"]:
             Path(paths.AUDIT_START).unlink(missing_ok=True)
         case ["keys"]:
-            print(encode(keys()), end="")
+            tty.say(encode(keys()).removesuffix("\n"))
         case ["remove", before] if _TIME.fullmatch(before):
             remove(int(before), sys.stdin.read(_MAX_NAMES_CHARS).split())
         case _:
-            print("mcpwrap-audit: is for the gate's unit and `mcpwrap audit`", file=sys.stderr)
+            tty.warn("mcpwrap-audit: is for the gate's unit and `mcpwrap audit`")
             return EXIT_USAGE
     return EXIT_OK
 

@@ -5,14 +5,14 @@ import sys
 
 from mcpwrap.as_root import accept, apply, panic, passwd, secret
 from mcpwrap.as_root.lock import only_one
-from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
-from mcpwrap.linux import prctl
+from mcpwrap.linux import prctl, tty
 from mcpwrap.plan.diff import Retired
 
 
 def main() -> int:
     """Do what `mcpwrap` was asked to. Exit status: as in `mcpwrap.errors`."""
+    tty.guard()
     os.umask(0o022)
     os.chdir("/")
     prctl.forbid_dumps()  # it may hold secrets
@@ -40,17 +40,17 @@ def _run(argv: list[str]) -> int:
 
 
 def _failed(error: McpwrapError) -> int:
-    print(f"mcpwrap: {visible(str(error))}", file=sys.stderr)
+    tty.fail(error)
     return error.exit_code
 
 
 def _panic(verb: str, *names: str) -> int:
     if verb == "panic":
         panic.begin(list(names))
-        print("sessions are ended and nobody is let in, until `sudo mcpwrap resume`")
+        tty.say("sessions are ended and nobody is let in, until `sudo mcpwrap resume`")
     else:
         panic.end(list(names))
-        print("agents are let in again")
+        tty.say("agents are let in again")
     return EXIT_OK
 
 
@@ -123,5 +123,5 @@ def _secret(argv: list[str], given: str) -> int:
 
 
 def _misused() -> int:
-    print("mcpwrap-root: is for the command `mcpwrap`, as root", file=sys.stderr)
+    tty.warn("mcpwrap-root: is for the command `mcpwrap`, as root")
     return EXIT_USAGE

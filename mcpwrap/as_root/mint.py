@@ -24,7 +24,8 @@ from mcpwrap.errors import (
     file_error,
     nothing_changed,
 )
-from mcpwrap.linux import accounts, clocks, files, prctl
+from mcpwrap.linux import accounts, clocks, files, prctl, tty
+from mcpwrap.linux.log import say
 from mcpwrap.plan import paths
 
 
@@ -35,18 +36,18 @@ def main() -> int:
     try:
         return _do_as_asked(sys.argv[1:])
     except OSError as error:
-        print(f"mcpwrap-mint: {file_error(error)}", file=sys.stderr)
+        say(f"mcpwrap-mint: {file_error(error)}")
         return EXIT_FAILED
 
 
 def _do_as_asked(argv: list[str]) -> int:
     match argv:
         case ["start", name] if is_server_name(name):
-            return start(name, os.environ["INVOCATION_ID"])
+            return start(name, os.environ["INVOCATION_ID"])  # noqa: TID251 - a main()
         case ["reload", name] if is_server_name(name):
             return reload(name)
         case _:
-            print("mcpwrap-mint: is for the units of mcpwrap", file=sys.stderr)
+            tty.warn("mcpwrap-mint: is for the units of mcpwrap")
             return EXIT_USAGE
 
 
@@ -74,7 +75,7 @@ def reload(name: str) -> int:
         held = _held(name)
         _write_bundle(held, store.take(name, _spec(name).secrets))
     except McpwrapError as error:
-        print(f"mcpwrap-mint: {error}; nothing was changed", file=sys.stderr)
+        say(f"mcpwrap-mint: {error}; nothing was changed")
         return EXIT_FAILED
     return EXIT_OK
 

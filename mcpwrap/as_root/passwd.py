@@ -32,7 +32,7 @@ def set_one(user: str, password: bytes) -> None:
     with in_turn(paths.APPROVERS_LOCK):
         now = _now()
         _keep(Approvers(by_user={**now.by_user, user: one}))
-    print(f"{user} can approve with this password, from now on")
+    tty.say(f"{user} can approve with this password, from now on")
 
 
 def remove(user: str) -> None:
@@ -50,7 +50,7 @@ def remove(user: str) -> None:
                 fix=f"{', '.join(sorted(now.by_user)) or 'nobody'} has one",
             )
         _keep(Approvers(by_user={name: one for name, one in now.by_user.items() if name != user}))
-    print(f"{user} cannot approve with a password any more")
+    tty.say(f"{user} cannot approve with a password any more")
 
 
 def typed() -> bytes:

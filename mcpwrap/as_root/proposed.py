@@ -47,9 +47,12 @@ def read(path: str, digest: str) -> Proposed:
         )
     )
     if reading.wrong:
-        problems = reading.wrong.replace("\n", "\n  ")  # none of it stands where our own words do
-        problem = f"cannot be proposed, and nothing was changed:\n  {problems}"
-        raise UsageError(problem, where=ascii(path), fix=_AGAIN)
+        raise UsageError(
+            "cannot be proposed, and nothing was changed:",
+            where=ascii(path),
+            fix=_AGAIN,
+            more=[f"| {line}" for line in reading.wrong.split("\n")],  # so none passes for ours
+        )
     return Proposed(reading.text_by_name, servers_of(reading.text_by_name))
 
 

@@ -12,6 +12,7 @@ from mcpwrap.as_root import proxy
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import files
+from mcpwrap.linux.log import say
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import run
 from mcpwrap.plan import paths
@@ -27,7 +28,7 @@ def main() -> int:
             _follow()
     except (McpwrapError, OSError) as error:
         told = file_error(error) if isinstance(error, OSError) else error
-        print(f"mcpwrap: {told}", file=sys.stderr)
+        say(f"mcpwrap: {told}")
         return 1
     return 0
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from mcpwrap.core.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import MAX_SECRET_BYTES, Label, Setting
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
-from mcpwrap.linux import files, observe
+from mcpwrap.linux import files, observe, tty
 from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths
 
@@ -59,12 +58,11 @@ def set_all(value_by_key: Mapping[tuple[str, str], str]) -> None:
 
 
 def _say_that_it_is_set(label: Label, value: str) -> None:
-    print(f"{label.name}: {label.key} is set, version {label.version}")
+    tty.say(f"{label.name}: {label.key} is set, version {label.version}")
     if not is_redactable(value):
-        print(
+        tty.warn(
             f"{label.name}: {label.key} has under {MIN_SECRET_BYTES} bytes or is a number, and is "
-            "not redacted in what the server writes",
-            file=sys.stderr,
+            "not redacted in what the server writes"
         )
 
 
@@ -72,11 +70,11 @@ def say_what_is_left(name: str, key: str) -> None:
     """Say what has to be done before the server has a value that was set."""
     with suppress(UsageError):  # a configuration that is wrong is the affair of `apply`
         if (name, key) not in observe.declared_secrets():
-            print(
+            tty.say(
                 f'note: no variable of a server {name} refers to it, `env = {{ X = "${{{key}}}" }}`'
             )
     if _is_running(name):
-        print(f"note: the wrapper runs without it; `sudo mcpwrap restart {name}` or `… rotate`")
+        tty.say(f"note: the wrapper runs without it; `sudo mcpwrap restart {name}` or `… rotate`")
 
 
 def import_file(text: str) -> None:
@@ -88,7 +86,7 @@ def import_file(text: str) -> None:
     with nothing_changed():
         set_all({(name, key): value_by_key[key] for name, key in todo})
     if unused:
-        print(f"left out, no server declares them: {', '.join(unused)}", file=sys.stderr)
+        tty.warn(f"left out, no server declares them: {', '.join(unused)}")
 
 
 def remove(name: str, key: str) -> None:
@@ -104,7 +102,7 @@ def remove(name: str, key: str) -> None:
         with nothing_changed():
             files.replace_all([store.settings_file(before.with_one(name, key, changed))])
         Path(paths.sealed(name, key)).unlink(missing_ok=True)
-    print(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
+    tty.say(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
 
 
 def rotate(name: str, key: str, value: str) -> None:
@@ -112,7 +110,7 @@ def rotate(name: str, key: str, value: str) -> None:
     set_one(name, key, value)
     if _is_running(name):
         run(SYSTEMCTL, "reload", "--", paths.service_unit(name))
-        print(
+        tty.say(
             f"{name}: handed over for its next session; those that are open keep what they have "
             "(`mcpwrap status` tells if the wrapper refused it)"
         )
@@ -136,8 +134,8 @@ def rekey(recovery_key: str | None) -> None:
             state = "all is sealed with the new key, and the file has the old one still"
             raise file_error(error, state) from error
     how = "wrapped by systemd-creds" if store.is_wrapped() else "not wrapped: root's file alone"
-    print(f"{len(sealed)} secrets are sealed with a new store key, {how}")
-    print(
+    tty.say(f"{len(sealed)} secrets are sealed with a new store key, {how}")
+    tty.say(
         "an older recovery key opens older backups only: `mcpwrap secret recovery-key` has the new"
     )
 
@@ -147,7 +145,7 @@ def show_recovery_key() -> None:
     found = store.keys()
     if not found:
         raise UsageError("there is no store key yet", where=_WHERE, fix="set a secret first")
-    print(found[0].hex())
+    tty.say(found[0].hex())
 
 
 def purge(name: str) -> None:

@@ -24,7 +24,8 @@ from mcpwrap.core.sanitise import visible
 from mcpwrap.core.spec import Workspaces, decode_spec
 from mcpwrap.core.workspaces import REPORT, Kind, Layer, is_below, layers, linked
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import accounts, files, mounts
+from mcpwrap.linux import accounts, files, mounts, tty
+from mcpwrap.linux.log import say
 from mcpwrap.linux.mounts import Attribute
 from mcpwrap.plan import paths
 
@@ -51,7 +52,7 @@ def main() -> int:
         case [name, pid] if is_server_name(name) and pid.isdecimal():
             return show(name, int(pid))
         case _:
-            print("mcpwrap-ws: is for the units of mcpwrap", file=sys.stderr)
+            tty.warn("mcpwrap-ws: is for the units of mcpwrap")
             return EXIT_USAGE
 
 
@@ -61,7 +62,7 @@ def show(name: str, pid: int) -> int:
         workspaces, uid = _wanted(name)
         view_fd = mounts.view_of(pid, uid)
     except (OSError, McpwrapError) as error:
-        print(f"mcpwrap-ws: {error}", file=sys.stderr)
+        say(f"mcpwrap-ws: {error}")
         return EXIT_FAILED
     refused, by_path, links = "", {}, Links({}, {})
     try:

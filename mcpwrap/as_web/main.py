@@ -21,7 +21,7 @@ def main() -> int:
     prctl.forbid_dumps()  # passwords pass through
     # A request that cannot be parsed is no event: anybody on the machine may send one.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
-    listener = listening_socket(dict(os.environ))
+    listener = listening_socket(dict(os.environ))  # noqa: TID251 - a main()
     asyncio.run(_until_stopped(listener))
     return 0
 

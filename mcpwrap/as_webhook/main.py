@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ from mcpwrap.core import webhook
 from mcpwrap.core.webhook_post import MIN_KEY_CHARS
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux import prctl
+from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 
 CONFIGURATION = Path("/var/lib/mcpwrap/webhook.json")
@@ -22,11 +22,10 @@ def main() -> int:
     """Post until systemd stops us."""
     prctl.forbid_dumps()  # it holds the key
     try:
-        around = Surroundings(
-            url=_url(CONFIGURATION), key=_key(Path(os.environ["CREDENTIALS_DIRECTORY"], "key"))
-        )
+        folder = Path(os.environ["CREDENTIALS_DIRECTORY"])  # noqa: TID251 - a main()
+        around = Surroundings(url=_url(CONFIGURATION), key=_key(folder / "key"))
     except UsageError as error:
-        print(f"mcpwrap-webhook: {error}", file=sys.stderr)
+        say(f"mcpwrap-webhook: {error}")
         return EXIT_USAGE
     asyncio.run(_run(around))
     return 0

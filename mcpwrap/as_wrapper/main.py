@@ -3,7 +3,6 @@
 import os
 import pwd
 import socket
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from mcpwrap.core import hello
 from mcpwrap.core.spec import Spec, decode_spec
 from mcpwrap.linux import cgroup, descriptors, prctl
 from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 
 GATE_ACCOUNT = "mcpwrap-gate"
@@ -25,14 +25,14 @@ RUNTIME = Path("/run/mcpwrap/rt")
 
 def main() -> int:
     """Serve sessions until systemd stops us. What goes wrong before READY=1 fails the start."""
-    environ = dict(os.environ)
+    environ = dict(os.environ)  # noqa: TID251 - a main()
     prctl.forbid_dumps()
     prctl.adopt_orphans()
     credentials = Path(environ["CREDENTIALS_DIRECTORY"])
     spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())
     if me.pw_name != f"mcpw-{spec.name}":
-        print(f"I am {me.pw_name}, and was given the server of {spec.name}", file=sys.stderr)
+        say(f"I am {me.pw_name}, and was given the server of {spec.name}")
         return 1
     around = _surroundings(spec, me.pw_name, environ)
     listener, notifier = listening_socket(environ), Notifier()
@@ -42,7 +42,7 @@ def main() -> int:
             around.view.await_root()
         secrets = _secrets(spec, environ)
     except ValueError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
         notifier.status(f"cannot start: {error}")
         _turn_away(listener, f"{spec.name} cannot start: {error}")
         return 1

@@ -10,6 +10,8 @@ import socket
 import sys
 from pathlib import Path
 
+from mcpwrap.linux import tty
+
 _WAIT_S = 20.0
 _WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _MISUSED = 0, 10, 11, 12, 2
 _PROXY_PORT = 3128
@@ -29,9 +31,9 @@ def main() -> int:
             case _:
                 return _MISUSED
     except OSError as error:
-        print(error.strerror or error)
+        tty.say(error.strerror or str(error))
         return _kind_of(error)
-    print("worked")
+    tty.say("worked")
     return _WORKED
 
 
@@ -46,7 +48,7 @@ def _by_proxy(address: str, place: str) -> int:
     with socket.create_connection((address, _PROXY_PORT), _WAIT_S) as connection:
         connection.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
         status = connection.recv(64).split(b"\r\n")[0].decode("ascii", "replace")
-    print(status)
+    tty.say(status)
     code = status.split(" ")[1] if " " in status else ""
     return {"200": _WORKED, "403": _REFUSED}.get(code, _OTHERWISE)
 

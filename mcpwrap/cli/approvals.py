@@ -1,7 +1,5 @@
 """`mcpwrap approvals`: what waits for a person, and the answers."""
 
-import sys
-
 import click
 
 from mcpwrap.cli import (
@@ -13,7 +11,7 @@ from mcpwrap.cli import (
     approvals_watch,
 )
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import approve_door
+from mcpwrap.linux import approve_door, tty
 from mcpwrap.linux.approve_door import Door
 
 
@@ -32,7 +30,7 @@ def command(context: click.Context) -> int:
         return EXIT_OK
     with Door(approve_door.PATH) as door:
         listing = door.listing()  # a gate that is not there is said before the screen is taken
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if tty.is_interactive():
         # PLC0415: Textual takes 0.3 s to load.
         from mcpwrap.cli.approvals_view import ApprovalsView  # noqa: PLC0415
 

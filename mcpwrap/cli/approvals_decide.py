@@ -11,6 +11,7 @@ import msgspec
 from mcpwrap.cli import approvals_answer, approvals_show
 from mcpwrap.cli.approvals_answer import TIMES, Answer
 from mcpwrap.cli.approvals_text import agent
+from mcpwrap.cli.output import expect_yes
 from mcpwrap.core.approve_words import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
@@ -78,8 +79,8 @@ def approve(*, id_: str | None, yes: bool, by: ProofBy, **said: object) -> int:
     pending, seen = approvals_show.look(id_)
     approvals_show.show(pending, seen)
     if not yes:
-        click.echo()
-        click.confirm(_QUESTIONS[answer.scope], abort=True)
+        tty.say()
+        expect_yes(_QUESTIONS[answer.scope])
     return _send(answer.decide(pending, seen.digest, Channel.COMMAND), pending, by)
 
 
@@ -117,7 +118,7 @@ def _approval(*, minutes: str | None, session: bool, times: int | None, reason: 
 
 
 def _send(decide: Decide, pending: Pending, by: ProofBy) -> int:
-    click.echo(approvals_answer.send(_proven(decide, pending, by)))
+    tty.say(approvals_answer.send(_proven(decide, pending, by)))
     return EXIT_OK
 
 

@@ -14,6 +14,7 @@ from mcpwrap.cli.approvals_answer import Answer, with_password, with_polkit
 from mcpwrap.cli.approvals_pane import Shown
 from mcpwrap.cli.approvals_text import agent, cell, tool_of
 from mcpwrap.core.approve_words import Channel, Decide, Scope, Verdict
+from mcpwrap.core.sanitise import one_line
 
 
 class Ask(ModalScreen[str | None]):
@@ -71,7 +72,8 @@ async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
 
 async def _proven(app: App[None], decide: Decide, what: str) -> Decide | None:
     user = agent(os.getuid())
-    prompt = f"The password of {user} for approvals; empty: polkit asks, on your desktop."
+    whose = one_line(user)
+    prompt = f"The password of {whose} for approvals; empty: polkit asks, on your desktop."
     ask = Ask(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
     password = await app.push_screen_wait(ask)
     if password is None:

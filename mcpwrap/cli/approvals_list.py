@@ -6,12 +6,11 @@ import click
 import msgspec
 
 from mcpwrap.cli.approvals_text import agent, cell, pause, span, tool_of
-from mcpwrap.cli.output import print_table
+from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.core.approve_words import Pending
-from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.judgement import Json
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import approve_door
+from mcpwrap.linux import approve_door, tty
 from mcpwrap.linux.approve_door import Door, Listing
 
 COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
@@ -29,7 +28,7 @@ def command(*, as_json: bool) -> int:
     with Door(approve_door.PATH) as door:
         listing = door.listing()
     if as_json:
-        click.echo(ascii_json(fields_of(listing), indent=1))
+        print_json(fields_of(listing))
     else:
         show(listing)
     return EXIT_OK
@@ -41,9 +40,9 @@ def show(listing: Listing) -> None:
         now = time.time()
         print_table(COLUMNS, [cells(one, now) for one in listing.pending])
     else:
-        click.echo("nothing waits for approval")
+        tty.say("nothing waits for approval")
     for one in listing.paused:
-        click.echo(pause(one))
+        tty.say(pause(one))
 
 
 def cells(one: Pending, now: float) -> list[str]:

@@ -11,7 +11,7 @@ from mcpwrap.core import notification
 from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.newcomers import Newcomers
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, approve_door, desktop
+from mcpwrap.linux import accounts, approve_door, desktop, tty
 from mcpwrap.linux.approve_door import Door, Listing
 
 
@@ -108,5 +108,5 @@ class _Telling:
     def complain(self, text: str) -> None:
         """Say it once, until it is something else."""
         if text != self._complained:
-            click.echo(text, err=True)
+            tty.warn(text)
         self._complained = text

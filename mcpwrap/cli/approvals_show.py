@@ -2,15 +2,14 @@
 
 import click
 import msgspec
-from rich.console import Console
 
-from mcpwrap.cli.approvals_text import agent, folded, page
+from mcpwrap.cli.approvals_text import agent, page, pieces
+from mcpwrap.cli.output import print_json
 from mcpwrap.core.approval_view import difference, pretty
 from mcpwrap.core.approve_words import Pending
-from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.judgement import Json
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import approve_door
+from mcpwrap.linux import approve_door, tty
 from mcpwrap.linux.approve_door import Door, Listing, Seen
 
 _PIPE_WIDTH = 2**20  # where nothing is a terminal no line is folded
@@ -30,7 +29,7 @@ def command(*, id_: str | None, as_json: bool) -> int:
     """
     pending, seen = look(id_)
     if as_json:
-        click.echo(ascii_json(_fields(pending, seen), indent=1))
+        print_json(_fields(pending, seen))
     else:
         show(pending, seen)
     return EXIT_OK
@@ -69,11 +68,8 @@ def chosen(listing: Listing, start: str | None) -> Pending:
 
 def show(pending: Pending, seen: Seen) -> None:
     """Print it for people."""
-    console = Console(markup=False, highlight=False, emoji=False)
-    width = console.width if console.is_terminal else _PIPE_WIDTH
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    console.print(folded(page(pending, seen), width), end="", soft_wrap=True)
+    lines = pieces(page(pending, seen), tty.columns() or _PIPE_WIDTH)
+    tty.say_lines(tty.styled(line.text, *line.styles) for line in lines)
 
 
 def _fields(pending: Pending, seen: Seen) -> dict[str, Json]:

@@ -1,5 +1,6 @@
 """How what waits for approval is written for a person: all of it, and nothing of it acts."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,14 +12,14 @@ from mcpwrap.core.approval_view import DiffLine, difference, pretty
 from mcpwrap.core.approve_words import Paused, Pending
 from mcpwrap.core.holds import without
 from mcpwrap.core.methods import TOOLS_CALL
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.sanitise import one_line
 from mcpwrap.core.tool_names import told_apart
-from mcpwrap.linux import accounts
+from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.approve_door import Seen
 
 ON = "↪ "  # a line goes on; of what an agent wrote nothing else begins at the left edge
-_LABEL = "bold"
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_LABEL: tty.Style = "bold"
+_STYLES: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_CELL_CHARS = 40
 
 
@@ -26,17 +27,17 @@ class Line(NamedTuple):
     """One line of a page."""
 
     text: str
-    style: str = ""
+    style: tty.Style | None = None
+
+    @property
+    def styles(self) -> tuple[tty.Style, ...]:
+        """Return the same for `tty.styled`."""
+        return (self.style,) if self.style else ()
 
 
 def agent(uid: int) -> str:
     """Return the account's name, or its number."""
     return accounts.name_of(uid) or str(uid)
-
-
-def one_line(text: str) -> str:
-    """Return a text that is seen whole, on one line."""
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def cell(text: str) -> str:
@@ -70,7 +71,7 @@ def moment(at: float) -> str:
 def pause(one: Paused) -> str:
     """Return the line about an agent that is paused."""
     why = one_line(one.why).removeprefix("paused: ")
-    who = f"{agent(one.agent_uid)} on {one_line(one.server)}"
+    who = one_line(f"{agent(one.agent_uid)} on {one.server}")
     return f"paused: {who} until {moment(one.until)}, {why}"
 
 
@@ -114,7 +115,7 @@ def _changed(seen: Seen) -> list[Line]:
     if seen.before.definition != seen.question.definition:
         lines.append(Line("The server now describes the tool otherwise.", "yellow"))
     found = difference(seen.before, seen.question)
-    lines += [Line(_marked(line), _STYLES.get(line.sign, "")) for line in found]
+    lines += [Line(_marked(line), _STYLES.get(line.sign)) for line in found]
     return lines if found else [*lines, Line("  the same arguments")]
 
 
@@ -123,12 +124,18 @@ def _marked(line: DiffLine) -> str:
     return f"{line.sign}{gap}{line.text}"
 
 
-def folded(lines: list[Line], width: int) -> Text:
-    """Return lines for a terminal. Where it is too narrow one goes on below, and is marked."""
-    text = Text(no_wrap=True)
+def pieces(lines: list[Line], width: int) -> Iterator[Line]:
+    """Yield lines for a terminal. Where it is too narrow one goes on below, and is marked."""
     for line in lines:
         first, *more = chop_cells(line.text, width) or [""]
         rest = chop_cells("".join(more), width - len(ON)) if more else []
-        for piece in [first, *(ON + piece for piece in rest)]:
-            text.append(f"{piece}\n", line.style)
+        yield line._replace(text=first)
+        yield from (line._replace(text=ON + piece) for piece in rest)
+
+
+def folded(lines: list[Line], width: int) -> Text:
+    """Return the same as one text."""
+    text = Text(no_wrap=True)
+    for line in pieces(lines, width):
+        text.append(f"{line.text}\n", line.style)
     return text

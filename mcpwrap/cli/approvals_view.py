@@ -14,6 +14,7 @@ from mcpwrap.cli import approvals_answer, approvals_dialogue, approvals_list
 from mcpwrap.cli.approvals_pane import QuestionPane, Shown
 from mcpwrap.cli.approvals_text import cell, pause
 from mcpwrap.core.approve_words import Pending, Scope, Verdict
+from mcpwrap.core.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import approve_door
 from mcpwrap.linux.approve_door import Door, Listing
@@ -90,7 +91,9 @@ class ApprovalsView(App[None]):
                         self._take(door.next_listing())
             except McpwrapError as error:
                 self._take(Listing((), ()))  # a gate that is gone has forgotten them
-                self._state(Text(f"{error.where}: {error.problem}; trying again", "bold red"))
+                self._state(
+                    Text(one_line(f"{error.where}: {error.problem}; trying again"), "bold red")
+                )
             await asyncio.sleep(_AGAIN_S)
 
     def _take(self, listing: Listing) -> None:
@@ -184,9 +187,10 @@ class ApprovalsView(App[None]):
             decide = await approvals_dialogue.decided(self, shown, verdict, scope)
             if decide is not None:
                 said = await asyncio.to_thread(approvals_answer.send, decide)
-                self.notify(said, markup=False)
+                self.notify(one_line(said), markup=False)
         except McpwrapError as error:
-            self.notify(f"{error.problem}\n{error.fix}", severity="error", markup=False)
+            said = f"{one_line(error.problem)}\n{one_line(error.fix)}"
+            self.notify(said, severity="error", markup=False)
         finally:
             self._is_answering = False
 

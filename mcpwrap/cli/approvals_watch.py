@@ -5,10 +5,11 @@ from typing import NoReturn
 import click
 import msgspec
 
-from mcpwrap.cli.approvals_text import agent, cell, moment, one_line, pause, tool_of
+from mcpwrap.cli.approvals_text import agent, cell, moment, pause, tool_of
 from mcpwrap.core.approve_words import Paused, Pending
 from mcpwrap.core.audit_view import ascii_json
-from mcpwrap.linux import approve_door
+from mcpwrap.core.sanitise import one_line
+from mcpwrap.linux import approve_door, tty
 from mcpwrap.linux.approve_door import Door, Listing
 
 
@@ -25,7 +26,7 @@ def command(*, as_json: bool) -> NoReturn:
         listing = door.watch()
         while True:
             for one in _news(listing, seen):
-                click.echo(_json_of(one) if as_json else _line_of(one))
+                tty.say(_json_of(one) if as_json else _line_of(one))
             listing = door.next_listing()
 
 

@@ -14,9 +14,9 @@ from mcpwrap.core.audit import Record
 from mcpwrap.core.audit_params import Unread, box, params_of
 from mcpwrap.core.audit_view import Wanted, answer, ascii_json, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
-from mcpwrap.linux import audit_files, egress_notes
+from mcpwrap.linux import audit_files, egress_notes, tty
 
-_COLOURS = {"allowed": "green", "blocked": "red", "refused": "red"}
+_COLOURS: dict[str, tty.Style] = {"allowed": "green", "blocked": "red", "refused": "red"}
 _SHOWN = 100  # for people, unless they say how many
 _LOOK_EVERY_S = 0.5
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
@@ -60,9 +60,9 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
     for record in found[-count:]:
         (_print_json if as_json else _print)(record)
     if not found:
-        click.echo("nothing of this was recorded", err=True)
+        tty.warn("nothing of this was recorded")
     elif len(found) > count:
-        click.echo(f"these are the last {count}; -n shows more", err=True)
+        tty.warn(f"these are the last {count}; -n shows more")
     return EXIT_OK
 
 
@@ -109,9 +109,9 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
         params = params_of(record, opens) if record.sealed else Unread.HASHED
         broken += params is Unread.BROKEN
         known = None if isinstance(params, Unread) else params
-        click.echo(ascii_json(fields_of(record, audit_place.agent(record.uid), known)))
+        tty.say(ascii_json(fields_of(record, audit_place.agent(record.uid), known)))
     if broken:
-        click.echo(f"the sealed params of {broken} records do not open", err=True)
+        tty.warn(f"the sealed params of {broken} records do not open")
     return EXIT_FAILED if broken else EXIT_OK
 
 
@@ -134,8 +134,8 @@ def _at(record: Record) -> float:
 def _print(record: Record) -> None:
     line = line_of(record, audit_place.agent(record.uid))
     colour = _COLOURS.get(record.decision, "yellow")
-    click.echo(f"{line.before}  {click.style(f'{line.decision:7}', fg=colour)}  {line.after}")
+    tty.say(f"{line.before}  ", tty.styled(f"{line.decision:7}", colour), f"  {line.after}")
 
 
 def _print_json(record: Record) -> None:
-    click.echo(ascii_json(fields_of(record, audit_place.agent(record.uid))))
+    tty.say(ascii_json(fields_of(record, audit_place.agent(record.uid))))

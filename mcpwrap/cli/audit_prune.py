@@ -13,7 +13,7 @@ from mcpwrap.cli.root import expect_root
 from mcpwrap.core.audit_prune import old_files
 from mcpwrap.core.audit_view import span_s
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import audit_files, audit_keys
+from mcpwrap.linux import audit_files, audit_keys, tty
 from mcpwrap.linux.systemd import run
 from mcpwrap.plan import paths
 
@@ -56,7 +56,7 @@ def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
     if as_json:
         print_json(outcome)
     else:
-        click.echo(_told(outcome))
+        tty.say(_told(outcome))
     return EXIT_OK
 
 

@@ -15,7 +15,7 @@ from mcpwrap.core.audit import Anchor, Keys, folder_of
 from mcpwrap.core.audit_check import Folder, check
 from mcpwrap.core.audit_lines import Found, Report
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
-from mcpwrap.linux import audit_files, audit_keys
+from mcpwrap.linux import audit_files, audit_keys, tty
 
 _TRIES = 5  # a gate that starts has a number before it has a folder
 _TRY_EVERY_S = 0.5
@@ -89,12 +89,12 @@ def _folders(folder: Path, keys: Keys) -> dict[str, Folder | None]:
 
 def _print(report: Report, seconds: float) -> None:
     for remark in report.remarks:
-        click.echo(f"remark: {_place(remark)}: {remark.what}")
+        tty.say(f"remark: {_place(remark)}: {remark.what}")
     for found in report.findings:
-        click.echo(f"{click.style('FOUND', fg='red')}: {_place(found)}: {found.what}")
+        tty.say(tty.styled("FOUND", "red"), f": {_place(found)}: {found.what}")
     outcome = count_of(len(report.findings)) if report.findings else "untouched"
     runs = "1 run" if report.epochs == 1 else f"{report.epochs} runs"
-    click.echo(
+    tty.say(
         f"{runs} of the gate, {report.sessions} sessions, {report.records} records:"
         f" {outcome} ({seconds} s)"
     )

@@ -2,23 +2,21 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-import click
-
-from mcpwrap.cli.approvals_text import ON, one_line
-from mcpwrap.core.sanitise import visible
+from mcpwrap.cli.approvals_text import ON
+from mcpwrap.cli.output import confirm
 from mcpwrap.errors import UsageError
+from mcpwrap.linux import tty
 
 _CONTEXT_LINES = 3
 _MAX_CHARS = 160  # longer lines are compared, and shown, in pieces: JSON often is one line
 _PIECE = re.compile(r"[^,{}\[\]\n]{0,150}[,{}\[\]]{0,10}\n?")
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_COLOURS: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
 _Opcode = tuple[str, int, int, int, int]  # as difflib has them
 
 
@@ -34,25 +32,24 @@ _OPEN_END = _Piece("(no newline at the end)", goes_on=True)
 
 def diff_of(
     path: Path, was: bytes, new: bytes, *, shown_as: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    r"""Return a unified diff, with colours, that does nothing to a terminal; "" if they are equal.
+) -> list[tty.Part]:
+    r"""Return the lines of a unified diff, with colours; none if they are equal.
 
     Long lines are in pieces. What is not seen is written out, as `\r` at the end of a line.
     `shown_as` has for each secret what stands in its place, in every line.
     """
     if was == new:
-        return ""
+        return []
     texts = [_without(content, shown_as) for content in (was, new)]
     max_chars = _MAX_CHARS if all(text.count("\n") > 1 for text in texts) else 1
     old, now = (list(_pieces(text, max_chars)) for text in texts)
     start, end = _alike(old, now)
     matcher = SequenceMatcher(None, old[start : len(old) - end], now[start : len(now) - end])
-    name = one_line(str(path))
-    lines = [click.style(f"{sign} {name}", bold=True) for sign in ("---", "+++")]
+    lines: list[tty.Part] = [tty.styled(f"{sign} {path}", "bold") for sign in ("---", "+++")]
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         moved = [(t, a + start, b + start, c + start, d + start) for t, a, b, c, d in group]
         lines += map(_coloured, _hunk(old, now, moved))
-    return "\n".join(lines)
+    return lines
 
 
 def agreed(question: str, *, is_agreed: bool) -> bool:
@@ -63,13 +60,13 @@ def agreed(question: str, *, is_agreed: bool) -> bool:
     """
     if is_agreed:
         return True
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not tty.is_interactive():
         raise UsageError(
             "nobody is there to be asked; nothing was changed",
             where="the terminal",
             fix="run it on one, or look with `--dry-run` and then say `--yes`",
         )
-    return click.confirm(question)
+    return confirm(question)
 
 
 def _without(content: bytes, shown_as: Mapping[str, str]) -> str:
@@ -129,9 +126,9 @@ def _lines(pieces: list[_Piece], start: int, end: int) -> str:
 def _signed(sign: str, pieces: list[_Piece]) -> Iterator[str]:
     for piece in pieces:
         text = piece.text.removesuffix("\n")
-        yield f"{sign}{ON if piece.goes_on else ''}{visible(text)}"
+        yield f"{sign}{ON if piece.goes_on else ''}{text}"
 
 
-def _coloured(line: str) -> str:
+def _coloured(line: str) -> tty.Part:
     colour = _COLOURS.get(line[0])
-    return click.style(line, fg=colour) if colour else line
+    return tty.styled(line, colour) if colour else line

@@ -7,7 +7,7 @@ import click
 from mcpwrap.cli import named_file
 from mcpwrap.config.parse import parse
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import observe, this_machine
+from mcpwrap.linux import observe, this_machine, tty
 
 
 @click.command("check")
@@ -22,5 +22,5 @@ def command(files: tuple[Path, ...]) -> int:
     if not files:
         this_machine.steps()  # all that `plan` would refuse, agents without an account included
     servers = parse([named_file.read(path) for path in files] or observe.config_files()).servers
-    click.echo(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
+    tty.say(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK

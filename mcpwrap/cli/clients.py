@@ -8,17 +8,18 @@ import click
 import msgspec
 
 from mcpwrap.cli import clients_notify
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
+from mcpwrap.cli.output import print_json
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.standing import Known, State, standing_of
-from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.names import server_name_for
+from mcpwrap.core.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
+from mcpwrap.linux import tty
 
 _BAD = {"raw", "drifted"}
-_COLOURS = {
+_COLOURS: dict[State, tty.Style] = {
     "wrapped": "green",
     "raw": "yellow",
     "drifted": "red",
@@ -74,11 +75,11 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
         return EXIT_OK
     rows = file_rows(who, known(who))
     if as_json:
-        click.echo(ascii_json(msgspec.to_builtins({"files": rows}), indent=1))
+        print_json({"files": rows})
     elif rows:
         show(rows)
     else:
-        click.echo("no file of an agent that mcpwrap knows: `man mcpwrap` lists them")
+        tty.say("no file of an agent that mcpwrap knows: `man mcpwrap` lists them")
     is_bad = any(row.problem or any(s.state in _BAD for s in row.servers) for row in rows)
     return EXIT_FAILED if is_bad else EXIT_OK
 
@@ -122,21 +123,21 @@ def show(rows: list[FileRow]) -> None:
     """Print it for people: each file, and below it a line for each server in it."""
     for row in rows:
         scope = f"plugin {row.plugin}" if row.plugin else row.scope
-        title = one_line(f"{', '.join(row.agents)}, {scope}: {row.path}")
+        title = f"{', '.join(row.agents)}, {scope}: {row.path}"
         if row.problem:
-            click.echo(f"{title}: {one_line(row.problem)}", err=True)
+            tty.warn(f"{title}: {row.problem}")
             continue
-        click.secho(title, bold=True)
+        tty.say(tty.styled(title, "bold"))
         names = [_name(server) for server in row.servers]
         width = min(max(map(len, names), default=0), _MAX_WIDTH)
         for name, server in zip(names, row.servers, strict=True):
-            state = click.style(server.state, fg=_COLOURS[server.state])
+            state = tty.styled(server.state, _COLOURS[server.state])
             detail = {"wrapped": server.server, "raw": server.runs}.get(server.state, server.why)
-            click.echo(f"  {name:{width}}  {state}{detail and ': '}{one_line(detail)}")
+            tty.say(f"  {name:{width}}  ", state, f"{detail and ': '}{detail}")
             if server.state == "raw" and server.why:
-                click.echo(f"    {one_line(server.why)}")
+                tty.say(f"    {server.why}")
         if not row.servers:
-            click.echo("  no servers")
+            tty.say("  no servers")
 
 
 def _name(server: ServerRow) -> str:

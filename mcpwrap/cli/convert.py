@@ -7,14 +7,14 @@ import click
 import msgspec
 
 from mcpwrap.cli import named_file
+from mcpwrap.cli.output import print_json
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
 from mcpwrap.config.agent_files.table import BY_ID, Agent
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.config.parse import parse
-from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.core.judgement import Json
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import listeners
+from mcpwrap.linux import listeners, tty
 
 
 @click.command("convert")
@@ -34,9 +34,9 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
     targets = _targets(list(parse([named_file.read(file)]).servers), agent, urls(http=http))
     found = entries(agent, targets)
     if as_json:
-        click.echo(ascii_json(_report(agent, found), indent=1))
+        print_json(_report(agent, found))
     else:
-        click.echo(fragment(agent, found), nl=False)
+        tty.say_lines(fragment(agent, found).removesuffix("\n").split("\n"))
     return EXIT_OK
 
 

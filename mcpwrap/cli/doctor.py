@@ -22,7 +22,7 @@ from mcpwrap.errors import (
     McpwrapError,
     UsageError,
 )
-from mcpwrap.linux import accounts, approval_checkup, checkup, observe, systemd, trials
+from mcpwrap.linux import accounts, approval_checkup, checkup, observe, systemd, trials, tty
 from mcpwrap.linux.executables.check import changeable, missing
 from mcpwrap.linux.executables.look import Look
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
@@ -33,7 +33,9 @@ _UNLISTED = "unlisted.invalid:443"  # RFC 6761: no such name, so nothing is aske
 _APPLY = "`sudo mcpwrap apply`"
 _AGAIN = "try again; if that does not help, see what it says"
 _HIDDEN_HOMES = ("/home/", "/root/", "/run/user/")  # systemd.exec(5), ProtectHome=
-_COLOURS = {"good": "green", "warning": "yellow", "failed": "red", "unknown": "magenta"}
+_COLOURS: dict[str, tty.Style] = {
+    "good": "green", "warning": "yellow", "failed": "red", "unknown": "cyan",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,9 @@ def command(*, name: str | None, as_json: bool) -> int:
     for check in _checks(config, name):
         found.append(check)
         if not as_json:
-            click.echo(f"{_mark(check)} {check.what}: {check.found}")
+            tty.say(_mark(check), f" {check.what}: {check.found}")
             if check.fix:
-                click.echo(f"  fix: {check.fix}")
+                tty.say(f"  fix: {check.fix}")
     if as_json:
         print_json(found)
     return status_of([check.state for check in found])
@@ -84,8 +86,8 @@ def status_of(states: Collection[str]) -> int:
     return EXIT_UNKNOWN if "unknown" in states else EXIT_OK
 
 
-def _mark(check: Check) -> str:
-    return click.style(f"{check.state:8}", fg=_COLOURS[check.state])
+def _mark(check: Check) -> tty.Styled:
+    return tty.styled(f"{check.state:8}", _COLOURS[check.state])
 
 
 def _checks(config: Config, name: str | None) -> Iterator[Check]:

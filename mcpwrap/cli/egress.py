@@ -10,7 +10,7 @@ from mcpwrap.cli.output import print_json, print_json_line, print_table
 from mcpwrap.cli.root import expect_root
 from mcpwrap.core.asked import Asked, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import egress_notes, observe
+from mcpwrap.linux import egress_notes, observe, tty
 
 
 @click.command("egress")
@@ -38,11 +38,11 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     if as_json:
         print_json(rows)
     elif suggest:
-        click.echo(suggestion(name, rows))
+        tty.say_lines(suggestion(name, rows).split("\n"))
     elif rows:
         _print(rows)
     else:
-        click.echo(f"{name} has asked for nothing")
+        tty.say(f"{name} has asked for nothing")
     return EXIT_OK
 
 
@@ -72,11 +72,11 @@ class _Suggest:
         if row.allows not in self._shown:
             self._shown.add(row.allows)
             key, _, value = row.allows.partition(" ")
-            click.echo(f'{key} = ["{value}"]')
+            tty.say(f'{key} = ["{value}"]')
 
 
 def _print_one(row: Asked) -> None:
-    click.echo(f"{_when(row)}  {_result(row):8} {row.destination}  {row.why}".rstrip())
+    tty.say(f"{_when(row)}  {_result(row):8} {row.destination}  {row.why}".rstrip())
 
 
 def _print(rows: list[Asked]) -> None:

@@ -4,7 +4,7 @@ import click
 
 from mcpwrap.cli.root import expect_root
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import observe, sessions
+from mcpwrap.linux import observe, sessions, tty
 
 
 @click.command("kill")
@@ -26,5 +26,5 @@ def command(session: str) -> int:
         raise McpwrapError(
             str(error), where="mcpwrap kill", fix=f"`sudo mcpwrap restart {found[0].name}`"
         ) from error
-    click.echo(f"{found[0].name}: session {session} is ended")
+    tty.say(f"{found[0].name}: session {session} is ended")
     return EXIT_OK

@@ -7,10 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
+from mcpwrap.cli.output import ask
 from mcpwrap.core.login_words import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.core.names import is_server_name
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import login_door
+from mcpwrap.linux import login_door, tty
 from mcpwrap.linux.login_door import LoginDoor
 from mcpwrap.linux.privileges import Person, give_up_root
 
@@ -70,7 +71,7 @@ def login(  # noqa: PLR0913, PLR0917 - as click wants it
         door.await_start()
         done = _log_in(door, name, way, who)
     for line in _said(name, done):
-        click.echo(line)
+        tty.say(line)
     return EXIT_OK
 
 
@@ -88,7 +89,7 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
         door.await_start()
         done = door.hear(Done)
     how = "revoked and forgotten" if done.revoked else "forgotten, but not revoked: none was asked"
-    click.echo(f"{name}: the login is {how}")
+    tty.say(f"{name}: the login is {how}")
     return EXIT_OK
 
 
@@ -140,21 +141,21 @@ def state_of(url_or_query: str) -> str:
 
 def _show(name: str, visit: Visit) -> None:
     host = urlsplit(visit.visit).netloc
-    click.echo(f"To let {name} be used, log in at {host}:\n\n  {visit.visit}\n")
+    tty.say_lines([f"To let {name} be used, log in at {host}:", "", f"  {visit.visit}", ""])
 
 
 def _pasted(visit: Visit) -> str:
     """Ask until the answer to this login is pasted; return its query."""
-    click.echo(
-        f"Your browser then fails to open {visit.redirect}?…\n"
+    tty.say(f"Your browser then fails to open {visit.redirect}?…")
+    tty.say(
         "That is as it should be: copy the whole address from its address bar, and paste it here."
     )
     while True:
-        text = str(click.prompt("address")).strip()
+        text = ask("address").strip()
         query = urlsplit(text).query or text
         if state_of(query) == state_of(visit.visit):
             return query
-        click.echo("that is not the answer to this login: paste the whole address", err=True)
+        tty.warn("that is not the answer to this login: paste the whole address")
 
 
 def _open(url: str, who: Person | None) -> None:

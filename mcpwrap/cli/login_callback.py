@@ -1,6 +1,7 @@
 """Waiting on the loopback for the one answer of a browser. Source: RFC 8252 section 7.3."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,8 @@ def wait(listener: socket.socket, state: str, helper_fd: int) -> str:
 
 
 async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
+    # A request that cannot be parsed is no event: anybody on the machine may send one.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
     host = f"127.0.0.1:{listener.getsockname()[1]}"

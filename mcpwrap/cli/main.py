@@ -19,6 +19,7 @@ from mcpwrap.cli import (
     egress,
     kill,
     login,
+    output,
     panic,
     plan,
     policy,
@@ -31,8 +32,8 @@ from mcpwrap.cli import (
     unwrap,
     wrap,
 )
-from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
+from mcpwrap.linux import tty
 
 _HELP = """Run each MCP server under an account of its own.
 
@@ -99,21 +100,22 @@ for command in (
 
 def main() -> int:
     """Run one command; return its exit status."""
+    tty.guard()
     try:
-        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=dict(os.environ))
-        sys.stdout.flush()  # here an error of it can still be told
+        environ = dict(os.environ)  # noqa: TID251 - a main()
+        outcome = cli.main(prog_name="mcpwrap", standalone_mode=False, obj=environ)
         return outcome if isinstance(outcome, int) else 0
     except McpwrapError as error:
-        click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+        tty.fail(error)
         return error.exit_code
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise  # a bug
         error.filename = error.filename or "standard output"
-        click.echo(f"mcpwrap: {visible(str(file_error(error)))}", err=True)
+        tty.fail(file_error(error))
         return EXIT_FAILED
     except click.ClickException as error:
-        error.show()
+        output.show_misuse(error)
         return error.exit_code
     except click.Abort:
         return 130

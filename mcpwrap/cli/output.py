@@ -1,30 +1,71 @@
-"""How commands print: JSON for machines, tables for people."""
+"""How commands print and ask: JSON for machines, tables and questions for people."""
 
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.core.sanitise import one_line
+from mcpwrap.linux import tty
+
 
 def print_json(value: object) -> None:
-    """Print one JSON document, indented, with a newline."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
-    Console(soft_wrap=True, markup=False, highlight=False, emoji=False, no_color=True).print(text)
+    """Print one JSON document in ASCII, indented."""
+    tty.say_lines(ascii_json(msgspec.to_builtins(value), indent=1).split("\n"))
 
 
 def print_json_line(value: object) -> None:
-    """Print one JSON document as one line, at once."""
-    click.echo(msgspec.json.encode(value))
+    """Print one JSON document in ASCII as one line, at once."""
+    tty.say(ascii_json(msgspec.to_builtins(value)))
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
     """Print aligned columns; colour only on a terminal, and no line is cut in a pipe."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=True)
+        table.add_column(one_line(column), no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(one_line, row))
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = 1000
     console.print(table)
+
+
+def show_misuse(error: click.ClickException) -> None:
+    """Print what click says of a command line; all of its words may be somebody else's."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # what it says is the help
+        tty.warn_lines(error.format_message().split("\n"))
+        return
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        tty.warn_lines(error.ctx.get_usage().split("\n"))
+        tty.warn(f"Try '{error.ctx.command_path} --help' for help.")
+        tty.warn()
+    # Of a choice that is missing click lists what there is, a line for each.
+    message = error.format_message().replace("\n\t", " ")
+    tty.warn(f"Error: {message}")
+
+
+def ask(what: str) -> str:
+    """Ask for a line."""
+    return str(click.prompt(tty.harmless(what)))
+
+
+def ask_hidden(what: str) -> str:
+    """Ask for a line that is not shown while it is typed, on standard error."""
+    return str(click.prompt(tty.harmless(what), hide_input=True, err=True))
+
+
+def confirm(question: str) -> bool:
+    """Ask for yes or no, and return whether it was yes."""
+    return click.confirm(tty.harmless(question))
+
+
+def expect_yes(question: str) -> None:
+    """Ask for yes or no.
+
+    Raises:
+        click.Abort: it was no.
+    """
+    click.confirm(tty.harmless(question), abort=True)

@@ -6,7 +6,7 @@ import click
 
 from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
-from mcpwrap.linux import this_machine
+from mcpwrap.linux import this_machine, tty
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import MakeAccount, Step
 
@@ -32,12 +32,12 @@ def command(*, purge: bool, as_json: bool) -> int:
         print_json({"steps": lines, "not_seen": not_seen, "notes": notes})
     else:
         for number, line in enumerate(lines, start=1):
-            click.echo(f"{number:3}  {line}")
-        click.echo(f"{len(lines)} steps" if lines else "nothing to do")
+            tty.say(f"{number:3}  {line}")
+        tty.say(f"{len(lines)} steps" if lines else "nothing to do")
         for line in notes:
-            click.echo(f"note: {line}")
+            tty.say(f"note: {line}")
         for line in not_seen:
-            click.echo(f"not seen: {line}")
+            tty.say(f"not seen: {line}")
     return EXIT_WOULD_CHANGE if lines else EXIT_OK
 
 

@@ -13,7 +13,7 @@ from mcpwrap.config.policy import parse_policy, parse_with_warnings
 from mcpwrap.core.hello import ProtocolError
 from mcpwrap.core.rules import Policy, digest
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE
-from mcpwrap.linux import gate_socket
+from mcpwrap.linux import gate_socket, tty
 from mcpwrap.linux.policy_files import policy_files
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print for machines.")
@@ -50,13 +50,14 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
         print_json({"flaws": [], "warnings": warnings})
     else:
         for warning in warnings:
-            click.echo(f"warning: {warning}")
-        click.echo(
+            first, *more = warning.lines()
+            tty.say_lines([f"warning: {first}", *more])
+        tty.say(
             f"nothing wrong; {len(policy.rules)} rules, {len(policy.results)} on results,"
             f" {len(policy.limits)} limits; default: {policy.default}"
         )
         if not files:
-            click.echo(_standing(policy))
+            tty.say(_standing(policy))
     return EXIT_OK
 
 

@@ -1,6 +1,5 @@
 """What `mcpwrap policy test` and `explain` do: they judge, and say how it went."""
 
-import click
 import msgspec
 
 from mcpwrap.cli.output import print_json
@@ -12,8 +11,13 @@ from mcpwrap.core.policy import CALL, compile_policy
 from mcpwrap.core.policy_case import difference
 from mcpwrap.core.rules import LimitsEntry, Policy
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
+from mcpwrap.linux import tty
 
-_COLOURS = {Decision.ALLOW: "green", Decision.BLOCK: "red", Decision.NEEDS_APPROVAL: "yellow"}
+_COLOURS: dict[Decision, tty.Style] = {
+    Decision.ALLOW: "green",
+    Decision.BLOCK: "red",
+    Decision.NEEDS_APPROVAL: "yellow",
+}
 
 
 def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
@@ -26,9 +30,9 @@ def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
         print_json([{"name": name, "difference": text} for name, text in found])
     else:
         for name, text in found:
-            mark = click.style("DIFFERS", fg="red") if text else click.style("ok     ", fg="green")
-            click.echo(f"{mark}  {name}{f': {text}' if text else ''}")
-        click.echo(f"{len(found)} cases, {differing} of them differ")
+            mark = tty.styled("DIFFERS", "red") if text else tty.styled("ok     ", "green")
+            tty.say(mark, f"  {name}{f': {text}' if text else ''}")
+        tty.say(f"{len(found)} cases, {differing} of them differ")
     return EXIT_FAILED if differing else EXIT_OK
 
 
@@ -65,25 +69,25 @@ def _print(explanation: Explanation) -> None:
     for rule in explanation.rules:
         _print_rule(rule)
     if not explanation.rules:
-        click.echo("no rule is for this")
+        tty.say("no rule is for this")
     judgement = explanation.judgement
-    decision = click.style(judgement.decision.value, fg=_COLOURS[judgement.decision], bold=True)
-    click.echo(f"decision: {decision}, by {_by(judgement)}")
+    decision = tty.styled(judgement.decision.value, "bold", _COLOURS[judgement.decision])
+    tty.say("decision: ", decision, f", by {_by(judgement)}")
     if judgement.message:
-        click.echo(f"message: {judgement.message}")
+        tty.say(f"message: {judgement.message}")
     if judgement.notes:
-        click.echo(f"notes: {'; '.join(judgement.notes)}")
+        tty.say(f"notes: {'; '.join(judgement.notes)}")
     if explanation.is_hidden:
-        click.echo("the tool is not listed")
-    click.echo(f"limits: {_limits(explanation.limits)}")
+        tty.say("the tool is not listed")
+    tty.say(f"limits: {_limits(explanation.limits)}")
 
 
 def _print_rule(rule: ExplainedRule) -> None:
-    click.echo(f"{rule.name} ({rule.action}): {rule.does}")
+    tty.say(f"{rule.name} ({rule.action}): {rule.does}")
     for condition in rule.conditions:
-        click.echo(f"  {condition.truth}: {condition.says}")
+        tty.say(f"  {condition.truth}: {condition.says}")
         for text in condition.found:
-            click.echo(f"    found: {text}")
+            tty.say(f"    found: {text}")
 
 
 def _by(judgement: Judgement) -> str:

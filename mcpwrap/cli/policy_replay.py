@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-import click
-
 from mcpwrap.cli import audit_place
+from mcpwrap.cli.output import print_json
 from mcpwrap.core.audit_params import Unread, box
 from mcpwrap.core.audit_view import ascii_json, fields_of, line_of
 from mcpwrap.core.exchange import shown
@@ -12,7 +11,7 @@ from mcpwrap.core.judgement import Json
 from mcpwrap.core.replay import Group, Replay
 from mcpwrap.core.rules import Policy
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import audit_files
+from mcpwrap.linux import audit_files, tty
 
 _WHY_UNREAD = {
     Unread.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',
@@ -32,7 +31,7 @@ def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> i
             if record.at >= since and server in {"", record.server}:
                 replay.take(record)
     if as_json:
-        click.echo(ascii_json(_fields(replay), indent=1))
+        print_json(_fields(replay))
     else:
         _print(replay)
     return EXIT_OK
@@ -43,22 +42,22 @@ def _print(replay: Replay) -> None:
     for groups, what in ((blocked, "blocked"), (allowed, "allowed")):
         if groups:
             count = sum(group.count for group in groups)
-            click.echo(f"{count} of {replay.judged} would now be {what}")
+            tty.say(f"{count} of {replay.judged} would now be {what}")
         for group in _by_count(groups):
             _print_group(group, "by" if what == "blocked" else "blocked until now by")
     if not blocked and not allowed:
-        click.echo(f"{replay.judged} requests: nothing would be decided otherwise")
+        tty.say(f"{replay.judged} requests: nothing would be decided otherwise")
     for why, number in replay.unread.items():
-        click.echo(f"{number} calls {_WHY_UNREAD[why]}")
+        tty.say(f"{number} calls {_WHY_UNREAD[why]}")
 
 
 def _print_group(group: Group, by: str) -> None:
     rule = f"the rule {shown(group.rule)}" if group.rule else "the default"
-    click.echo(f"  {by} {rule}: {group.count}")
+    tty.say(f"  {by} {rule}: {group.count}")
     for record, params in group.examples:
         line = line_of(record, audit_place.agent(record.uid))
         known = "" if params is None else f"  {shown(ascii_json(params))}"
-        click.echo(f"    {line.before}  {line.after}{known}")
+        tty.say(f"    {line.before}  {line.after}{known}")
 
 
 def _fields(replay: Replay) -> Json:

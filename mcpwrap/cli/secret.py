@@ -8,14 +8,14 @@ from typing import NoReturn
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.output import ask_hidden, print_json, print_table
 from mcpwrap.cli.root import become_root_program, expect_root
 from mcpwrap.config import values
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.stored import Settings
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe
+from mcpwrap.linux import observe, tty
 
 _NAME = click.argument("name")
 _KEY = click.argument("key")
@@ -147,7 +147,7 @@ def list_(*, as_json: bool) -> int:
             [[r.name, r.key, _is_set(r), str(r.version), r.changed_at, r.exposure] for r in rows],
         )
     else:
-        click.echo('no secrets: refer to one in config.toml, `env = { X = "${KEY}" }`')
+        tty.say('no secrets: refer to one in config.toml, `env = { X = "${KEY}" }`')
     return EXIT_OK
 
 
@@ -202,7 +202,7 @@ def _ask(what: str) -> None:
 
     A typed line is shorter than what a pipe holds (termios(3), pipe(7)).
     """
-    value = click.prompt(what, hide_input=True, err=True)
+    value = ask_hidden(what)
     read_fd, write_fd = os.pipe()
     os.write(write_fd, value.encode())
     os.close(write_fd)

@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import accounts, observe, sessions
+from mcpwrap.linux import accounts, observe, sessions, tty
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ def command(*, as_json: bool) -> int:
             [[r.session, r.name, r.agent, r.since, str(r.tasks)] for r in rows],
         )
     else:
-        click.echo("no sessions")
+        tty.say("no sessions")
     return EXIT_OK
 
 

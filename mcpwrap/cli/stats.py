@@ -11,7 +11,7 @@ from mcpwrap.core import prometheus
 from mcpwrap.core.hello import ProtocolError
 from mcpwrap.core.stats import NO_BOUND_US, Counts, ServerStats, Stats
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import files, gate_socket
+from mcpwrap.linux import files, gate_socket, tty
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
     if output:
         _replace(output, prometheus.text_of(stats))
     elif as_prometheus:
-        click.echo(prometheus.text_of(stats), nl=False)
+        tty.say_lines(prometheus.text_of(stats).removesuffix("\n").split("\n"))
     elif as_json:
         print_json(report(stats))
     else:
@@ -126,7 +126,7 @@ def _quantile(counts: Counts, share: float) -> int | None:
 def _print(stats: Stats) -> None:
     said = report(stats)
     if not said.servers:
-        click.echo(f"no sessions since {said.since}")
+        tty.say(f"no sessions since {said.since}")
         return
     print_table(
         ["SERVER", "SESSIONS", "MEAN", "P50", "P95", "P99", f"DECISIONS SINCE {said.since}"],

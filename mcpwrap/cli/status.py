@@ -10,7 +10,7 @@ from mcpwrap.core.http_listener import url
 from mcpwrap.core.names import account_of
 from mcpwrap.core.status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import accounts, observe, packet_rules, systemd, this_machine
+from mcpwrap.linux import accounts, observe, packet_rules, systemd, this_machine, tty
 from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
@@ -75,17 +75,16 @@ def command(*, name: str | None, as_json: bool) -> int:
         )
         _print_urls(rows)
     else:
-        click.echo("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
+        tty.say("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observe.panic()
     if stopped.everything or stopped.names:
         of = "any server" if stopped.everything else ", ".join(stopped.names)
-        click.echo(f"nobody is let in to {of}, until `sudo mcpwrap resume`", err=True)
+        tty.warn(f"nobody is let in to {of}, until `sudo mcpwrap resume`")
     flaws = _flaws()
-    for flaw in flaws:
-        click.echo(flaw, err=True)
+    tty.warn_lines(flaws)
     is_listening = _gate_listens()
     if not is_listening:
-        click.echo(_NO_GATE, err=True)
+        tty.warn(_NO_GATE)
     is_good = (
         is_listening and not flaws and all(row.state not in {"failed", "stopped"} for row in rows)
     )
@@ -99,7 +98,7 @@ def _flaws() -> list[str]:
         observe.expect_roots_own()
         policy_files()
     except McpwrapError as error:
-        return [str(error)]
+        return error.lines()
     except OSError:  # which only root may read
         pass
     return this_machine.vanished()
@@ -108,7 +107,7 @@ def _flaws() -> list[str]:
 def _print_urls(rows: list[ServerStatus]) -> None:
     heard = [(row.name, each) for row in rows for each in row.http]
     if heard:
-        click.echo()
+        tty.say()
         print_table(
             ["NAME", "AGENT", "URL", "LISTENER"],
             [[name, h.agent, h.url, "open" if h.is_open else _CLOSED] for name, h in heard],

@@ -1,12 +1,15 @@
 """`mcpwrap stop`, `restart` and `logs`: systemctl(1) and journalctl(1) with the right units."""
 
-import os
+import subprocess
+from typing import IO, cast
 
 import click
+import msgspec
 
+from mcpwrap.cli.output import print_json_line
 from mcpwrap.cli.root import expect_root
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe, systemd
+from mcpwrap.linux import observe, systemd, tty
 from mcpwrap.plan import paths
 
 JOURNALCTL = "/usr/bin/journalctl"
@@ -24,7 +27,7 @@ def stop(name: str) -> int:
     """
     _expect(name, "stop")
     systemd.run(systemd.SYSTEMCTL, "stop", "--", paths.socket_unit(name), paths.service_unit(name))
-    click.echo(f"{name} is stopped; `sudo mcpwrap restart {name}` starts it again")
+    tty.say(f"{name} is stopped; `sudo mcpwrap restart {name}` starts it again")
     return EXIT_OK
 
 
@@ -39,7 +42,7 @@ def restart(name: str) -> int:
     _expect(name, "restart")
     systemd.run(systemd.SYSTEMCTL, "start", "--", paths.socket_unit(name))
     systemd.run(systemd.SYSTEMCTL, "restart", "--", paths.service_unit(name))
-    click.echo(f"{name} is ready")
+    tty.say(f"{name} is ready")
     return EXIT_OK
 
 
@@ -62,7 +65,24 @@ def logs(*, name: str, follow: bool, lines: int, as_json: bool) -> int:
     argv += ["--output=json"] if as_json else ["--output=short-iso"]
     units = [paths.service_unit(name), paths.socket_unit(name), *paths.helper_units(name)]
     units += [paths.listener_service(f"{name}.*"), paths.listener_socket(f"{name}.*")]
-    os.execv(argv[0], [*argv, *(f"--unit={unit}" for unit in units)])
+    argv += [f"--unit={unit}" for unit in units]
+    # journalctl(1) writes most of what a terminal obeys as "[N B blob data]", but no
+    # characters that change the direction of others.
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as journal:
+        try:
+            for line in cast(IO[bytes], journal.stdout):
+                _show(line.rstrip(b"\n"), as_json=as_json)
+        except BaseException:
+            journal.terminate()  # with --follow it would go on
+            raise
+    return journal.returncode
+
+
+def _show(line: bytes, *, as_json: bool) -> None:
+    if as_json:
+        print_json_line(msgspec.json.decode(line))
+    else:
+        tty.say(line.decode(errors="backslashreplace"))
 
 
 def _expect(name: str, verb: str) -> None:

@@ -12,9 +12,8 @@ from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
 from mcpwrap.cli.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import BY_ID
-from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import agent_files, wrap_records
+from mcpwrap.linux import agent_files, tty, wrap_records
 from mcpwrap.linux.wrap_records import Record
 
 
@@ -63,7 +62,7 @@ def command(
             if path in paths or any(is_of(one, a, who.variables) for one in kept for a in agents)
         }
     if not by_path:
-        click.echo("nothing is left to do: mcpwrap has no record of such a file")
+        tty.say("nothing is left to do: mcpwrap has no record of such a file")
         return EXIT_OK
     return _unwrap(folder, list(by_path.values()), known(who), **how)
 
@@ -86,7 +85,7 @@ def _unwrap(
         number = sum(one.new != one.was for one in found)
         question = "Rewrite this file?" if number == 1 else f"Rewrite these {number} files?"
         if number and not agreed(question, is_agreed=yes):
-            click.echo("nothing was changed")
+            tty.say("nothing was changed")
             raise click.Abort
         is_done = _carried_out(folder, found) and is_done
         servers_left({name for one in found for name in one.servers})
@@ -100,7 +99,7 @@ def _looked_at(folder: Path, wanted: list[list[Record]], by: Known) -> tuple[lis
         try:
             found.append(unwound(folder, kept, by))
         except McpwrapError as error:
-            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+            tty.fail(error)
     return found, len(found) == len(wanted)
 
 
@@ -117,6 +116,6 @@ def _carried_out(folder: Path, found: Iterable[Unwound]) -> bool:
                 else:
                     wrap_records.forget(folder, step.record)
         except McpwrapError as error:
-            click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+            tty.fail(error)
             is_done = False
     return is_done

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import click
-
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.unwrap_files import Unwound
 from mcpwrap.config.agent_files.turned_back import Place
+from mcpwrap.linux import tty
 from mcpwrap.linux.wrap_records import backup_of
 from mcpwrap.plan import paths
 
@@ -16,9 +14,9 @@ from mcpwrap.plan import paths
 def show(folder: Path, one: Unwound) -> None:
     """Print what changes in a file, and what does not although it was wrapped."""
     if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
-        click.echo(diff)
+        tty.say_lines(diff)
     for line in _lines(folder, one):
-        click.echo(one_line(f"{one.path}: {line}"))
+        tty.say(f"{one.path}: {line}")
 
 
 def _lines(folder: Path, one: Unwound) -> Iterator[str]:
@@ -47,10 +45,10 @@ def servers_left(names: Iterable[str]) -> None:
     """Say how to take away the servers to which files led: that is root's to do."""
     if not (names := sorted(names)):
         return
-    click.echo(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
+    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
     files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
     if own := [str(path) for path in files.values() if path.exists()]:
-        click.echo(f"  sudo rm {' '.join(own)}")
+        tty.say(f"  sudo rm {' '.join(own)}")
     if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
-        click.echo(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
-    click.echo("  sudo mcpwrap apply --purge")
+        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
+    tty.say("  sudo mcpwrap apply --purge")

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Asker, Found, found, look
 from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
+from mcpwrap.core.sanitise import one_line
 from mcpwrap.errors import UsageError
 
 _WHERE = "mcpwrap wrap"
@@ -72,7 +72,7 @@ def readable(
     ready, refused = [], []
     for one in files:
         if one.problem:
-            refused.append((one, one.problem))
+            refused.append((one, one_line(one.problem)))  # what it quotes begins no line
         elif one.file.scope == "managed":
             refused.append((one, "is root's: who manages this machine changes it"))
         elif one.plugin:
@@ -100,7 +100,9 @@ def _of_plugin(one: Found, plugin: str, by: Known) -> list[str]:
 
 
 def _unapproved(one: Found) -> str:
+    """Say what to type. A path with a newline has that written out: it begins no line."""
+    path = one_line(quote(str(one.path)))
     return (
         "came with a project, and nobody has said that they read it. If you have:\n"
-        f"    mcpwrap wrap {one.agents[0].id} --file {quote(str(one.path))} --sha256 {digest(one)}"
+        f"    mcpwrap wrap {one.agents[0].id} --file {path} --sha256 {digest(one)}"
     )

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import click
-import msgspec
-
 from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.output import print_json
 from mcpwrap.cli.wrap_change import Changed
 from mcpwrap.cli.wrap_decided import Look, Place
 from mcpwrap.cli.wrap_proposal import Proposal
@@ -16,7 +14,6 @@ from mcpwrap.cli.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_
 from mcpwrap.cli.wrap_telling import Refused
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.plugins import Plugin
-from mcpwrap.core.audit_view import ascii_json
 from mcpwrap.errors import McpwrapError
 
 
@@ -81,7 +78,7 @@ class Report:
 
     def end(self) -> None:
         """Print it all."""
-        click.echo(ascii_json(msgspec.to_builtins(self.outcome()), indent=1))
+        print_json(self.outcome())
 
     def outcome(self) -> Outcome:
         """Return what there is to say."""

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import click
-
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.cli.wrap_change import NOT_YET, Changed
@@ -12,6 +9,7 @@ from mcpwrap.cli.wrap_decided import Left, Look
 from mcpwrap.config.proposals.draft import Draft
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.config.write import toml_of
+from mcpwrap.linux import tty
 
 _APART = """\
 Of your home a server sees its `workspace` alone, and of your variables its `env`.
@@ -24,26 +22,27 @@ def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Foun
     for one in todo:
         _file(one, look)
     if any(NOT_YET.encode() in one.new for one in todo):
-        click.echo(f"{NOT_YET} stands for a URL of this machine, which root's part settles\n")
+        tty.say(f"{NOT_YET} stands for a URL of this machine, which root's part settles")
+        tty.say()
     if look.drafts:
-        click.secho("new servers, which root is asked for:", bold=True)
+        tty.say(tty.styled("new servers, which root is asked for:", "bold"))
     for draft in look.drafts:
         _draft(draft)
     if look.drafts:
-        click.echo(_APART)
+        tty.say_lines(_APART.split("\n"))
     for note in look.notes:
-        click.secho(f"note: {one_line(note)}", fg="yellow", err=True)
+        tty.warn(tty.styled(f"note: {note}", "yellow"))
     left(look.left)
     _refused(refused)
 
 
 def _file(one: Changed, look: Look) -> None:
     if one.problem:
-        click.echo(f"{one_line(str(one.path))}: {one_line(one.problem)}", err=True)
+        tty.warn(f"{one.path}: {one.problem}")
         return
-    click.echo(diff_of(one.path, one.was, one.new, shown_as=_names(one, look)))
+    tty.say_lines(diff_of(one.path, one.was, one.new, shown_as=_names(one, look)))
     for name in one.left_over:
-        click.echo(f"note: {name} still stands in {one_line(str(one.path))}, elsewhere", err=True)
+        tty.warn(f"note: {name} still stands in {one.path}, elsewhere")
 
 
 def _names(one: Changed, look: Look) -> dict[str, str]:
@@ -55,30 +54,30 @@ def _names(one: Changed, look: Look) -> dict[str, str]:
 
 def _draft(draft: Draft) -> None:
     name = draft.server.name
-    click.echo(toml_of(draft.server))
+    tty.say_lines(toml_of(draft.server).split("\n"))
     own = draft.variables_by_key
     if found := [key for key in draft.value_by_key if key not in own]:
-        click.echo(f"  sealed by root, from the file: {', '.join(found)}")
+        tty.say(f"  sealed by root, from the file: {', '.join(found)}")
     for key, variables in own.items():
-        names = one_line(", ".join(variables))
-        click.secho(f"  {key} is given the value of YOUR variable {names}: the file asks for it")
+        names = ", ".join(variables)
+        tty.say(f"  {key} is given the value of YOUR variable {names}: the file asks for it")
     for key in draft.missing:
-        click.echo(f"  not in the file: `sudo mcpwrap secret set {name} {key}` afterwards")
+        tty.say(f"  not in the file: `sudo mcpwrap secret set {name} {key}` afterwards")
     for note in draft.notes:
-        click.echo(f"  {one_line(note.replace('NAME', name))}")
-    click.echo()
+        tty.say(f"  {note.replace('NAME', name)}")
+    tty.say()
 
 
 def left(entries: Iterable[Left]) -> None:
     """Print which entries stay as they are, and why."""
     for one in entries:
-        place = f"{one.found.agents[0].title}, {one_line(str(one.found.path))}"
-        name = one_line(one.listed.entry.name)
-        click.echo(f"left as it is: {name} ({place}): {one_line(one.why)}", err=True)
+        place = f"{one.found.agents[0].title}, {one.found.path}"
+        tty.warn(f"left as it is: {one.listed.entry.name} ({place}): {one.why}")
 
 
 def _refused(refused: Sequence[tuple[Found, str]]) -> None:
     for found, why in refused:
-        path = one_line(str(found.path))
-        lines = [one_line(line) for line in why.splitlines()]
-        click.echo(f"left as it is: {path}: " + "\n".join(lines), err=True)
+        first, *more = why.split("\n")
+        tty.warn(f"left as it is: {found.path}: {first}")
+        for line in more:
+            tty.warn(line)

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-import click
-
 from mcpwrap.cli import wrap_shown
-from mcpwrap.cli.approvals_text import one_line
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.cli.wrap_change import Changed
 from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.cli.wrap_proposal import Proposal
-from mcpwrap.core.sanitise import visible
 from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import tty
 
 _NEXT = """\
 Agents read their files when they start: restart those that run. Then, where one does not work:
@@ -73,21 +70,21 @@ class ToPeople:
 
     def remark(self, text: str) -> None:
         """Print it."""
-        click.echo(text)
+        tty.say(text)
 
     def asks(self, proposal: Proposal) -> None:
         """Print the command that is run."""
-        click.secho(one_line(f"sudo {proposal.command}"), bold=True)
+        tty.say(tty.styled(f"sudo {proposal.command}", "bold"))
 
     def cannot_ask(self, proposal: Proposal) -> None:
         """Print the command for somebody else."""
-        click.echo("no `sudo` here. Root has to type this, then run the same again:", err=True)
-        click.echo(one_line(proposal.command), err=True)
+        tty.warn("no `sudo` here. Root has to type this, then run the same again:")
+        tty.warn(proposal.command)
 
     def answered(self, *, is_yes: bool) -> None:
         """Print that it was no."""
         if not is_yes:
-            click.echo("root has not taken them; no agent's file was changed", err=True)
+            tty.warn("root has not taken them; no agent's file was changed")
 
     def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
         """Print what is left besides."""
@@ -96,13 +93,13 @@ class ToPeople:
     def written(self, one: Changed, backup: Path) -> None:
         """Print where it is as it was."""
         self._is_written = True
-        click.echo(one_line(f"{one.path}: {one.count()}; as it was: {backup}"))
+        tty.say(f"{one.path}: {one.count()}; as it was: {backup}")
 
     def failed(self, one: Changed, error: McpwrapError) -> None:
         """Print why; it says of which file."""
-        click.echo(f"mcpwrap: {visible(str(error))}", err=True)
+        tty.fail(error)
 
     def end(self) -> None:
         """Print what to do next, if a file was rewritten."""
         if self._is_written:
-            click.echo(_NEXT)
+            tty.say_lines(_NEXT.split("\n"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import UsageError, problem_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,12 @@ class Flaw:
     problem: str
     fix: str
 
+    def lines(self) -> list[str]:
+        """Return what is shown of it."""
+        return problem_lines(str(self.mark), self.problem, self.fix)
+
     def __str__(self) -> str:
-        return f"{self.mark}: {self.problem}\n  fix: {self.fix}"
+        return "\n".join(self.lines())
 
 
 class PolicyError(UsageError):
@@ -37,7 +41,8 @@ class PolicyError(UsageError):
         super().__init__(first.problem, where=str(first.mark), fix=first.fix)
         self.flaws = tuple(flaws)
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return all of them, and how many they are."""
         count = len(self.flaws)
         head = f"{count} {'problem' if count == 1 else 'problems'}; nothing was changed"
-        return "\n".join([*map(str, self.flaws), head])
+        return [*(line for flaw in self.flaws for line in flaw.lines()), head]

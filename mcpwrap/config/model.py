@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from mcpwrap.core import oauth_key
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.spec import CACHE_BYTES, STATE_BYTES, OAuth, Relay
-from mcpwrap.errors import UsageError
+from mcpwrap.errors import UsageError, problem_lines
 
 GIB = 1024**3
 IDLE_EXIT_S = 900  # an idle wrapper holds 10 MB, and starts again in 0.1 s
@@ -192,9 +192,13 @@ class Problem:
     problem: str
     fix: str
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return what is shown of it."""
         where = ", ".join(part for part in (self.file, self.table, self.key) if part)
-        return f"{where}: {self.problem}\n  fix: {self.fix}"
+        return problem_lines(where, self.problem, self.fix)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
 
 class ConfigError(UsageError):
@@ -205,7 +209,8 @@ class ConfigError(UsageError):
         super().__init__(first.problem, where=first.file, fix=first.fix)
         self.problems = tuple(problems)
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return all of them, and how many they are."""
         count = len(self.problems)
         head = f"{count} {'problem' if count == 1 else 'problems'}; nothing was changed"
-        return "\n".join([*map(str, self.problems), head])
+        return [*(line for problem in self.problems for line in problem.lines()), head]

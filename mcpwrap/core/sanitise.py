@@ -55,6 +55,11 @@ def visible(text: str) -> str:
     return text if text.isprintable() else _UNPRINTABLE.sub(_if_unseen, text)
 
 
+def one_line(text: str) -> str:
+    r"""Return the same on one line and in one column: newlines and tabs are `\n` and `\t`."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _if_unseen(char: re.Match[str]) -> str:
     return char[0] if char[0].isprintable() else _escaped(char)
 

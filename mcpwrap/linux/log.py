@@ -3,9 +3,11 @@
 import sys
 from contextlib import suppress
 
+from mcpwrap.core.sanitise import visible
+
 
 def say(text: str) -> None:
     """Write a line to standard error, which systemd reads (systemd.exec(5), StandardError=)."""
     with suppress(OSError):  # whoever has the stream too may have broken it; we go on
-        sys.stderr.write(text.replace("\n", " ") + "\n")
+        sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
         sys.stderr.flush()

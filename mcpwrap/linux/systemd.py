@@ -45,8 +45,13 @@ def _run(argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
             timeout=_TIMEOUT_S,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(getattr(error, "stderr", None) or error).strip()
-        raise ToolError(said, where=" ".join(argv), fix="see what it says") from error
+        said, *more = str(getattr(error, "stderr", None) or error).strip().split("\n")
+        raise ToolError(
+            said,
+            where=" ".join(argv),
+            fix="see what it says",
+            more=[f"| {line}" for line in more],
+        ) from error
 
 
 def properties(units: Iterable[str], names: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -1,16 +1,154 @@
-"""What somebody types at the terminal of this process, whatever its standard input is."""
+"""The terminal of this process: all text that it is shown, and what somebody types at it.
+
+What a command prints for people goes through here, to a terminal or not (ruff bans the other ways:
+pyproject.toml). A line is one line and has no escape sequence but our colours, whoever chose the
+names in it. ARCHITECTURE.md lists what does not go through here.
+"""
 
 import getpass
+import io
+import logging
 import os
+import sys
 import termios
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from io import FileIO
+from types import TracebackType
+from typing import Literal, NamedTuple, TextIO
 
-from mcpwrap.errors import UsageError
+from mcpwrap.core.sanitise import visible
+from mcpwrap.errors import McpwrapError, UsageError
 
 _TTY = "/dev/tty"
 _USUAL_COLUMNS = 80
 _MAX_ANSWER_BYTES = 64
+
+# Source: ECMA-48, SGR.
+Style = Literal["bold", "red", "green", "yellow", "cyan", "bright_black", "dim"]
+# Source: ECMA-48, SGR.
+_SGR = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36, "bright_black": 90}
+
+
+class Styled(NamedTuple):
+    """A part of a line with colours of ours."""
+
+    text: str
+    styles: tuple[Style, ...]
+
+    def __str__(self) -> str:
+        """Return the text alone: in another text it has no colour."""
+        return self.text
+
+
+Part = str | Styled
+
+
+def styled(text: str, *styles: Style) -> Styled:
+    """Return a part of a line that has these colours where it is shown on a terminal."""
+    return Styled(text, styles)
+
+
+def harmless(text: str) -> str:
+    r"""Return one line that no terminal obeys: a newline in it is seen as `\n`; tabs stay."""
+    return visible(text).replace("\n", "\\n")
+
+
+def say(*parts: Part) -> None:
+    """Print one line."""
+    _put(sys.stdout, [parts])
+
+
+def warn(*parts: Part) -> None:
+    """Print one line to standard error."""
+    _put(sys.stderr, [parts])
+
+
+def warn_lines(lines: Iterable[Part]) -> None:
+    """Print lines to standard error, each of one part."""
+    _put(sys.stderr, [(line,) for line in lines])
+
+
+def say_lines(lines: Iterable[Part]) -> None:
+    """Print lines, each of one part. A text is cut into lines before names go into it."""
+    _put(sys.stdout, [(line,) for line in lines])
+
+
+def fail(error: McpwrapError, program: str = "mcpwrap") -> None:
+    """Print to standard error what went wrong, where, and what to do."""
+    first, *more = error.lines()
+    _put(sys.stderr, [(f"{program}: {first}",), *((line,) for line in more)])
+
+
+def guard() -> None:
+    """Have the rest of this process print nothing else: for a `main()`, at its start.
+
+    A bug keeps its traceback, in which a name may stand, and so does what a library logs; a
+    character that the terminal's encoding lacks is written out.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.excepthook = _show_bug
+    logging.lastResort = _Logged(logging.WARNING)
+
+
+def show_bug(bug: BaseException) -> None:
+    """Print a traceback. Each line is marked: none that stands in a message passes for ours."""
+    _put_marked("".join(traceback.format_exception(bug)).rstrip("\n"))
+
+
+class _Logged(logging.Handler):
+    """What a library logs: it is marked like a traceback, which it may have."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        _put_marked(self.format(record))
+
+
+def _show_bug(_: type[BaseException], bug: BaseException, __: TracebackType | None) -> None:
+    show_bug(bug)
+
+
+def _put_marked(text: str) -> None:
+    _put(sys.stderr, [(f"| {line}",) for line in text.split("\n")])
+
+
+def _put(stream: TextIO | None, lines: Iterable[Iterable[Part]]) -> None:
+    if stream is None:  # it was closed when Python started
+        return
+    draw = _drawn if is_coloured(stream) else _plain
+    text = "".join(f"{''.join(map(draw, parts))}\n" for parts in lines)
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _plain(part: Part) -> str:
+    return harmless(str(part))
+
+
+def _drawn(part: Part) -> str:
+    if isinstance(part, str) or not part.styles:
+        return _plain(part)
+    return f"\x1b[{';'.join(str(_SGR[style]) for style in part.styles)}m{_plain(part)}\x1b[0m"
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Say whether what is printed there has colours."""
+    return stream.isatty()
+
+
+def is_interactive() -> bool:
+    """Say whether somebody at a terminal sees what is printed, and can answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def columns() -> int | None:
+    """Return how wide the terminal of standard output is; None if that is no terminal."""
+    if not sys.stdout.isatty():
+        return None
+    return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_COLUMNS
 
 
 def read_hidden(prompt: str) -> str:
@@ -26,7 +164,7 @@ def read_hidden(prompt: str) -> str:
             "there is no terminal to type a password at", where=_TTY, fix="`--help` says how else"
         ) from error
     try:
-        return getpass.getpass(prompt)
+        return getpass.getpass(harmless(prompt))
     except UnicodeDecodeError as error:
         raise UsageError(
             "what was typed is not UTF-8", where=_TTY, fix="use a terminal with UTF-8"
@@ -52,9 +190,9 @@ def says_yes(text: Callable[[int], str], question: str) -> bool:
     with terminal:
         try:
             columns = os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
-            _show(terminal, text(columns))
+            _show(terminal, visible(text(columns)))  # whose lines are cut and marked already
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
-            _show(terminal, question)
+            _show(terminal, harmless(question))
             answer = terminal.readline(_MAX_ANSWER_BYTES)
             return answer.endswith(b"\n") and answer.strip() == b"yes"
         except KeyboardInterrupt:

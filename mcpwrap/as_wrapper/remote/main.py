@@ -11,6 +11,7 @@ from pathlib import Path
 from mcpwrap.core import hello
 from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.linux import prctl
+from mcpwrap.linux.log import say
 
 _CA_FILE = "SSL_CERT_FILE"  # of OpenSSL
 
@@ -30,30 +31,31 @@ def main() -> int:
         traceback.print_tb(bug.__traceback__)
         why = f"a mistake in mcpwrap: {type(bug).__name__}"
     if why:
-        print(f"mcpwrap-remote: {why}", file=sys.stderr)
+        say(f"mcpwrap-remote: {why}")
     return 1 if why else 0
 
 
 def _serve() -> str:
     # As aiohttp is loaded it reads all authorities twice, 40 ms each time, for contexts that are
     # not used here. Without any they refuse every certificate.
-    ca_file = os.environ.get(_CA_FILE)
-    os.environ[_CA_FILE] = os.devnull
+    environ = os.environ  # noqa: TID251 - a main()
+    ca_file = environ.get(_CA_FILE)
+    environ[_CA_FILE] = os.devnull
     from mcpwrap.as_wrapper.remote import serving  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.client import place, trusted  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.credentials import Credentials  # noqa: PLC0415
 
-    os.environ.pop(_CA_FILE)
-    here = place(os.environ.get("MCPWRAP_REMOTE", ""))
-    headers = os.environ.get("MCPWRAP_HEADERS")
+    environ.pop(_CA_FILE)
+    here = place(environ.get("MCPWRAP_REMOTE", ""))
+    headers = environ.get("MCPWRAP_HEADERS")
     credentials = Credentials(Path(headers) if headers else None)
     verify = trusted(ca_file) if here.url.scheme == "https" else None
     bearer_for: serving.BearerFor | None = None
-    if oauth := os.environ.get("MCPWRAP_OAUTH"):
+    if oauth := environ.get("MCPWRAP_OAUTH"):
         from mcpwrap.as_wrapper.remote import logging_in  # noqa: PLC0415 - libsodium, oauthlib
 
         given = logging_in.given(oauth)
-        if verb := os.environ.get(hello.LOGIN):
+        if verb := environ.get(hello.LOGIN):
             return logging_in.run(verb, given, here, verify)
         bearer_for = partial(logging_in.bearer, given, here, credentials)
     return asyncio.run(serving.serve(here, credentials, verify, (0, 1), bearer_for))

@@ -230,8 +230,8 @@ def test_a_proposal_of_over_1_mib_is_refused(machine: Machine) -> None:
 
 def test_what_is_wrong_with_it_is_said_beside_our_own_words(machine: Machine) -> None:
     said = machine.expect_refused("cannot be proposed", "[mcp_servers.a]\n[approvals]\n")
-    assert "\n  the proposal, [mcp_servers.a]: needs `command` or `url`" in said
-    assert "\n    fix: write `command" in said
+    assert "\n  | the proposal, [mcp_servers.a]: needs `command` or `url`" in said
+    assert "\n  |   fix: write `command" in said
     assert said.splitlines()[-1].startswith("  fix: propose it again")
 
 

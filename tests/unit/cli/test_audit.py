@@ -15,7 +15,7 @@ from mcpwrap.cli.audit import command
 from mcpwrap.core.asked import Note
 from mcpwrap.core.audit import Anchor, Keys
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import audit_keys, egress_notes
+from mcpwrap.linux import audit_keys, egress_notes, tty
 from mcpwrap.linux.systemd import ToolError
 from tests.unit.core.audit_records import sealed
 from tests.unit.core.audits import T0, Gate, keys, put
@@ -44,9 +44,9 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     return gate
 
 
-def run(*arguments: str, colour: bool = False, state: str = "") -> Result:
+def run(*arguments: str, state: str = "") -> Result:
     environ = {"XDG_STATE_HOME": state}
-    return CliRunner().invoke(command, arguments, color=colour, standalone_mode=False, obj=environ)
+    return CliRunner().invoke(command, arguments, standalone_mode=False, obj=environ)
 
 
 def parsed(output: str) -> list[dict[str, object]]:
@@ -68,10 +68,12 @@ class TestShow:
         )
         assert sealed_one == f"{at}47.000+00:00  root  sqlite  1-1  allowed  prompts/get p id=3"
 
-    def test_colours_on_a_terminal_alone(self) -> None:
-        assert "\x1b[31mblocked\x1b[0m" in run("show", colour=True).stdout
-        assert "\x1b[32mallowed\x1b[0m" in run("show", colour=True).stdout
+    def test_colours_on_a_terminal_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "\x1b" not in run("show").stdout
+        monkeypatch.setattr(tty, "is_coloured", lambda _: True)
+        shown = run("show").stdout
+        assert "\x1b[31mblocked\x1b[0m" in shown
+        assert "\x1b[32mallowed\x1b[0m" in shown
 
     @pytest.mark.parametrize(
         ("options", "shown"),

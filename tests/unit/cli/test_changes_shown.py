@@ -5,13 +5,15 @@ import pty
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
-import click
 import pytest
 
 from mcpwrap.cli.changes_shown import agreed, diff_of
 from mcpwrap.errors import UsageError
+from mcpwrap.linux import tty
 from tests.shared import pace
 
 PATH = Path("/home/alice/.x\n\x1b[31m")
@@ -22,15 +24,21 @@ print("\\nit is", agreed("Sure?", is_agreed=False))
 """
 
 
+def seen(diff: list[tty.Part]) -> list[str]:
+    """Return what a pipe is given of it."""
+    with redirect_stdout(StringIO()) as out:
+        tty.say_lines(diff)
+    return out.getvalue().split("\n")[:-1]
+
+
 def shown(was: str, new: str, **shown_as: str) -> list[str]:
-    text = diff_of(PATH, was.encode(), new.encode(), shown_as=shown_as)
-    lines = click.unstyle(text).split("\n")
+    lines = seen(diff_of(PATH, was.encode(), new.encode(), shown_as=shown_as))
     assert lines[:2] == HEAD
     return lines[2:]
 
 
 def test_what_is_equal_has_no_diff() -> None:
-    assert diff_of(PATH, b"a", b"a") == ""
+    assert diff_of(PATH, b"a", b"a") == []
 
 
 def numbered(count: int, **changed: str) -> str:
@@ -68,7 +76,7 @@ def test_what_is_not_seen_is_written_out(was: str, new: str, lines: list[str]) -
 
 
 def test_what_is_no_text_is_written_out() -> None:
-    assert click.unstyle(diff_of(PATH, b"\xff\n", b"a\n")).split("\n")[3:] == ["-\\xff", "+a"]
+    assert seen(diff_of(PATH, b"\xff\n", b"a\n"))[3:] == ["-\\xff", "+a"]
 
 
 def test_a_long_line_is_in_pieces() -> None:
@@ -98,8 +106,9 @@ def test_10_mb_are_shown_in_time(separator: str) -> None:
         return f'{{"a": "{one}", "history": [{entries}], "z": "{other}"}}'.encode()
 
     start = time.process_time()
-    text = diff_of(PATH, content("was", "was"), content("new", "new"))
+    diff = diff_of(PATH, content("was", "was"), content("new", "new"))
     assert time.process_time() - start < 30  # 2 s, where nobody else computes
+    text = "\n".join(seen(diff))
     assert len(text) < 10_000
     assert (text.count("was"), text.count("new,")) == (2, 0)
 
@@ -116,12 +125,11 @@ def test_secrets_are_shown_as_something_else() -> None:
 
 
 def test_signs_have_colours() -> None:
-    lines = diff_of(PATH, b"a\nb\n", b"a\nc\n").split("\n")
-    assert lines[2:] == [
-        click.style("@@ -1,2 +1,2 @@", fg="cyan"),
+    assert diff_of(PATH, b"a\nb\n", b"a\nc\n")[2:] == [
+        tty.styled("@@ -1,2 +1,2 @@", "cyan"),
         " a",
-        click.style("-b", fg="red"),
-        click.style("+c", fg="green"),
+        tty.styled("-b", "red"),
+        tty.styled("+c", "green"),
     ]
 
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from mcpwrap.cli.policy import command
 from mcpwrap.errors import McpwrapError
+from mcpwrap.linux import tty
 
 POLICY = """
 version: 1
@@ -30,9 +31,9 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: object, stdin: str | bytes | None = None, colour: bool = False) -> Result:
+def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(
-        command, list(map(str, arguments)), input=stdin, color=colour, standalone_mode=False
+        command, list(map(str, arguments)), input=stdin, standalone_mode=False
     )
 
 
@@ -94,10 +95,11 @@ def test_test_compares(files: Path) -> None:
     ]
 
 
-def test_colour_is_for_terminals(files: Path) -> None:
+def test_colour_is_for_terminals(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("test", files / "policy.yaml", files / "good.cases.yaml")
     assert "\x1b" not in run(*arguments).output
-    assert "\x1b[32m" in run(*arguments, colour=True).output
+    monkeypatch.setattr(tty, "is_coloured", lambda _: True)
+    assert "\x1b[32m" in run(*arguments).output
 
 
 def test_explain_says_why(files: Path) -> None:
