@@ -29,6 +29,13 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "the terminal's door: what a name would have a terminal do is written out",
+        "mcpwrap/linux/tty.py",
+        'return visible(text).replace("\\n", "\\\\n")',
+        "return text",
+        "install",
+    ),
+    Mutant(
         "a packet rule: what is of a wrapper is judged",
         "nftables/mcpwrap.nft",
         "meta skuid @wrapped goto wrapper\n",
