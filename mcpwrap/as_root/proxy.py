@@ -93,7 +93,7 @@ def _expect_good(candidate: str, instance: str) -> None:
     try:
         said = run_for_all_output(SETPRIV, *ids, "--", SQUID, "-k", "parse", "-f", candidate)
     except ToolError as error:
-        said = error.problem
+        said = error.said()
         otherwise = said.splitlines()[-1:]
     if faults := _FAULTS.findall(said) or otherwise:
         raise McpwrapError(

@@ -10,10 +10,15 @@ SYSTEMCTL = "/usr/bin/systemctl"
 ANALYZE = "/usr/bin/systemd-analyze"
 _TIMEOUT_S = 90
 _AS_TABLE = ("--all", "--plain", "--no-legend", "--full")
+_MARK = "| "  # before what a tool said: none of it passes for ours
 
 
 class ToolError(McpwrapError):
-    """A tool of the system failed; the problem is what it said."""
+    """A tool of the system failed; the problem is the first line of what it said."""
+
+    def said(self) -> str:
+        """Return all that it said."""
+        return "\n".join([self.problem, *(line.removeprefix(_MARK) for line in self.more)])
 
 
 def run(*argv: str, stdin: str = "") -> str:
@@ -50,7 +55,7 @@ def _run(argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
             said,
             where=" ".join(argv),
             fix="see what it says",
-            more=[f"| {line}" for line in more],
+            more=[f"{_MARK}{line}" for line in more],
         ) from error
 
 
