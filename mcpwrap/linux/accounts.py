@@ -14,10 +14,12 @@ from mcpwrap.linux import mountinfo
 
 _EVERY_ID = range(FIRST_UID, LAST_UID + 1)
 _IDS_OF_THREAD = re.compile(r"^(?:Uid|Gid|Groups):(.*)$", re.MULTILINE)
-_IDS_OF_IPC = ("uid", "gid", "cuid", "cgid")
+_MAKER_OF_IPC = ("cuid", "cgid")
 _SUBORDINATE = ("/etc/subuid", "/etc/subgid")
 # Folders at the top that hold no files of accounts, or list other things as files.
-_NOT_LOOKED_INTO = frozenset({"boot", "dev", "lost+found", "proc", "sys", "usr"})
+_NOT_LOOKED_INTO = frozenset({"boot", "dev", "lost+found", "media", "proc", "sys", "usr"})
+# As in /media, an account mounts its own disks there, whose files belong to whom it likes.
+_MOUNTED_BY_ACCOUNTS = "/run/media"
 _LOOKED_INTO_TOO = ("/dev/mqueue", "/dev/shm", "/usr/local")  # noqa: S108 - nothing is made there
 # What is mounted elsewhere than at the top may not answer, or shows the same files once more.
 _LOCAL = frozenset(
@@ -88,14 +90,21 @@ def running_ids() -> frozenset[int]:
     Those of containers too, as this machine counts them.
     """
     found: set[int] = set()
-    for status in Path("/proc").glob("[0-9]*/task/[0-9]*/status"):
+    for thread in _threads():
         with suppress(OSError):  # it has ended
-            found |= ids_of_thread(status.read_text(encoding="utf-8", errors="replace"))
+            status = (thread / "status").read_text(encoding="utf-8", errors="replace")
+            found |= ids_of_thread(status)
     return frozenset(found.intersection(_EVERY_ID))
 
 
+def _threads() -> Iterator[Path]:
+    for threads in Path("/proc").glob("[0-9]*/task"):
+        with suppress(OSError):  # the process has ended since it was listed
+            yield from threads.glob("[0-9]*")
+
+
 def owned_ids(top: str = "/") -> Owned:
-    """Return which ids of our range own files, queues, semaphores or shared memory, or are lent.
+    """Return which ids of our range own files, made queues and their like, or are lent.
 
     Lent are those that a line of subuid(5) lets containers use. Files are looked for at most
     MAX_LEVELS below a folder of `top`, and not on network file systems. As root.
@@ -108,6 +117,7 @@ def owned_ids(top: str = "/") -> Owned:
         found |= ids_of_ipc(table.read_text(encoding="ascii"))
     mounts = mountinfo.at_or_below([""]).values()  # all of them
     skipped = {mount.path for mount in mounts if mount.filesystem not in _LOCAL}
+    skipped.add(_MOUNTED_BY_ACCOUNTS)
     folders = [folder for folder in _folders(top) if folder not in skipped]
     unfinished = tuple(folder for folder in folders if not _look(folder, skipped, found))
     return Owned(frozenset(found.intersection(_EVERY_ID)), unfinished)
@@ -119,9 +129,12 @@ def ids_of_thread(status: str) -> set[int]:
 
 
 def ids_of_ipc(table: str) -> set[int]:
-    """Return whose it is, and who made it. Source: proc_sysvipc(5)."""
+    """Return who made each queue, semaphore and piece of shared memory. Source: proc_sysvipc(5).
+
+    Not whose it is: whoever made it gives it to any UID (msgctl(2), IPC_SET), also to all of ours.
+    """
     head, *lines = table.splitlines()
-    columns = [head.split().index(name) for name in _IDS_OF_IPC]
+    columns = [head.split().index(name) for name in _MAKER_OF_IPC]
     return {int(line.split()[column]) for line in lines for column in columns}
 
 

@@ -61,10 +61,31 @@ SEM = """       key      semid perms      nsems   uid   gid  cuid  cgid      oti
 
 
 @pytest.mark.parametrize(
-    ("table", "ids"), [(SEM, {20_001, 20_002, 20_003, 20_004}), (SEM.splitlines()[0], set())]
+    # The first two ids are whatever its maker says: one account would take all of ours by that.
+    ("table", "ids"),
+    [(SEM, {20_003, 20_004}), (SEM.splitlines()[0], set())],
 )
-def test_owner_and_maker_of_what_is_shared_in_memory_count(table: str, ids: set[int]) -> None:
+def test_the_maker_of_what_is_shared_in_memory_counts(table: str, ids: set[int]) -> None:
     assert accounts.ids_of_ipc(table) == ids
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError])
+def test_a_process_that_ends_while_it_is_looked_at_has_no_ids(
+    error: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir, own = os.scandir, f"/proc/{os.getpid()}/task"
+    seen: list[str] = []
+
+    def ended(path: str | Path = ".") -> object:
+        seen.append(str(path))
+        if str(path) == own:
+            raise error
+        return scandir(path)
+
+    monkeypatch.setattr(accounts, "_EVERY_ID", range(2**32))
+    monkeypatch.setattr(os, "scandir", ended)
+    assert 0 in accounts.running_ids()  # of all others
+    assert own in seen
 
 
 @pytest.mark.parametrize(
@@ -95,10 +116,13 @@ def test_owners_are_looked_for_in_the_upper_levels(
 ) -> None:
     (tmp_path / "top/1/2/3/4/5/6/7").mkdir(parents=True)  # the last two are not looked at
     (tmp_path / "top/1/file").touch()
-    (tmp_path / "usr/many").mkdir(parents=True)
+    for number in range(7):  # in the last two an account mounts disks with files of any UID
+        for name in ("usr", "media", "run/media"):
+            (tmp_path / name / str(number)).mkdir(parents=True)
     (tmp_path / "link").symlink_to("/")
     monkeypatch.setattr(accounts, "MAX_NAMES", most)
     monkeypatch.setattr(accounts, "_LOOKED_INTO_TOO", ())
+    monkeypatch.setattr(accounts, "_MOUNTED_BY_ACCOUNTS", str(tmp_path / "run/media"))
     monkeypatch.setattr(accounts, "_EVERY_ID", range(2**32))
     found = accounts.owned_ids(str(tmp_path))
     assert list(found.unfinished) == [str(tmp_path / name) for name in unfinished]
