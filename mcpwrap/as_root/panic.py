@@ -58,20 +58,42 @@ def end(names: list[str]) -> None:
     """
     known = sorted(observe.server_names())
     _expect_known(names)
-    with in_turn(paths.PANIC_LOCK), in_turn(paths.PANIC_NOW_LOCK), nothing_changed():
-        before = observe.panic()
-        if names and before.everything:
-            raise UsageError(
-                "all servers are stopped", where="mcpwrap resume", fix="`sudo mcpwrap resume`"
-            )
-        # What is in memory keeps everybody out as long as the disk says something else.
-        for path in (paths.PANIC, paths.PANIC_NOW):
-            _write(path, before.without_names(names))
+    with in_turn(paths.PANIC_LOCK):
+        with nothing_changed():
+            now = _read(paths.PANIC_NOW)
+            before = now.merged(_read(paths.PANIC))
+            if names and before.everything:
+                raise UsageError(
+                    "all servers are stopped", where="mcpwrap resume", fix="`sudo mcpwrap resume`"
+                )
+            after = before.without_names(names)
+            # What is in memory keeps everybody out as long as the disk says something else.
+            _write(paths.PANIC, after)
+        _take_back_now(now, after)
         with suppress(OSError):
             Path(paths.PANIC_RESERVE).touch(mode=0o644)
     sockets = [paths.socket_unit(name) for name in names or known]
     if sockets:
         run(SYSTEMCTL, "start", "--", *sockets)
+
+
+def _take_back_now(before: Panic, after: Panic) -> None:
+    """Take the order of this boot back. Its lock is not held while the disk is waited for.
+
+    Raises:
+        McpwrapError: it stands: it cannot be written, or somebody has given another meanwhile.
+    """
+    try:
+        with in_turn(paths.PANIC_NOW_LOCK):
+            if _read(paths.PANIC_NOW) != before:
+                raise McpwrapError(
+                    "`mcpwrap panic` was given meanwhile, and nobody is let in",
+                    where="mcpwrap resume",
+                    fix="the same command again, if agents are to be let in",
+                )
+            _write(paths.PANIC_NOW, after)
+    except OSError as error:
+        raise file_error(error, "nobody is let in until the next boot") from error
 
 
 def _expect_known(names: list[str]) -> None:

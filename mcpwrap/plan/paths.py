@@ -54,7 +54,7 @@ FOLDERS = (
     "/etc/mcpwrap", CONFIG_DIR, "/etc/mcpwrap/policy.d", "/run/mcpwrap", SPECS, LISTENERS, STATES,
     LINKS, SYSUSERS, SEALED, MINTED, BUNDLES, CACHES, CAS, PROXY,
 )  # fmt: skip
-OTHER_FILES = (SECRETS, PANIC, APPROVERS, RESOLVERS)
+OTHER_FILES = (SECRETS, PANIC, PANIC_NOW, APPROVERS, RESOLVERS)
 SECRET_FILES = (STORE, AUDIT_KEYS)
 AUDIT_START = "/run/mcpwrap/audit/start"
 STUB = "/usr/bin/mcpwrap-connect"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from mcpwrap.as_root import panic
 from mcpwrap.core.panic import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import observe
+from mcpwrap.linux import files, observe
 from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan import paths
 
@@ -140,6 +141,46 @@ def test_an_order_that_cannot_be_taken_back_stands(machine: Machine) -> None:
         panic.end(["git"])
     assert observe.panic() == Panic(names=("git", "time"))
     assert not [each for each in machine.done if each.startswith("start")]
+
+
+def test_what_is_in_memory_alone_cannot_be_taken_back(machine: Machine) -> None:
+    panic.begin(["git"])
+    panic.begin(["time"])
+    ((machine.folder / NOW).parent / ".panic.json.new").mkdir()
+    with pytest.raises(McpwrapError, match="nobody is let in until the next boot"):
+        panic.end(["git"])
+    assert machine.order(KEPT) == Panic(names=("time",))
+    assert observe.panic() == Panic(names=("git", "time"))
+
+
+def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, stopped = files.replace, threading.Event()
+    panics = threading.Thread(target=panic.begin, args=([],))
+
+    def systemctl(*argv: str) -> str:
+        stopped.set()
+        return machine.systemctl(*argv)
+
+    def slowly(path: str, text: str) -> None:
+        if path == paths.PANIC and not panics.ident:
+            panics.start()
+            waited.append(stopped.wait(10))
+        replace(path, text)
+
+    waited: list[bool] = []
+    panic.begin(["git"])
+    panic.begin(["time"])
+    monkeypatch.setattr(panic, "run", systemctl)
+    monkeypatch.setattr(files, "replace", slowly)
+    with pytest.raises(McpwrapError, match="`mcpwrap panic` was given meanwhile"):
+        panic.end(["git"])
+    panics.join()
+    assert waited == [True]
+    assert machine.order(NOW) == machine.order(KEPT)
+    assert observe.panic().everything
+    assert machine.done[2:] == [ALL]
 
 
 @pytest.mark.parametrize("has_reserve", [True, False])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mcpwrap.as_gate import admissions, child
 from mcpwrap.plan import paths
 
 
@@ -58,3 +59,9 @@ def test_what_runs_before_a_wrapper_has_its_name() -> None:
 )
 def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
     assert paths.lock_of_temporary(path) == lock
+
+
+def test_what_the_gate_refuses_is_what_root_is_told_of() -> None:
+    assert {*map(str, child.PANIC)} <= {*paths.OTHER_FILES}
+    assert str(admissions.PATH) == paths.ADMISSIONS
+    assert str(child.SERVERS) == paths.SPECS
