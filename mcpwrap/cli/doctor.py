@@ -174,11 +174,10 @@ def _program(server: Server) -> Iterator[Check]:
 def _agent(server: Server) -> str:
     """Return an account that may use the server; "" if there is none."""
     for agent in server.agents:
-        if agent.startswith("@"):
-            if members := accounts.members_of(agent[1:]):
-                return members[0]
-        elif accounts.uid_of(agent) is not None:  # it may have been deleted since `apply`
-            return agent
+        named = accounts.members_of(agent[1:]) if agent.startswith("@") else [agent]
+        for account in named:
+            if accounts.uid_of(account) is not None:  # it may have been deleted since `apply`
+                return account
     return ""
 
 

@@ -24,7 +24,7 @@ def approvals(config: Config) -> list[Check]:
         policy = parse_policy(policy_files())
         with_password = set(_approvers().by_user)
     except UsageError as error:
-        return [failed("policy", error.problem, "`mcpwrap policy check`")]
+        return [failed("policy", f"{error.where}: {error.problem}", "`mcpwrap policy check`")]
     except msgspec.MsgspecError:
         fix = f"remove {paths.APPROVERS}, and set each password anew"
         return [failed("approvals", "the file of passwords cannot be understood", fix)]

@@ -12,6 +12,7 @@ from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import landlock, observe, packet_rules
+from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.linux.systemd import ToolError, properties, run
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
@@ -28,10 +29,9 @@ def machine(config: Config) -> Iterator[Check]:
     yield _strangers()
     yield _made("root's files", _files)
     for name, files in observe.vanished_policies().items():
-        text = f"{', '.join(files)}: gone, so sessions are refused"
-        yield failed(
-            f"{name}: policy", text, "restore it; or `sudo mcpwrap apply`, if that is meant"
-        )
+        text = "gone; the gate goes by what it has read of it, or refuses sessions"
+        fix = "restore it; or `sudo mcpwrap apply`, if that is meant"
+        yield failed(f"{name}: policy", f"{', '.join(files)}: {text}", fix)
     if config.approvals.same_uid:
         text = "approvals need no proof: whatever runs as an agent's account can approve its calls"
         yield warned("approvals", text, "take `same_uid` out of [approvals], and apply")
@@ -108,6 +108,7 @@ def _rules() -> Check:
 def _files() -> Check:
     try:
         observe.expect_roots_own()
+        policy_files()
     except UsageError as error:
         return failed(error.where, error.problem, error.fix)
     return good("root's files", "only root can change them")

@@ -252,8 +252,8 @@ def _is_listening(units: dict[str, dict[str, str]], socket: str) -> bool:
 
 
 def _text(path: str) -> str | None:
-    try:
-        return Path(path).read_text(encoding="utf-8")
+    try:  # of a damaged file the reader says so
+        return Path(path).read_text(encoding="utf-8", errors="backslashreplace")
     except FileNotFoundError:
         return None
 

@@ -41,5 +41,15 @@ def _in_folder() -> list[str]:
 
 
 def gone(recorded: Iterable[str]) -> tuple[str, ...]:
-    """Return those of these files that are not there any more."""
-    return tuple(name for name in recorded if not os.path.lexists(name))
+    """Return those of these files that are not there any more, as far as the caller may look."""
+    return tuple(filter(_is_gone, recorded))
+
+
+def _is_gone(name: str) -> bool:
+    """Not by lexists(), to which what it may not look at is not there."""
+    with suppress(PermissionError):
+        try:
+            os.lstat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+    return False

@@ -39,10 +39,10 @@ def notes() -> list[str]:
 
 
 def vanished() -> list[str]:
-    """Return a line for each server whose sessions are refused, as its policy is not there."""
+    """Return a line for each server whose policy is not there, though nobody has applied that."""
     return [
-        f"{name} is refused: its policy {', '.join(files)} is gone; `sudo mcpwrap apply` lets "
-        "agents in without it"
+        f"{name}: its policy {', '.join(files)} is gone: the gate goes by what it has read of it, "
+        "or refuses sessions; restore it, or `sudo mcpwrap apply`, if that is meant"
         for name, files in observe.vanished_policies().items()
     ]
 

@@ -265,11 +265,14 @@ def test_a_policy_that_is_gone_is_no_empty_policy(machine: Machine) -> None:
         with pytest.raises(CommandFailedError):
             machine.as_root("systemctl reload mcpwrap-gate")
         assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
+        assert "the gate goes by what it has read of it, or refuses" in status_of(machine)
+    with opened(machine) as session:  # a new one too
+        assert call(session, "read_query", query=UNBOUNDED_SELECT) == NO_LIMIT
     machine.as_root("systemctl restart mcpwrap-gate")
     refused = machine.as_user("alice", "mcpwrap-connect sqlite", status=69).err
     assert refused.startswith(f"mcpwrap-connect: its policy {GONE} is gone")
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # it never had one
-    assert f"sqlite is refused: its policy {GONE} is gone" in status_of(machine)
+    assert f"sqlite: its policy {GONE} is gone" in status_of(machine)
     assert f"its policy {GONE} is gone" in machine.as_user("alice", "mcpwrap plan", status=10).out
     checks = json.loads(machine.as_root("mcpwrap doctor probe --json", status=1).out)
     assert "sqlite: policy" in {c["what"] for c in checks if c["state"] == "failed"}

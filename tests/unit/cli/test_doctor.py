@@ -1,6 +1,7 @@
 """What `doctor` makes of a trial: a verdict only of what was tried."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,8 +36,11 @@ def configured(settings: str = "") -> Server:
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Make an agent's home, a folder of sealed secrets, and a session that works."""
     monkeypatch.setattr(doctor, "_HIDDEN_HOMES", (str(tmp_path),))
+    home_by_name = {"alice": str(tmp_path / "alice")}
     monkeypatch.setattr(doctor, "accounts", SimpleNamespace(
-        uid_of=lambda _: 1000, home_of=lambda _: str(tmp_path / "alice")
+        uid_of={"alice": 1000}.get,
+        home_of=home_by_name.__getitem__,
+        members_of={"staff": ["deleted", "alice"], "old": ["deleted"]}.__getitem__,
     ))  # fmt: skip
     monkeypatch.setattr(paths, "SEALED", str(tmp_path / "sealed"))
     monkeypatch.setattr(trials, "session", lambda *_: Outcome(Ended.WORKED, "2 tools"))
@@ -135,6 +139,15 @@ def test_what_cannot_be_read_at_all_is_not_tried(
     odd = home / "a"  # before the folder that is there
     make(odd)
     assert f"read {home}/notes" in tried(monkeypatch, Ended.REFUSED)
+
+
+@pytest.mark.parametrize(("group", "has_agent"), [("staff", True), ("old", False)])
+def test_a_member_that_was_deleted_is_no_agent(
+    monkeypatch: pytest.MonkeyPatch, home: Path, group: str, *, has_agent: bool
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "CONFIG", CONFIG.replace("alice", f"@{group}"))
+    found = tried(monkeypatch, Ended.REFUSED)
+    assert ("a session of alice" in found, f"read {home}/notes" in found) == (has_agent, has_agent)
 
 
 def test_a_home_for_everybody_has_nothing_private(

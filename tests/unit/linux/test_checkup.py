@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.linux import checkup, observe, packet_rules
+from mcpwrap.linux import checkup, observe, packet_rules, policy_files
 from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan.registry import Registry
 
@@ -20,6 +20,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Have a machine on which nothing was applied, and all that is asked for is up."""
     monkeypatch.setattr(observe, "expect_roots_own", lambda: None)
     monkeypatch.setattr(observe, "vanished_policies", dict)
+    monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
+    monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
     monkeypatch.setattr(observe, "listeners", list)
     monkeypatch.setattr(observe, "registry", Registry)
     monkeypatch.setattr(packet_rules, "NFT", str(tmp_path / "nft"))
@@ -96,3 +98,12 @@ def test_a_systemd_that_does_not_answer_leaves_the_other_checks(
 
     monkeypatch.setattr(checkup, "properties", properties)
     assert (state_of(GATE), state_of("packet rules")) == ("unknown", "good")
+
+
+@pytest.mark.parametrize(("mode", "state"), [(0o644, "good"), (0o666, "failed")])
+def test_a_policy_is_a_file_of_roots_too(tmp_path: Path, mode: int, state: str) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1")
+    policy.chmod(mode)
+    found = next(c for c in checkup.machine(CONFIG) if c.what in {"root's files", str(policy)})
+    assert (found.state, "(mode 0666)" in found.found) == (state, state == "failed")

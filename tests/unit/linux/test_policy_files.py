@@ -1,0 +1,46 @@
+"""Which policy files are gone, as far as somebody may look."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.core.spec import Admission, Admissions, encode
+from mcpwrap.linux import observe
+from mcpwrap.linux.policy_files import gone
+from mcpwrap.plan import paths
+from tests.unit.plain_account import without_root
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Make a folder that other accounts find, with one policy in it."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        (Path(made) / "kept.yaml").touch()
+        yield Path(made)
+
+
+def test_what_an_account_may_not_look_at_is_not_gone(folder: Path) -> None:
+    kept, lost = str(folder / "kept.yaml"), str(folder / "lost.yaml")
+
+    def expect_gone(*names: str) -> None:
+        assert gone([kept, lost, f"{kept}/x"]) == names
+
+    without_root(lambda: expect_gone(lost, f"{kept}/x"))  # the twin
+    folder.chmod(0o700)
+    without_root(expect_gone)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"{"])
+def test_of_a_guest_list_that_cannot_be_read_no_policy_is_gone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    lost = str(folder / "lost.yaml")
+    guests = Admissions(by_server={"git": Admission(uids=(), gids=(), inherits=(), policy=(lost,))})
+    monkeypatch.setattr(paths, "ADMISSIONS", str(folder / "gate.json"))
+    Path(paths.ADMISSIONS).write_text(encode(guests))
+    assert observe.vanished_policies() == {"git": (lost,)}
+    Path(paths.ADMISSIONS).write_bytes(damage)
+    assert observe.vanished_policies() == {}
