@@ -54,12 +54,13 @@ def accept(digest: str, path: str, *, by: str) -> None:
 
 
 def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
-    if added:
-        with nothing_changed():
-            files.replace_all([NewFile(path=path, text=text) for path, text in added.items()])
+    texts = [NewFile(path=path, text=text) for path, text in added.items()]
     given = {(name, key): value for name, of in secrets.items() for key, value in of.items()}
-    if given:
-        secret.set_all(given)
+    with nothing_changed():
+        if given:
+            secret.set_all(given, texts)
+        elif texts:
+            files.replace_all(texts)
     apply.apply(Retired.KEEP)
     for name, key in given:
         secret.say_what_is_left(name, key)

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from mcpwrap.core.seal import SealError
 from mcpwrap.core.stored import MAX_SECRET_BYTES, Label, Setting
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import files, observe, tty
+from mcpwrap.linux.files import NewFile
 from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths
 
@@ -32,8 +33,10 @@ def set_one(name: str, key: str, value: str) -> None:
         set_all({(name, key): value})
 
 
-def set_all(value_by_key: Mapping[tuple[str, str], str]) -> None:
+def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFile] = ()) -> None:
     """Seal values, by server and key, each with a version above all that were set before it.
+
+    `beside` are other files that are replaced with them, or not.
 
     Raises:
         McpwrapError: one of them cannot be used; nothing was changed.
@@ -52,7 +55,7 @@ def set_all(value_by_key: Mapping[tuple[str, str], str]) -> None:
             written.append(store.sealed_file(value, label, store_keys[0]))
             changed = changed.with_one(name, key, _setting(label.version, is_set=True))
         # The values first: broken off there, a file is newer than the list says, and is taken.
-        files.replace_all([*written, store.settings_file(changed)])
+        files.replace_all([*written, store.settings_file(changed), *beside])
     for label in labels:
         _say_that_it_is_set(label, value_by_key[label.name, label.key])
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.stored import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import nobody, observe, prctl, this_machine, tty
+from mcpwrap.linux.files import NewFile
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff import Retired
 
@@ -84,6 +85,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     def note(what: str) -> Callable[..., None]:
         return lambda *told: made.done.append(" ".join([what, *map(str, told)]))
 
+    def set_all(values: Mapping[tuple[str, str], str], beside: Sequence[NewFile]) -> None:
+        for each in beside:
+            Path(each.path).write_text(each.text)
+        made.done.append(f"set {values}")
+
     monkeypatch.setattr(paths, "CONFIG_FILE", str(made.config))
     monkeypatch.setattr(paths, "CONFIG_DIR", str(made.conf_d))
     monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
@@ -94,7 +100,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(this_machine, "planned", planned)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
-    monkeypatch.setattr(secret, "set_all", note("set"))
+    monkeypatch.setattr(secret, "set_all", set_all)
     monkeypatch.setattr(secret, "say_what_is_left", note("say"))
     _read_here(monkeypatch)
     monkeypatch.setattr(secret, "read_all", lambda: b"")
@@ -158,6 +164,20 @@ def test_secrets_are_set_before_it_is_applied(
     given({"a": {"U": "hidden"}})
     machine.accept()
     assert "a T: stays as it was set before\n  a U: given\n" in machine.shown
+
+
+def test_where_a_secret_cannot_be_sealed_its_server_is_not_defined_either(
+    machine: Machine, given: Callable[[object], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise McpwrapError("no TPM; nothing was changed", where="", fix="")
+
+    given({"a": {"T": "hidden"}})
+    with monkeypatch.context() as during:
+        during.setattr(secret, "set_all", fails)
+        machine.expect_refused("no TPM")
+    machine.accept()  # the twin
+    assert "conf.d/a.toml" in machine.files()
 
 
 @pytest.mark.parametrize(

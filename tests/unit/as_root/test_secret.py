@@ -2,7 +2,7 @@
 
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -83,6 +83,19 @@ def test_of_several_values_all_are_set_or_none(place: Path) -> None:
     assert seen(place) == {}
     secret.set_all(values)
     assert store.take("a", ["KEY"])["KEY"].value == "short value"
+
+
+@pytest.mark.parametrize(("in_the_way", "is_there"), [("SECRETS", False), ("", True)])
+def test_what_is_set_beside_them_is_set_with_them(
+    place: Path, in_the_way: str, *, is_there: bool
+) -> None:
+    if in_the_way:
+        (place / f".{in_the_way}.new").mkdir()  # in the way of the temporary file
+    beside = [NewFile(path=str(place / "a.toml"), text="[mcp_servers.a]")]
+    with suppress(IsADirectoryError):
+        secret.set_all({("a", "KEY"): LONG}, beside)
+    assert (str(place / "a.toml") in seen(place)) == is_there
+    assert (len(seen(place)) > 1) == is_there
 
 
 def test_a_rekey_that_cannot_drop_the_old_key_says_so(
