@@ -98,8 +98,9 @@ def _flaws() -> list[str]:
         observe.expect_roots_own()
         policy_files()
     except McpwrapError as error:
-        return error.lines()
-    except OSError:  # which only root may read
+        if not isinstance(error.__cause__, PermissionError):  # what only root and the gate may read
+            return error.lines()
+    except OSError:  # of which root is told by `doctor`
         pass
     return this_machine.vanished()
 

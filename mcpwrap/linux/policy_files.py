@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.yaml_tree import MAX_BYTES
+from mcpwrap.errors import UsageError
 from mcpwrap.linux.files import expect_roots_folder, read_roots_own
 
 FILE = "/etc/mcpwrap/policy.yaml"
@@ -17,8 +18,9 @@ def policy_files() -> list[SourceFile]:
     """Return the policy of this machine, root's own files only; without any it is empty.
 
     Raises:
-        UsageError: others than root can write to one, or to a folder on the way.
-        OSError: one cannot be read, or the folder: its rules would be left out.
+        UsageError: others than root can write to one, or to a folder on the way; or the caller may
+            not read one, or the folder: its rules would be left out.
+        OSError: the folder cannot be read otherwise.
     """
     with suppress(FileNotFoundError):  # also where no file is in it: one may have been removed
         expect_roots_folder(FOLDER)
@@ -38,6 +40,12 @@ def _in_folder() -> list[str]:
         return sorted(str(path) for path in Path(FOLDER).iterdir() if path.suffix == ".yaml")
     except FileNotFoundError:
         return []
+    except PermissionError as error:
+        raise UsageError(
+            "cannot be listed: Permission denied; nothing was changed",
+            where=FOLDER,
+            fix="do it as root; mcpwrap-gate must be able to read it too",
+        ) from error
 
 
 def gone(recorded: Iterable[str]) -> tuple[str, ...]:

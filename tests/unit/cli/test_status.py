@@ -1,0 +1,48 @@
+"""What `status` says of the policy to an account that may not read it."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.cli import status
+from mcpwrap.errors import UsageError
+from mcpwrap.linux import observe, policy_files, this_machine
+from tests.unit.plain_account import without_root
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Make a policy and a folder for more."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "policy.d").mkdir()
+        (folder / "policy.yaml").write_text("version: 1")
+        monkeypatch.setattr(policy_files, "FILE", f"{made}/policy.yaml")
+        monkeypatch.setattr(policy_files, "FOLDER", f"{made}/policy.d")
+        monkeypatch.setattr(observe, "expect_roots_own", lambda: None)
+        monkeypatch.setattr(this_machine, "vanished", list)
+        yield folder
+
+
+def expect(flaw: str) -> None:
+    assert "".join(status._flaws()[:1]).partition(": ")[2].startswith(flaw)
+    assert flaw or status._flaws() == []
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.d"])
+def test_what_others_may_not_read_is_no_flaw(folder: Path, name: str) -> None:
+    path = folder / name
+    path.chmod(path.stat().st_mode & ~0o077)
+
+    def read() -> None:
+        with pytest.raises(UsageError, match="Permission denied") as error:  # which `plan` says
+            policy_files.policy_files()
+        assert error.value.where == str(path)
+
+    without_root(read)
+    without_root(lambda: expect(""))
+    path.chmod(path.stat().st_mode | 0o022)  # the twin
+    expect("others than root can ")
