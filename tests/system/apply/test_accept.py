@@ -302,7 +302,7 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
         pytest.param("Reading()", "no server, or too many", marks=KIND),
         pytest.param(
             'Reading(wrong="\\x1b[2J\\u202e\\n  fix: do")',
-            r"\\x1b\[2J\\u202e\n    fix: do\n  fix",
+            r"\| \\x1b\[2J\\u202e\n  \|   fix: do\n  fix",
             marks=KIND,
         ),
         pytest.param('Reading(wrong="x" * 300_000)', "has ended with ", marks=KIND),
