@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed.machine import Machine
+from mcpwrap.core.names import FIRST_UID, LAST_UID
+from tests.system.bed.machine import BED_AT, Machine
 from tests.system.bed.session import Session
 from tests.system.support import emptied, kill_at_syscall
 from tests.system.support.kill_at_syscall import Call
@@ -16,6 +17,7 @@ from tests.system.support.servers import a_server
 from tests.system.support.tiers import only_in_test_all
 
 STAGE = emptied.booted
+QUEUES = f"{BED_AT}/tests/system/guest/given_queues.py"
 
 OLD = a_server("kept", 'agents = ["alice"]') + a_server("leaving", 'agents = ["mallory"]')
 COMING = a_server("coming", 'agents = ["alice"]')
@@ -256,9 +258,13 @@ def test_a_uid_that_is_in_use_without_an_account_is_left_alone(machine: Machine)
     machine.configure("")
     machine.as_root("mcpwrap apply --purge")
     machine.as_root("rm -r /srv/left /tmp/looks; sed -i /box:/d /etc/subuid; ipcrm -a")
+    # The twin: an account that gives something to every UID that there is keeps no server out.
+    machine.as_user("alice", f"/usr/bin/python3 {QUEUES} {FIRST_UID} {LAST_UID + 1 - FIRST_UID}")
+    assert str(LAST_UID) in machine.look("cat /proc/sysvipc/msg")
     machine.configure(ONE.format("github"))
     machine.apply()
-    assert machine.uid_of("mcpw-github") == 31726  # the twin
+    assert machine.uid_of("mcpw-github") == 31726
+    machine.as_root("ipcrm -a")
 
 
 def test_a_person_keeps_the_uid_and_the_network_that_a_server_had(machine: Machine) -> None:
