@@ -10,38 +10,60 @@ from enum import Enum
 
 from mcpwrap.core.spec import Folder, Workspaces
 
+# A folder in which git, or jj by git, keeps a repository. `commondir` leads to another folder's
+# hooks and configuration; `modules` and `worktrees` have such files of their own.
+_GIT = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
 # Names at the top of a folder from which an agent, or a program of its account, runs code without
 # being asked to. What is run on request is not among them: sources, Makefiles, package.json. An
 # agent's own folder is held as a whole. `config/agent_files/table` takes no file that is not held.
 HELD = (
-    # git and its like. `.git/commondir` leads git to another folder's hooks and configuration;
-    # `modules` and `worktrees` have such files of their own.
-    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/modules",
-    ".git/worktrees", ".hg/hgrc", ".hg/sharedpath", ".jj/repo/config.toml",
+    # git and its like. With HEAD a folder without `.git` can be made a bare repository. `.bare` is
+    # where worktrees side by side have theirs, and `.gitconfig` what `include.path` mostly names.
+    *(f".git/{name}" for name in _GIT), *(f".bare/{name}" for name in _GIT), "HEAD", ".gitconfig",
+    ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo/config.toml",
+    ".jj/workspace-config.toml", ".jj/repo/store/git_target",
+    *(f".jj/repo/store/git/{name}" for name in _GIT),
     # what the hooks of git run
-    ".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml",
+    ".githooks", ".git-hooks", ".hooks", ".husky", ".pre-commit-config.yaml",
+    ".pre-commit-config.yml", "prek.toml", ".overcommit.yml", ".trunk",
+    "lefthook.yml", "lefthook.yaml",
     "lefthook.json", "lefthook.toml", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook.yml",
     ".lefthook.yaml", ".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook",
     # shells, when somebody enters the folder. `.config` has mise's, lefthook's and others' too.
     ".envrc", ".direnv", ".config", "mise.toml", "mise.local.toml", "mise", ".mise.toml",
-    ".mise.local.toml", ".mise", ".miserc.toml",
+    ".mise.local.toml", ".mise", ".miserc.toml", ".tool-versions", ".autoenv", ".autoenv.zsh",
+    "flake.nix", "flake.lock", "shell.nix", "devenv.nix", "devenv.local.nix", "devenv.yaml",
+    "devbox.json",
     # agents
     ".mcp.json", ".claude", ".codex", ".github", ".cursor", ".gemini", ".agents", ".agent",
     ".devin", ".windsurf", "opencode.json", "opencode.jsonc", ".opencode", ".amp", ".qwen", ".kiro",
     ".clinerules", ".continue", ".roo", ".kilocode", ".junie", ".amazonq", ".factory",
-    ".crush.json", "crush.json", ".aider.conf.yml",
+    ".crush.json", "crush.json", ".crush", ".aider.conf.yml", ".aider.model.settings.yml",
+    ".aider.model.metadata.json", ".goose", ".cline", ".roomodes", ".kilo", "kilo.json",
+    "kilo.jsonc", ".kilocodemodes", ".aiassistant", ".augment", ".continuerc.json", ".openhands",
+    ".warp", ".trae", ".tabnine", ".rovodev", ".vibe", ".idx",
     # editors
     ".vscode", ".idea", ".zed", ".devcontainer", ".devcontainer.json", ".helix", ".exrc", ".nvimrc",
-    ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el",
+    ".nvim.lua", ".lazy.lua", ".vimrc", ".gvimrc", ".lvimrc", ".dir-locals.el",
+    ".dir-locals-2.el", ".run", ".fleet", ".theia",
     # package managers, compilers and build tools: which programs, plugins and sources they use
-    ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", "pnpm-workspace.yaml",
+    ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", ".pnpmfile.mjs",
+    "pnpm-workspace.yaml", ".python-version", ".python-versions", "hatch.toml", "poetry.toml",
+    "pdm.toml", ".pdm-python",
     "bunfig.toml", ".cargo", "rust-toolchain", "rust-toolchain.toml", "pyproject.toml", "uv.toml",
     ".bundle", ".mvn", ".bazelrc", ".bazeliskrc", ".bazelversion",
+    # interpreters, when they are started in the folder
+    ".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".octaverc",
 )  # fmt: skip
 # What agents read as a person's instructions: what a server writes there, all later sessions obey.
 INSTRUCTIONS = (
     "AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
-    "QWEN.md", ".rules", ".cursorrules", ".windsurfrules", ".goosehints",
+    "QWEN.md", "WARP.md", "AmazonQ.md", "CRUSH.md", "CRUSH.local.md", ".rules", ".cursorrules",
+    ".windsurfrules", ".goosehints", ".roorules", ".kilocoderules", ".continuerules",
+    ".augment-guidelines", ".openhands_instructions", ".agent.md",
+    # in other letters, which Crush reads as well
+    "agents.md", "Agents.md", "gemini.md", "crush.md", "crush.local.md", "Crush.md",
+    "Crush.local.md",
 )  # fmt: skip
 
 

@@ -244,9 +244,10 @@ RUN = [
     ".opencode/opencode.json", ".qwen/settings.json", ".zed/settings.json", ".amp/settings.json",
     ".github/mcp.json", ".agents/mcp_config.json", ".devin/mcp_config.json", ".husky/pre-commit",
     ".idea/workspace.xml", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".cargo/config.toml",
-    "mise.toml", ".pre-commit-config.yaml", ".npmrc", "pyproject.toml",
+    "mise.toml", ".pre-commit-config.yaml", ".npmrc", "pyproject.toml", ".tool-versions",
+    ".python-version", "flake.nix", ".gitconfig", ".vimrc", ".openhands/setup.sh",
 ]  # fmt: skip
-OBEYED = ["AGENTS.md", "CLAUDE.md"]
+OBEYED = ["AGENTS.md", "CLAUDE.md", "WARP.md", "crush.md"]
 BELOW_TOP = ["src/AGENTS.md", "src/.npmrc"]  # SECURITY.md: the top alone is looked at
 
 
@@ -287,6 +288,7 @@ APPEARS = [  # how a server makes a name that was not there
     (".npmrc", f"os.link('{PROJECT}/readme.txt', '{PROJECT}/.npmrc')"),
     (".gemini", f"os.symlink('src', '{PROJECT}/.gemini')"),
     (".hg", f"os.mkdir('{PROJECT}/.hg')"),
+    ("HEAD", f"open('{PROJECT}/HEAD', 'w')"),  # of a bare repository, with what else that needs
 ]
 
 
@@ -348,8 +350,8 @@ def test_what_could_be_written_by_another_way_starts_no_session(machine: Machine
         machine.await_admission("rw")
     machine.as_user("alice", "cd project; echo all > AGENTS.md; ln AGENTS.md CLAUDE.md")
     with machine.session("rw") as session:  # the twin: both names are held
-        refused = session.call("workspace_probes", "write_each", PROJECT, OBEYED)
-        assert refused == dict.fromkeys(OBEYED, "EROFS")
+        refused = session.call("workspace_probes", "write_each", PROJECT, OBEYED[:2])
+        assert refused == dict.fromkeys(OBEYED[:2], "EROFS")
     machine.as_user("alice", "cd project; rm AGENTS.md CLAUDE.md")
 
 

@@ -70,7 +70,8 @@ def test_in_a_writable_folder_what_runs_code_is_held_and_pinned() -> None:
     assert held[:3] == [("/a/b", RW), ("/a/b/.git", PIN), ("/a/b/.git/hooks", HOLD)]
     assert [path for path, kind in held if kind is HOLD] == [f"/a/b/{name}" for name in HELD]
     pinned = {path for path, kind in held if kind is PIN}
-    assert pinned == {"/a/b/.git", "/a/b/.hg", "/a/b/.jj", "/a/b/.jj/repo"}
+    store = {"/a/b/.jj", "/a/b/.jj/repo", "/a/b/.jj/repo/store", "/a/b/.jj/repo/store/git"}
+    assert pinned == {"/a/b/.git", "/a/b/.bare", "/a/b/.hg", "/a/b/.sl", *store}
 
 
 def test_what_instructs_agents_has_a_switch_of_its_own() -> None:
@@ -86,14 +87,27 @@ NAMED = """
 .idea .devcontainer .yarnrc.yml .cargo/config.toml mise.toml .pre-commit-config.yaml .npmrc
 pyproject.toml .envrc .mcp.json .claude/settings.json .cursor/mcp.json .vscode/tasks.json
 .git/hooks/pre-commit .git/config .github/workflows .direnv lefthook.yml .bazelrc
+HEAD .gitconfig .bare/config .bare/hooks/pre-commit .hg/hgrc-not-shared .sl/config
+.jj/repo/store/git_target .jj/repo/store/git/config .tool-versions .python-version flake.nix
+.vimrc .run/x.xml .goose/skills .cline/skills .crush/commands .openhands/setup.sh .warp/.mcp.json
+.trae/mcp.json .kilo/kilo.json .roomodes .aiassistant/rules .Rprofile .irbrc .ghci .pdm-python
+"""
+OBEYED = """
+AGENTS.md agents.md CLAUDE.md gemini.md WARP.md AmazonQ.md crush.md CRUSH.local.md .roorules
+.augment-guidelines .continuerules .goosehints
+"""
+FREE = """
+src/main.py Makefile package.json .git .git/index .git/HEAD .bare/HEAD .codexx a/.codex
+config/app.toml hooks/use.ts objects/a tools/x
 """
 
 
 def test_what_runs_code_by_being_there_is_held() -> None:
     assert [name for name in NAMED.split() if not is_held(name)] == []
+    assert [name for name in OBEYED.split() if name not in INSTRUCTIONS] == []
     assert not set(HELD) & set(INSTRUCTIONS)
-    free = ("src/main.py", "Makefile", "package.json", ".git", ".git/index", ".codexx", "a/.codex")
-    assert [name for name in free if is_held(name)] == []
+    assert len({*HELD, *INSTRUCTIONS}) == len(HELD) + len(INSTRUCTIONS)
+    assert [name for name in FREE.split() if is_held(name)] == []
 
 
 def test_the_manual_lists_what_is_held() -> None:
