@@ -97,12 +97,17 @@ def _links(workspaces: Workspaces) -> Links:
     """Return the links, followed as the agent's programs follow them.
 
     Raises:
-        McpwrapError: they are too many.
+        McpwrapError: they are too many, or cannot be followed.
     """
     found = Links({}, {})
     for link, info in _notable(workspaces).items():
         if stat.S_ISLNK(info.st_mode):
-            for path in _way(link, found.text_by_path):
+            try:
+                way = _way(link, found.text_by_path)
+            except OSError as error:  # as on a file system that an account runs, or too long
+                problem = f"{visible(link)} cannot be followed: {error.strerror}"
+                raise McpwrapError(problem, where="workspace", fix=_NO_LINK) from error
+            for path in way:
                 found.link_by_end.setdefault(path, link)
     return found
 

@@ -57,7 +57,9 @@ class View:
         try:
             self._names = NewNames({str(Path(path).parent) for path in self._to_be_held})
         except OSError as error:
-            raise ValueError(f"names cannot be watched: {error.strerror}") from error
+            # A server may have done this: as the owner it could make a name there all the same.
+            why = f"new names in {error.filename} cannot be watched: {error.strerror}"
+            raise ValueError(f"{why}; see that the folder's owner can list it") from error
 
     def lost(self) -> str:
         """Say what is not as root mounted it, and has to be mounted anew; "" if nothing."""

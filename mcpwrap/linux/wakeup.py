@@ -33,18 +33,18 @@ class NewNames:
     """What is made in some folders, by whomever, and is perhaps gone again. Source: inotify(7)."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        """Begin to watch those that are there and can be read.
+        """Begin to watch those that are there.
 
         Raises:
-            OSError: the account has too many instances or watches.
+            OSError: the account has too many instances or watches, or may not list a folder.
         """
         self._fd = _expect(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
         self._folder_by_watch: dict[int, str] = {}
         for folder in folders:
             try:
                 watch = _libc.inotify_add_watch(self._fd, os.fsencode(folder), _CREATED | _MOVED_TO)
-                self._folder_by_watch[_expect(watch)] = folder
-            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                self._folder_by_watch[_expect(watch, folder)] = folder
+            except (FileNotFoundError, NotADirectoryError):
                 continue
 
     def fileno(self) -> int:
@@ -79,8 +79,8 @@ class NewNames:
         return made
 
 
-def _expect(result: int) -> int:
+def _expect(result: int, name: str | None = None) -> int:
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, os.strerror(number), name)
     return result

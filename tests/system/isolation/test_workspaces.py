@@ -337,6 +337,9 @@ NOT_HELD = [  # what alice, or a server before, has put there; and why there is 
     ("ln -s . .codex", ".codex is a symbolic link: it leads to a folder in which the server"),
     ("ln -s src/none .npmrc", ".npmrc is a symbolic link: it leads to nothing yet"),
     ("mkdir .codex; ln readme.txt .codex/config.toml", ".codex/config.toml has a second name"),
+    ("ln -s $(printf %0300d) .codex", ".codex cannot be followed: File name too long"),
+    # of what is made there and gone again nobody would be told
+    ("chmod u-r .git; touch .npmrc", "new names in /home/alice/project/.git cannot be watched"),
 ]
 
 
@@ -346,7 +349,7 @@ def test_what_could_be_written_by_another_way_starts_no_session(machine: Machine
         machine.as_user("alice", f"cd project; {make}")
         with pytest.raises(CommandFailedError, match=said):
             machine.as_user("alice", "mcpwrap-connect rw </dev/null")
-        machine.as_user("alice", "cd project; rm -rf .codex .npmrc")
+        machine.as_user("alice", "cd project; chmod u+r .git; rm -rf .codex .npmrc")
         machine.await_admission("rw")
     machine.as_user("alice", "cd project; echo all > AGENTS.md; ln AGENTS.md CLAUDE.md")
     with machine.session("rw") as session:  # the twin: both names are held

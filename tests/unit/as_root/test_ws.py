@@ -69,6 +69,11 @@ def test_what_leads_in_a_circle_or_is_too_much_is_refused(tmp_path: Path) -> Non
         found(tmp_path, *(link(f".codex/{number}", "x") for number in range(257)))
 
 
+def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(McpwrapError, match=r"/\.codex cannot be followed: File name too long"):
+        found(tmp_path, link(".codex", "x" * 300))
+
+
 def test_a_name_that_is_no_text_is_written_out(tmp_path: Path) -> None:
     name = ".codex/\x1b[2J\udcff"
     with pytest.raises(McpwrapError, match=r"/\.codex/\\x1b\[2J\\udcff leads in a circle"):

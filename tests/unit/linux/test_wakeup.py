@@ -1,5 +1,6 @@
 """Signals and new names arrive where poll(2) sees them, and a forked child is free of the first."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from mcpwrap.linux.wakeup import NewNames
 from tests.shared import pace
+from tests.unit.plain_account import NOBODY, without_root
 
 NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP]
 LISTEN = """
@@ -97,6 +99,25 @@ def test_what_is_made_in_a_folder_is_told_also_if_it_is_gone_again(tmp_path: Pat
     made = ("made", "folder", "moved", "linked", "\udcff")
     assert names.read() == {f"{tmp_path}/{name}" for name in made}
     assert names.read() == set()
+
+
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner could make names there all the same."""
+    tmp_path.chmod(0o711)
+    monkeypatch.chdir(tmp_path)
+    for name, mode in (("hidden", 0o300), ("open", 0o500)):
+        Path(name).mkdir(mode)
+        if os.geteuid() == 0:
+            os.chown(name, NOBODY, NOBODY)
+
+    def watch() -> None:
+        NewNames(["open"])  # the twin
+        with pytest.raises(PermissionError, match=r"Permission denied: 'hidden'"):
+            NewNames(["open", "hidden"])
+
+    without_root(watch)
 
 
 def test_names_that_the_kernel_could_not_keep_are_not_passed_over(tmp_path: Path) -> None:
