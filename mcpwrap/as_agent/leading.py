@@ -15,6 +15,17 @@ def followed(path: Path, to_write: Collection[Path]) -> Path | None:
     return _walk(path, to_write, {})
 
 
+def real(path: Path, to_write: Collection[Path]) -> Path | None:
+    """Return an absolute path without links; None if a server could have led it out of its folders.
+
+    What it leads to within them is the server's in any case.
+    """
+    if (found := followed(path, to_write)) is not None:
+        return found
+    inside = path.resolve()
+    return inside if any(inside.is_relative_to(folder) for folder in to_write) else None
+
+
 def links(path: Path, to_write: Collection[Path]) -> dict[Path, Path]:
     """Return the links on the way of an absolute path, each with its target as it is written.
 

@@ -4,7 +4,7 @@ import errno
 import os
 import pwd
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
     name = _name(asked)
     policy = deciding.read_policy(asked.policy, own.policy)
     inherited = surroundings.inherited(asked.inherit, environ)
-    to_write = frozenset(path.resolve() for path in (own.home_of(name), *map(Path, asked.to_write)))
+    to_write = _to_write(asked, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
     path = surroundings.search_path(agents_path)
     place = Place(toolchain.wide_folders(home), Path.cwd(), path, to_write)
@@ -75,7 +75,8 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
         )
         if asked.network is Network.NOTHING:
             env = surroundings.offline(env)
-        closing = _closing(asked, program, place, its_home, tmp)
+        system = surroundings.system(home)
+        closing = _closing(asked, program, place, [*system], [its_home, tmp])
         started = Program(command=str(program), args=asked.command[1:], cwd=str(place.cwd), env=env)
         with writing.session(own.audit, name, policy) as recorder:
             gate = deciding.gate_for(name, policy, recorder)
@@ -125,13 +126,38 @@ def _name(asked: Asked) -> str:
     return name
 
 
-def _closing(asked: Asked, program: Path, place: Place, home: str, tmp: str) -> Closing:
+def _to_write(asked: Asked, home: Path) -> frozenset[Path]:
+    real = {path: Path(path).resolve() for path in asked.to_write}
+    others = {home, *real.values()}
+    return frozenset({home, *(_typed(path, others - {real[path]}) for path in real)})
+
+
+def _typed(path: str, to_write: Collection[Path]) -> Path:
+    """Return what was typed without links.
+
+    Raises:
+        UsageError: an earlier session of the server could have chosen where it leads.
+    """
+    real = leading.real(Path.cwd() / path, to_write)
+    if real is None:
+        raise UsageError(
+            "leads out of a folder that the server may write, which could have made the link",
+            where=path,
+            fix="name what it is to lead to: `realpath` prints it",
+        )
+    return real
+
+
+def _closing(
+    asked: Asked, program: Path, place: Place, system: list[str], own: list[str]
+) -> Closing:
     arguments = asked.command[1:]
     needed = toolchain.needed(program, arguments, place)
-    to_read = {*surroundings.SYSTEM, os.path.realpath(surroundings.RESOLVERS), *map(str, needed)}
+    typed = {_typed(path, place.to_write) for path in asked.to_read}
+    to_read = {*system, os.path.realpath(surroundings.RESOLVERS), *map(str, needed | typed)}
     return Closing(
-        to_read=(*sorted(to_read), *map(os.path.realpath, asked.to_read)),
-        to_write=(home, tmp, *map(os.path.realpath, asked.to_write)),
+        to_read=tuple(sorted(to_read)),
+        to_write=(*own, *map(str, place.to_write)),
         links=_links({*needed, *toolchain.names(program, arguments, place)}, asked, place),
         cwd=str(place.cwd),
         network=asked.network,

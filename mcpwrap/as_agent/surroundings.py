@@ -1,13 +1,14 @@
 """RUNS AS THE AGENT: what a server finds around it: its environment, and what it sees of files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.config import values
 from mcpwrap.core import environment
 from mcpwrap.errors import UsageError
 
-# Of the system's, and everybody's to read on it.
+# Of the system's, and mostly everybody's to read on it.
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/snap",
     "/nix/store", "/gnu/store", "/var/lib/ca-certificates", "/proc", "/sys",
@@ -18,6 +19,21 @@ RESOLVERS = "/etc/resolv.conf"
 _TAKEN_ALONG = ("LANG", "LC_ALL", "TZ", "TERM")
 # Without a network they would try for minutes; with these they say at once what they lack.
 _OFFLINE = {"npm_config_offline": "true", "UV_OFFLINE": "1"}
+
+
+def system(home: Path) -> Iterator[str]:
+    """Yield the system's folders, and of one that has the home in it all but that."""
+    for path in SYSTEM:
+        yield from _without(home, Path(path))
+
+
+def _without(home: Path, folder: Path) -> Iterator[str]:
+    if not home.is_relative_to(folder):
+        yield str(folder)
+    elif home != folder:
+        with suppress(OSError):  # it cannot be listed, and so nothing in it is given
+            for entry in folder.iterdir():
+                yield from _without(home, entry)
 
 
 def inherited(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

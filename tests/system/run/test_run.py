@@ -171,6 +171,28 @@ def test_it_learns_no_name_size_or_time_of_a_home(trial: Machine) -> None:
     trial.as_user("alice", "rm -r .new .made /tmp/new-of-alice notes/x")
 
 
+def test_it_has_nothing_by_a_link_that_it_made(trial: Machine) -> None:
+    code = "import os; os.symlink('/home/alice/.ssh', '/home/alice/notes/way'); result = 'made'"
+    assert asked(trial, code, "--write ~/notes") == "made"
+    for option in ("--read", "--write"):
+        refused = run(trial, f"--write ~/notes {option} ~/notes/way -- true", status=2)
+        assert "/home/alice/notes/way: leads out of a folder that the server may" in refused.err
+    trial.as_user("alice", "ln -sfn . notes/way")  # the twin: what it may write in any case
+    read = "result = open('/home/alice/notes/way/n').read()"
+    assert asked(trial, read, "--write ~/notes --read ~/notes/way") == "KEY\n"
+    trial.as_user("alice", "rm notes/way")
+
+
+@only_in_test_all("second-order: a home that is not where homes are")
+def test_it_reads_nothing_of_a_home_among_programs(trial: Machine) -> None:
+    trial.as_root("install -d -o alice -g alice -m 700 /opt/people/alice; echo x > /opt/people/x")
+    trial.as_user("alice", "echo KEY > /opt/people/alice/key")
+    home = "export HOME=/opt/people/alice;"
+    assert asked(trial, "result = open('/opt/people/alice/key').read()", before=home) == "OSError 2"
+    assert asked(trial, "result = open('/opt/people/x').read()", before=home) == "x\n"  # the twin
+    trial.as_root("rm -r /opt/people")
+
+
 @pytest.mark.parametrize(
     ("options", "code", "found"),
     [

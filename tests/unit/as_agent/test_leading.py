@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.leading import followed, links
+from mcpwrap.as_agent.leading import followed, links, real
 
 
 @pytest.fixture
@@ -70,3 +70,23 @@ def test_the_links_on_a_way_are_those_that_a_server_cannot_have_made(
 ) -> None:
     there = {top / link: Path(target.format(top=top)) for link, target in found.items()}
     assert links(top / path, {top / "app"}) == there
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("agents/keys/config", "keys/config"),  # the agent's own link
+        ("app/inner", "app/inner"),
+        ("app/inner/../loop", "app/loop"),
+        ("app/within", "app/inner"),  # a link that leads to what it may write in any case
+        ("app/keys", None),
+        ("agents/tool", None),
+        ("app/up/keys", None),
+    ],
+)
+def test_what_is_given_is_not_what_a_server_made_of_it(
+    top: Path, path: str, to: str | None
+) -> None:
+    (top / "app/within").symlink_to("inner")
+    (top / "app/up").symlink_to("..")
+    assert real(top / path, {top / "app"}) == (top / to if to else None)

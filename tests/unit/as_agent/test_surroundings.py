@@ -50,3 +50,18 @@ def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
 )
 def test_where_programs_are_looked_for(agents: str, program: str | None, path: str) -> None:
     assert surroundings.search_path(agents, Path(program) if program else None) == path
+
+
+def test_a_home_in_a_folder_of_the_system_is_not_given_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("opt/tool/bin", "opt/people/alice/keys", "opt/people/shared", "etc"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(surroundings, "SYSTEM", (f"{tmp_path}/opt", f"{tmp_path}/etc"))
+
+    def given(home: str) -> set[str]:
+        return {path.removeprefix(f"{tmp_path}/") for path in surroundings.system(tmp_path / home)}
+
+    assert given("opt/people/alice") == {"opt/tool", "opt/people/shared", "etc"}
+    assert given("opt") == {"etc"}
+    assert given("home/alice") == {"opt", "etc"}  # the twin
