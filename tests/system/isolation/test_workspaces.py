@@ -173,6 +173,8 @@ def test_read_only_is_read_only(machine: Machine) -> None:
     for code in (write(path), f"os.unlink('{PROJECT}/readme.txt')", f"os.chmod('{PROJECT}', 511)"):
         assert tried(machine, "ro", code) == READ_ONLY
     assert tried(machine, "rw", write(path)) == "written"  # the twin
+    lease = f"import fcntl; fcntl.fcntl(open('{PROJECT}/readme.txt'), fcntl.F_SETLEASE, 0)"
+    assert tried(machine, "ro", lease) == "OSError 1"  # it would make alice wait who writes
 
 
 def test_one_wrapper_cannot_use_another_s_workspace(machine: Machine) -> None:

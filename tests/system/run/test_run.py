@@ -171,6 +171,12 @@ def test_it_learns_no_name_size_or_time_of_a_home(trial: Machine) -> None:
     trial.as_user("alice", "rm -r .new .made /tmp/new-of-alice notes/x")
 
 
+def test_it_makes_nobody_wait_who_writes(trial: Machine) -> None:
+    code = "import fcntl; fcntl.fcntl(open('/home/alice/notes/n'), fcntl.{}, 0); result = 'taken'"
+    assert asked(trial, code.format("F_SETLEASE"), "--read ~/notes") == "OSError 1"
+    assert asked(trial, code.format("F_GETLEASE"), "--read ~/notes") == "taken"  # the twin
+
+
 def test_it_has_nothing_by_a_link_that_it_made(trial: Machine) -> None:
     code = "import os; os.symlink('/home/alice/.ssh', '/home/alice/notes/way'); result = 'made'"
     assert asked(trial, code, "--write ~/notes") == "made"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,24 @@ def test_no_file_leaves_its_project_quota(number: int) -> None:
 @pytest.mark.parametrize("number", [0x801C581F, 0x80086601])  # FS_IOC_FSGETXATTR, FS_IOC_GETFLAGS
 def test_what_a_file_has_can_still_be_asked(number: int) -> None:
     assert tried(ASK.format(number)) in {"made", "ENOTTY"}  # ENOTTY: of a tmpfs before Linux 6
+
+
+FILE = "__import__('fcntl').fcntl(open({!r}), {}, 0)"
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        (1024, "EPERM"),  # F_SETLEASE, F_RDLCK: whoever opens it to write waits
+        (1040, "EPERM"),  # F_SETDELEG
+        (1025, "made"),  # F_GETLEASE
+        (1, "made"),  # F_GETFD
+    ],
+)
+def test_no_lease_holds_up_who_writes(tmp_path: Path, command: int, found: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert tried(FILE.format(str(file), command)) == found
 
 
 AFTER_EXEC = """
