@@ -2,41 +2,69 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import dropwhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from mcpwrap.core.environment import PATH
+from mcpwrap.linux.executables import shell
+from mcpwrap.linux.executables.shell import ASSIGNMENT, SHELL
 
-COMMAND = "command"  # the part of a definition
+COMMAND, CWD = "command", "cwd"  # the part of a definition
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _INTERPRETER = re.compile(
-    r"node|nodejs|deno|bun|tsx|ts-node|python[\d.]*|pypy[\d.]*|ruby[\d.]*|perl[\d.]*|php[\d.]*"
-    r"|lua[\d.]*|luajit|(ba|da|k|z|fi)?sh|java|[Rr]script|julia|dotnet|mono|wasmtime|osascript|tclsh"
+    rf"{_PYTHON.pattern}|{SHELL.pattern}|node[\d.]*|nodejs|deno|bun|tsx|ts-node|j?ruby[\d.]*"
+    r"|perl[\d.]*|php[\d.]*|lua[\d.]*|luajit|java|[Rr]script|julia|dotnet|mono|wasmtime|osascript"
+    r"|tclsh|pwsh|elixir|escript|scala|groovy|clojure|bb"
 )
+MAX_DEPTH = 16
 # They look for code, or for what names it, in the folder that they are started in.
-_RUNNER = re.compile(r"npx|npm|pnpm|pnpx|yarn|bun|bunx|deno|uv|uvx|pipx|poetry|pdm|hatch|pixi|make")
-_SUBCOMMANDS = frozenset({"run", "exec", "tool", "dlx", "x", "start", "--"})
-# Options whose value is a path from which code is taken, and those whose value is code.
+_RUNNER = re.compile(
+    r"npx|npm|pnpm|pnpx|yarn|bun|bunx|deno|tsx|ts-node|uv|uvx|pipx|poetry|pdm|hatch|pixi|rye|make|just"
+    r"|go|cargo|dotnet|bundle|rake|mix|mvn|gradle|mise|asdf|direnv|uvicorn|gunicorn|fastmcp"
+)
+# What they start by its name.
+_STARTED = ("node", "python3", "python", "sh", "git")
+_SUBCOMMANDS = frozenset({"run", "exec", "tool", "dlx", "x", "start", "watch", "--"})
+# Options whose value is a path from which code is taken, and those of which it is something else.
 _WITH_PATH = frozenset({
     "-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file", "--tsconfig",
     "-I", "-L", "-C", "-cp", "-classpath", "--class-path", "--module-path", "-p", "--package",
     "--prefix", "--cwd", "--dir", "--directory", "--project", "--from", "--with",
     "--with-editable", "--with-requirements", "--python", "--config", "--config-file",
 })  # fmt: skip
-_TEXTS = frozenset({"-c", "-e", "-m", "--eval", "--call"})
+_WITH_VALUE = frozenset({"-X", "-W", "-d", "-o", "-O", "+o", "--conditions", "--stack-size"})
+_PRELOADS = re.compile(r"(-r|--require|--import|--(experimental-)?loader)(=.*)?")
+# Where they may write, or what they are allowed; java's properties, but for paths of code.
+_DATA_OPTION = re.compile(
+    r"--(allow|deny)-.*|--(diagnostic|report)-dir.*|-XX:.*|-Xlog.*"
+    r"|-D(?!java\.(library|class)\.path=|loader\.path=|java\.(ext|endorsed)\.dirs=).*"
+)
 # They start what follows their own options.
-_STARTER = re.compile(r"env|nice|ionice|nohup|setsid|stdbuf|timeout|chrt|taskset|xvfb-run|time")
+_STARTER = re.compile(
+    r"env|nice|ionice|nohup|setsid|stdbuf|timeout|chrt|taskset|xvfb-run|time|tini|dumb-init|unbuffer"
+)
 _CODE = re.compile(
     r".+\.([cm]?[jt]sx?|py[cz]?|pyw|sh|jar|rb|php|p[lm]|lua|jl|[rR]|dll|exe|wasm|so(\.\d+)*|node)"
 )
 # Values of these are, or hold, paths that a loader or an interpreter looks in.
+_LISTS = re.compile(
+    r"LD_LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH|RUBYLIB|PERL5?LIB|GEM_PATH|LUA_C?PATH"
+)
 _LOADED = re.compile(
-    r"LD_(PRELOAD|LIBRARY_PATH|AUDIT)|PYTHON(PATH|HOME|STARTUP|USERBASE|WARNINGS)|VIRTUAL_ENV"
-    r"|NODE_(PATH|OPTIONS)|(npm|NPM)_(config|CONFIG)_\w+|UV_\w+|PIP_\w+|PERL5?(LIB|OPT|5DB)"
-    r"|RUBY(LIB|OPT)|GEM_(HOME|PATH)|BUNDLE_\w+|CLASSPATH|(_?JAVA|JDK)_\w+|LUA_C?PATH|PHPRC"
-    r"|PHP_INI_SCAN_DIR|BASH_ENV|ENV|DENO_DIR|BUN_INSTALL|DOTNET_\w+|JULIA_\w+|R_\w+"
+    rf"{_LISTS.pattern}"
+    r"|LD_(PRELOAD|AUDIT)|PYTHON(HOME|STARTUP|USERBASE|WARNINGS|PYCACHEPREFIX)|VIRTUAL_ENV"
+    r"|NODE_OPTIONS|(npm|NPM)_(config|CONFIG)_\w+|(UV|PIP|PIPX|POETRY|PDM|HATCH|PNPM|YARN)_\w+"
+    r"|PERL5(OPT|DB)|RUBYOPT|GEM_HOME|BUNDLE_\w+|(_?JAVA|JDK)_\w+|PHPRC"
+    r"|PHP_INI_SCAN_DIR|BASH_ENV|ENV|DENO_DIR|BUN_INSTALL|DOTNET_\w+|CORECLR_\w+|JULIA_\w+|R_\w+"
+    r"|HOME|XDG_(CONFIG|DATA|CACHE)_HOME|GCONV_PATH|OPENSSL_\w+|GIT_(EXEC_PATH|CONFIG\w*|SSH\w*)"
+    r"|NIX_LD(_LIBRARY_PATH)?|GTK_(MODULES|PATH)|GIO_(EXTRA_)?MODULES|QT_PLUGIN_PATH"
+    r"|(MISE|ASDF|NVM|VOLTA|PYENV|CONDA|RBENV)_\w+|PLAYWRIGHT_BROWSERS_PATH|GO(FLAGS|ROOT|PATH|ENV)"
 )
 _PATHS = re.compile(r"/[^\s'\"`;|&()<>:,=]*")
+_HOME = re.compile(r"/(home/[^/]+|root)/?")  # of which no server sees anything, nor may be given it
+_FILE_URL = re.compile(r"(git\+)?file:(//)?(?=/)|@(?=/)")  # `@` has java read arguments
+_IMPORTS = re.compile(r"sys\.path|require|import\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +75,23 @@ class Launch:
     args: Sequence[str]
     cwd: str  # "" is an empty folder of its own
     env: Mapping[str, str]
+    depth: int = 0  # of commands that are given to commands
 
     def search(self) -> list[str]:
         """Return the folders in which a program is looked for by its name."""
-        folders = self.env.get("PATH", PATH).split(":")
+        folders = self.env.get("PATH", PATH).replace("$PATH", PATH).split(":")
         return [os.path.join(self.cwd, f) for f in folders if f.startswith("/") or self.cwd]
+
+    def found(self, name: str) -> Iterator[str]:
+        """Yield what is there of a name, up to what can be executed.
+
+        What a link leads to may be there later.
+        """
+        for folder in self.search():
+            if os.path.lexists(path := os.path.join(folder, name)):
+                yield path
+                if os.access(path, os.X_OK):
+                    return
 
 
 def launch_of(
@@ -71,65 +111,204 @@ class Loaded:
     part: str
     is_executed: bool = False  # the server does not start without it
     is_searched: bool = False  # a folder of which one program is taken
+    is_too_deep: bool = False  # it is given to commands that are given to commands, and so on
 
 
 def loaded(launch: Launch) -> Iterator[Loaded]:
     """Yield the command, and what else the definition names of code that may be there."""
     yield Loaded(launch.command, COMMAND, is_executed=True)
-    for path in _of_arguments(launch.command, launch.args, launch):
-        yield Loaded(path, "args")
-    if "PATH" in launch.env:
-        yield from (Loaded(folder, "env.PATH") for folder in launch.search())
+    yield from _of_line(launch)
     for name, value in launch.env.items():
-        if _LOADED.fullmatch(name):
-            for path in _PATHS.findall(value):
-                yield Loaded(path, f"env.{name}")
-    if launch.cwd and _loads_from_its_folder(launch):
-        yield Loaded(launch.cwd, "cwd", is_searched=True)
+        yield from _of_variable(name, value, launch)
 
 
-def _of_arguments(command: str, args: Sequence[str], launch: Launch) -> Iterator[str]:
-    name = os.path.basename(command)
+def _of_line(line: Launch) -> Iterator[Loaded]:
+    """Yield what a command line names, and those that are in it."""
+    name = os.path.basename(line.command)
     if _STARTER.fullmatch(name):
-        inner = list(dropwhile(lambda word: not _is_command(word), args))
-        if inner:
-            if "/" in inner[0]:
-                yield _whole(inner[0], launch.cwd)
-            else:
-                yield from launch.search()
-            yield from _of_arguments(inner[0], inner[1:], launch)
+        yield from _started(line)
         return
-    if _RUNNER.fullmatch(name) or _INTERPRETER.fullmatch(name):
-        yield from _up_to_operand(args, launch)
-    for word in args:
-        path = _whole(word.partition("=")[2] if word.startswith("-") else word, launch.cwd)
+    if line.cwd and _loads_from_its_folder(name, line.args):
+        yield Loaded(line.cwd, CWD, is_searched=True)
+    if _RUNNER.fullmatch(name):
+        yield from (Loaded(path, "PATH") for one in _STARTED for path in line.found(one))
+    for path in _of_arguments(name, line):
+        yield Loaded(path, "args")
+    yield from _inner(name, line)
+
+
+def _of_arguments(name: str, line: Launch) -> Iterator[str]:
+    if SHELL.fullmatch(name) and (text := shell.text_of(line.args)) is not None:
+        yield from filter(os.path.isfile, _PATHS.findall(text))
+    elif _RUNNER.fullmatch(name) or _INTERPRETER.fullmatch(name):
+        yield from _up_to_operand(name, line)
+    for word in line.args:
+        path = _whole(word.partition("=")[2] if word.startswith("-") else word, line.cwd)
         if path and _is_code(path):
             yield path
 
 
-def _up_to_operand(args: Sequence[str], launch: Launch) -> Iterator[str]:
-    """Yield what is there of the paths up to the program of an interpreter; the rest is its own.
+def _inner(name: str, line: Launch) -> Iterator[Loaded]:
+    """Yield of the command lines that a shell, a runner or any other program is given to start."""
+    if SHELL.fullmatch(name):
+        yield from _of_text(shell.text_of(line.args) or "", line)
+    elif not _INTERPRETER.fullmatch(name) or _RUNNER.fullmatch(name):
+        previous = "--"
+        for index, word in enumerate(line.args):
+            if _is_known(word) and (previous == "--" or not previous.startswith("-")):
+                yield from _program(replace(line, command=word, args=line.args[index + 1 :]))
+                return
+            if _is_known(word.partition(" ")[0]):
+                yield from _of_text(word, line)
+            previous = word
 
-    Of an option that is not known here nobody can say whether it takes a value: a path after one
-    that cannot be run may be either.
+
+def _of_text(text: str, line: Launch) -> Iterator[Loaded]:
+    for simple in shell.commands(text, line.cwd):
+        yield from _set_and_run(replace(line, cwd=simple.cwd), simple.variables, simple.words)
+
+
+def _started(line: Launch) -> Iterator[Loaded]:
+    """Yield of what env(1) and its like start, with the variables and the folder that they set."""
+    words = list(_unsplit(line.args))
+    may_be = [i for i, word in enumerate(words) if _is_command(word)]
+    sure = (i for i in may_be if _is_known(words[i]) or "/" in words[i])
+    at = next(sure, may_be[0] if may_be else len(words))
+    folder = next(filter(None, map(_changed_folder, words[:at])), "")
+    line = replace(line, cwd=_whole(folder, line.cwd) or line.cwd)
+    yield from _set_and_run(line, list(filter(ASSIGNMENT.fullmatch, words[:at])), words[at:])
+
+
+def _unsplit(args: Sequence[str]) -> Iterator[str]:
+    """Yield the words of `env -S`, and others as they are; a folder in one with its option."""
+    is_text, is_folder = False, False
+    for word in args:
+        text = re.fullmatch(r"(-v?S|--split-string=?)(.*)", word, re.DOTALL)
+        if is_folder:
+            yield f"--chdir={word}"
+        elif is_text or text:
+            yield from ((text[2] if text else word).split())
+        elif word not in {"-C", "--chdir"}:
+            yield word
+        is_folder = word in {"-C", "--chdir"} and not is_folder
+        is_text = bool(text and not text[2])
+
+
+def _changed_folder(word: str) -> str:
+    return word.removeprefix("--chdir=") if word.startswith("--chdir=") else ""
+
+
+def _set_and_run(
+    line: Launch, assignments: Sequence[str], words: Sequence[str]
+) -> Iterator[Loaded]:
+    variables = dict(word.split("=", 1) for word in assignments)
+    line = replace(line, env={**line.env, **variables})
+    for name, value in variables.items():
+        yield from _of_variable(name, value, line, "args")
+    if words:
+        yield from _program(replace(line, command=words[0], args=words[1:]))
+
+
+def _program(line: Launch) -> Iterator[Loaded]:
+    """Yield a command that is in the arguments of another, and what it is given."""
+    line = replace(line, depth=line.depth + 1)
+    if line.depth > MAX_DEPTH:
+        yield Loaded(line.command, "args", is_too_deep=True)
+        return
+    if "/" in line.command:
+        path = _whole(line.command, line.cwd)
+        yield from [Loaded(path, "args")] if path else []
+    else:
+        yield from (Loaded(folder, "PATH", is_searched=True) for folder in line.search())
+        yield from (Loaded(path, "PATH") for path in line.found(line.command))
+    yield from _of_line(line)
+
+
+def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterator[Loaded]:
+    paths: Iterable[str] = filter(_is_code, _PATHS.findall(value))
+    if name == "PATH":
+        paths = line.search()
+    elif _LOADED.fullmatch(name) and not (name == "HOME" and _HOME.fullmatch(value)):
+        paths = dict.fromkeys(filter(None, _of_loaded(name, value, line.cwd)))
+    yield from (Loaded(path, part or f"env.{name}") for path in paths)
+
+
+def _of_loaded(name: str, value: str, cwd: str) -> Iterator[str]:
+    if _LISTS.fullmatch(name):  # an empty part is the folder in which it is started
+        yield from (_whole(part or ".", cwd) for part in value.split(":"))
+        return
+    yield _whole(value, cwd) if value[:1] in {"/", "."} else ""  # with a space in it
+    words = [word for word in value.split() if not _DATA_OPTION.fullmatch(word)]
+    for word in words:
+        yield from _PATHS.findall(word)
+        yield from (_whole(one, cwd) for one in re.split("[=:,]", word) if one[:1] == ".")
+    if cwd and any(map(_PRELOADS.fullmatch, words)):
+        yield cwd
+
+
+def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
+    """Yield the paths up to the program of an interpreter; the rest is its own.
+
+    Also of those that are not there: they may be by then. Of an option that is not known here
+    nobody can say whether it takes a value: a path after one that cannot be run may be either.
     """
     previous = ""
-    for word in args:
-        if word.startswith("-") and previous not in _TEXTS:
-            yield from filter(os.path.lexists, _PATHS.findall(word))
-        elif previous in _TEXTS:
-            yield from filter(os.path.isfile, _PATHS.findall(word))
+    for word in line.args:
+        if _takes_text(name, previous):
+            yield from _of_code(word)
             return
-        elif previous in _WITH_PATH:
-            yield from filter(os.path.lexists, (_whole(word, launch.cwd), *_PATHS.findall(word)))
+        if word.startswith("-"):
+            yield from () if _DATA_OPTION.fullmatch(word) else _of_option(word, line.cwd)
+        elif previous in _WITH_PATH or previous in _WITH_VALUE:
+            parts = word.split(":") if previous in _WITH_PATH and "://" not in word else []
+            yield from filter(None, (*(_whole(one, line.cwd) for one in parts), *_paths(word)))
         elif word not in _SUBCOMMANDS:
-            path = _whole(word, launch.cwd)
-            if not path or not os.path.lexists(path):
+            path = _whole(word, line.cwd)
+            if not path or (_is_name(name, word) and not os.path.lexists(path)):
+                yield from _paths(word) if previous.startswith("-") else ()
                 return
             yield path
             if not previous.startswith("-") or _is_code(path):
                 return
         previous = word
+
+
+def _takes_text(name: str, option: str) -> bool:
+    """Say whether the value of an option is code, or the name of a module."""
+    if _PYTHON.fullmatch(name):
+        return re.fullmatch(r"-[A-Za-z]*[cm]", option) is not None
+    if SHELL.fullmatch(name):  # whose text was looked at; `-e` ends it at an error
+        return False
+    if name.startswith("php"):
+        return option in {"-r", "--run"}
+    return option in {"-e", "--eval", "--call", *(("-c",) if name.startswith("np") else ())}
+
+
+def _of_code(text: str) -> Iterator[str]:
+    """Yield the files that code names, and the folders too where it says that they are of code."""
+    for path in _PATHS.findall(text):
+        if _IMPORTS.search(text) or not os.path.isdir(path):
+            yield path
+
+
+def _of_option(word: str, cwd: str) -> list[str]:
+    value = word.partition("=")[2]
+    return [*filter(None, [_whole(value, cwd) if value[:1] in {"/", "."} else ""]), *_paths(word)]
+
+
+def _paths(text: str) -> list[str]:
+    """Return the paths in a word that may be a URL, whose host is none."""
+    return [path for path in _PATHS.findall(text) if not re.match("//[^/]", path)]
+
+
+def _is_name(command: str, word: str) -> bool:
+    """Say whether a word may be the name of a package, a module or a script, and no path."""
+    return not word.startswith(("/", ".")) and _RUNNER.fullmatch(command) is not None
+
+
+def _is_known(word: str) -> bool:
+    name = os.path.basename(word)
+    return any(one.fullmatch(name) for one in (_STARTER, _RUNNER, _INTERPRETER))
 
 
 def _is_command(word: str) -> bool:
@@ -139,23 +318,28 @@ def _is_command(word: str) -> bool:
 
 def _whole(word: str, cwd: str) -> str:
     """Return the absolute path that a word may be; "" if it can be none."""
+    word = _FILE_URL.sub("", word, count=1) if _FILE_URL.match(word) else word
     if word.startswith("/"):
         return word
     return os.path.join(cwd, word) if cwd and word and "\n" not in word else ""
 
 
 def _is_code(path: str) -> bool:
-    """Say whether a file is one that is run, by its name, its mode or its first bytes."""
-    if not os.path.isfile(path):
-        return False
-    return bool(_CODE.fullmatch(os.path.basename(path))) or os.access(path, os.X_OK)
+    """Say whether a file is one that is run, by its name, its mode or its first bytes.
+
+    By its name also what is not there: it may be by then.
+    """
+    if _CODE.fullmatch(os.path.basename(path)):
+        return not os.path.isdir(path)
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _loads_from_its_folder(launch: Launch) -> bool:
-    name = os.path.basename(launch.command)
-    if name.startswith("python"):
-        return any(word[:2] in {"-m", "-c"} for word in launch.args)
+def _loads_from_its_folder(name: str, args: Sequence[str]) -> bool:
+    options = list(takewhile(lambda word: word.startswith("-"), args))
+    if _PYTHON.fullmatch(name):
+        letters = "".join(word for word in options if not word.startswith("--"))
+        return bool(re.search(r"[mc]", letters)) and not re.search(r"[IP]", letters)
     if name == "java":
-        return "-jar" not in launch.args
-    words = (name, *(launch.args if _STARTER.fullmatch(name) else ()))
-    return any(_RUNNER.fullmatch(os.path.basename(word)) for word in words)
+        return not {"-jar", "-cp", "-classpath", "--class-path"} & {*args}
+    preloads = name.startswith("node") and any(map(_PRELOADS.fullmatch, options))
+    return preloads or _RUNNER.fullmatch(name) is not None

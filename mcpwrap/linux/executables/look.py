@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcpwrap.linux import scripts
 from mcpwrap.linux.executables import packages
-from mcpwrap.linux.executables.launch import COMMAND, Launch, Loaded, loaded
+from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, Launch, Loaded, loaded
 from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
 
 _MAX_PATHS = 256
@@ -43,15 +43,15 @@ class Look:
             if isinstance(found, Flaw):
                 yield Finding(one.part, one.path, found)
             elif isinstance(found, Real):
-                for path in packages.marks(one.path, found.path):
+                for path in packages.marks(*_inside(one.path, found)):
                     if isinstance(mark := self._own.walk(path), Flaw):
                         yield Finding(one.part, path, mark)
 
     def packages(self, launch: Launch) -> Iterator[Finding]:
         """Yield in addition what not root alone can change in the packages themselves."""
         for one, found in self._walked(launch):
-            if isinstance(found, Real) and not one.is_searched:
-                for flaw in self._flaws_around(one.path, found):
+            if isinstance(found, Real) and (not one.is_searched or one.part == CWD):
+                for flaw in self._flaws_around(one, found):
                     yield Finding(one.part, flaw.path, flaw)
 
     def missing(self, launch: Launch) -> Iterator[str]:
@@ -71,20 +71,35 @@ class Look:
                     Flaw(one.path, f"comes after {_MAX_PATHS} other paths: it is not looked at"),
                 )
                 return
-            if one.path not in seen:
+            if one.is_too_deep:
+                yield one, Flaw(one.path, f"is in over {MAX_DEPTH} commands: it is not looked at")
+            elif one.path not in seen:
                 seen.add(one.path)
                 found = self._own.walk(one.path) if "/" in one.path else Missing(one.path)
                 yield one, found
                 if os.path.isfile(one.path):
                     todo += _interpreters(one.path, launch)
 
-    def _flaws_around(self, path: str, real: Real) -> list[Flaw]:
-        top = real.path if real.is_folder else packages.top_of(path, real.path)
-        if not top:
-            return list(packages.flaws_beside(real.path, self._own))
+    def _flaws_around(self, one: Loaded, real: Real) -> Iterator[Flaw]:
+        inside = _inside(one.path, real)
+        if one.is_searched:
+            top = ""
+        else:
+            top = real.path if real.is_folder else packages.top_of(one.path, real.path)
+        yield from self._flaws_below(top) if top else packages.flaws_beside(inside[1], self._own)
+        for library in dict.fromkeys(packages.libraries(*inside)):
+            yield from self._flaws_below(library)
+
+    def _flaws_below(self, top: str) -> list[Flaw]:
         if top not in self._flaws_by_top:
             self._flaws_by_top[top] = list(packages.flaws_below(top, self._own))
         return self._flaws_by_top[top]
+
+
+def _inside(path: str, real: Real) -> tuple[str, str]:
+    """Return a file as it is named and as it is; of a folder, a name in it."""
+    name = "/." if real.is_folder else ""
+    return f"{path}{name}", f"{real.path}{name}"
 
 
 def _interpreters(path: str, launch: Launch) -> Iterator[Loaded]:
@@ -94,9 +109,7 @@ def _interpreters(path: str, launch: Launch) -> Iterator[Loaded]:
     if not name:
         return
     if "/" not in name:
-        for folder in launch.search():
-            yield Loaded(folder, part, is_searched=True)
-            if os.access(found := f"{folder}/{name}", os.X_OK):
-                name = found
-                break
+        yield from (Loaded(folder, part, is_searched=True) for folder in launch.search())
+        *others, name = list(launch.found(name)) or [name]
+        yield from (Loaded(path, part) for path in others)
     yield Loaded(name, part, is_executed=True)

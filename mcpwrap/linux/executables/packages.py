@@ -11,14 +11,20 @@ from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
 _MODULES = "node_modules"
 _VENV = "pyvenv.cfg"  # PEP 405
 _MARKS = ("package.json", _MODULES, _VENV)
-_SITE_PACKAGES = "lib*/python*/*-packages"  # Debian's are `dist-packages`
+_LIBRARY = "lib*/p*y*"  # `python3.11`, `pypy3.10`
+_SITE_PACKAGES = f"{_LIBRARY}/*-packages"  # Debian's are `dist-packages`
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 _MAX_ENTRIES = 500_000
 _MAX_TEXT_BYTES = 65_536
 _DISTRIBUTION = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
 _LOCAL = "/usr/local/"
+_SYSTEM_TOO = re.compile(r"(?im)^include-system-site-packages\s*=\s*true")
 _QUOTED_PATH = re.compile(r"['\"](/[^'\"]+)['\"]")
-_CODE = re.compile(r".+\.([cm]?[jt]sx?|py[cz]?|so|rb|p[lm]|sh)")
+_CODE = re.compile(
+    r".+\.([cm]?[jt]sx?|py[cz]?|so(\.\d+)*|rb|p[lm]|sh|jar|class|dll|node|wasm|lua|php|jl|r|R)"
+    r"|.+\.(deps|runtimeconfig)\.json|__pycache__"
+)
+_SHARED = re.compile(r"/[^/]*(/s?bin)?|.*/s?bin")  # folders of many programs
 
 
 def marks(path: str, real: str) -> Iterator[str]:
@@ -47,6 +53,28 @@ def top_of(path: str, real: str) -> str:
                 if any(os.path.lexists(os.path.join(folder, name)) for name in _MARKS):
                     return folder
     return ""
+
+
+def libraries(path: str, real: str) -> Iterator[str]:
+    """Yield further folders from which a file loads packages, and what they start with.
+
+    Modules that are hoisted lie above the package; `.pth` files speak at each start of python.
+    """
+    prefixes: list[str] = []
+    is_apart = False  # from the packages of the whole machine
+    for folder in dict.fromkeys([*_above(path), *_above(real)]):
+        if os.path.isdir(modules := os.path.join(folder, _MODULES)):
+            yield modules
+        if settings := _text(os.path.join(folder, _VENV)):
+            is_apart |= not _SYSTEM_TOO.search(settings)
+            prefixes += map(os.path.dirname, _home_of_venv(os.path.join(folder, _VENV)))
+    if _PYTHON.fullmatch(os.path.basename(real)):
+        prefixes += [os.path.dirname(os.path.dirname(real))]
+    for prefix in prefixes:
+        if not is_distributions(f"{prefix}/"):
+            yield from glob(os.path.join(escape(prefix), _LIBRARY))
+        elif prefix == "/usr" and not is_apart:
+            yield from glob(os.path.join(_LOCAL, _SITE_PACKAGES))
 
 
 def flaws_below(top: str, own: Ownership) -> Iterator[Flaw]:
@@ -83,11 +111,34 @@ def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | Fl
 
 
 def flaws_beside(path: str, own: Ownership) -> Iterator[Flaw]:
-    """Yield files of code in the folder of a file that is in no package."""
-    folder = os.path.dirname(path)
-    for entry in [] if is_distributions(path) else _entries(folder):
-        if _CODE.fullmatch(entry.name) and isinstance(found := own.walk(entry.path), Flaw):
-            yield found
+    """Yield files of code beside a file that is in no package, and below, with their folders.
+
+    Other files there are data, which may be an account's.
+    """
+    top = os.path.dirname(path)
+    todo = [top, *_libraries_of(top)]
+    seen, count = {*todo}, 0
+    while todo:
+        folder = todo.pop()
+        entries = [] if is_distributions(f"{folder}/") else _entries(folder)
+        count += len(entries)
+        if count > _MAX_ENTRIES:
+            yield Flaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            return
+        code = [entry.path for entry in entries if _CODE.fullmatch(entry.name)]
+        found = [own.walk(one) for one in (folder, *code)] if code else []
+        yield from (one for one in found if isinstance(one, Flaw))
+        if not _SHARED.fullmatch(folder):
+            folders = {os.path.realpath(entry.path) for entry in entries if entry.is_dir()} - seen
+            seen.update(folders)
+            todo += sorted(folders)
+
+
+def _libraries_of(folder: str) -> list[str]:
+    """Return where what is in `bin` of one program looks for its libraries."""
+    prefix, name = os.path.split(folder)
+    is_own = name == "bin" and not _SHARED.fullmatch(prefix) and f"{prefix}/" != _LOCAL
+    return [os.path.join(prefix, "lib"), os.path.join(prefix, "libexec")] if is_own else []
 
 
 def _above(path: str) -> list[str]:
@@ -114,19 +165,24 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
 def _home_of_venv(settings: str) -> Iterator[str]:
     for line in _text(settings).splitlines():
         key, _, value = line.partition("=")
-        if key.strip() == "home" and value.strip().startswith("/"):
+        if key.strip().lower() == "home" and value.strip().startswith("/"):
             yield value.strip()
 
 
 def _elsewhere(folder: str) -> Iterator[str]:
     """Yield where a folder of Python packages says that more of them are.
 
-    Source: docs.python.org, site; setuptools, Development Mode, which maps names in a finder.
+    Source: docs.python.org, site; setuptools, Development Mode, which maps names in a finder, as
+    do meson-python and scikit-build-core.
     """
     if folder.endswith("-packages"):
         for path in glob(os.path.join(escape(folder), "*.pth")):
-            yield from (line for line in _text(path).splitlines() if line.startswith("/"))
-        for path in glob(os.path.join(escape(folder), "__editable__*_finder.py")):
+            for line in _text(path).splitlines():
+                if line.startswith(("import ", "import\t")):
+                    yield from _QUOTED_PATH.findall(line)
+                elif line.strip() and not line.startswith("#"):
+                    yield os.path.join(folder, line.rstrip())
+        for path in glob(os.path.join(escape(folder), "*_editable*.py")):
             yield from _QUOTED_PATH.findall(_text(path))
 
 

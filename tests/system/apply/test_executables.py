@@ -100,6 +100,21 @@ CASES = [
         'command = "/usr/bin/python3"\nargs = ["-m", "x"]\ncwd = "/srv/work"',
         "/srv/work belongs to alice", "chown root /srv/work", id="cwd",
     ),
+    pytest.param(
+        "install -d -o alice /srv/work",
+        'command = "/bin/bash"\nargs = ["-lc", "cd /srv/work && exec python3 server.py"]',
+        "/srv/work belongs to alice", "chown root /srv/work", id="text",
+    ),
+    pytest.param(
+        f"install -d -o alice {TOP}/helpers; touch {TOP}/helpers/x.py", PROBE,
+        f"{TOP}/helpers belongs to alice", f"chown -R root {TOP}/helpers", id="below",
+    ),
+    pytest.param(
+        "install -d -o alice /srv/source; echo ../../../../../srv/source > "
+        "/usr/local/lib/python3.11/dist-packages/x.pth",
+        PROBE, "/srv/source belongs to alice",
+        "rm /usr/local/lib/python3.11/dist-packages/x.pth", id="pth",
+    ),
 ]  # fmt: skip
 
 

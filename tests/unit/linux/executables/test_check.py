@@ -86,4 +86,6 @@ def test_what_is_not_looked_at_is_refused() -> None:
     env: dict[str, Template] = {"PATH": (":".join(f"/bin/{n}" for n in range(300)),)}
     found = changeable(Server(name="a", runs=Local(command="/bin/sh", env=env)), Look())
     assert found
+    deep = Server(name="a", runs=Local(command="/usr/bin/env", args=("env",) * 9_999))
+    assert "env is in over 16 commands: it is not looked at" in str(changeable(deep, Look()))
     assert "comes after 256 other paths: it is not looked at" in str(found)

@@ -32,6 +32,43 @@ COMMANDS = [
     ("/usr/bin/env", ["A=1", "node", "TOP/plain"], ["/s", "TOP/plain"]),
     ("/usr/bin/timeout", ["5", "TOP/tool", "TOP/plain"], ["TOP/tool"]),
     ("/usr/bin/env", ["-i"], []),
+    # What is not there yet: its owner puts it there after the look.
+    ("/usr/bin/node", ["TOP/gone", "TOP/dir"], ["TOP/gone"]),
+    ("/bin/tool", ["TOP/gone.py"], ["TOP/gone.py"]),
+    ("/bin/sh", ["-c", "exec TOP/gone"], ["TOP/gone"]),
+    # Commands in a text.
+    ("/bin/bash", ["-lc", "TOP/plain --x"], ["TOP/plain"]),
+    ("/bin/bash", ["-euo", "pipefail", "-c", "TOP/plain"], ["TOP/plain"]),
+    ("/bin/sh", ["-e", "-u", "TOP/plain"], ["TOP/plain"]),
+    ("/bin/sh", ["-c", "cd TOP/dir && npm start"], ["TOP/dir", "/s"]),
+    ("/bin/sh", ["-c", "cd 'TOP' && exec node dir"], ["TOP/dir", "/s"]),
+    ("/bin/sh", ["-c", "A=1 PYTHONPATH=TOP/dir python3 -m x"], ["TOP/dir", "/s"]),
+    ("/bin/sh", ["-c", ". TOP/plain; tool TOP/dir"], ["TOP/plain", "/s"]),
+    ("/bin/sh", ["-c", "/bin/tool TOP/dir 2>/dev/null >TOP/log"], ["/bin/tool"]),
+    # What another starts.
+    ("/usr/bin/env", ["-u", "A", "node", "TOP/plain"], ["/s", "TOP/plain"]),
+    ("/usr/bin/env", ["-S", "node TOP/plain"], ["/s", "TOP/plain"]),
+    ("/usr/bin/env", ["PYTHONPATH=TOP/dir", "python3", "-m", "x"], ["/s", "TOP/dir"]),
+    ("/usr/bin/env", ["-C", "TOP/dir", "npx", "x"], ["/s", "TOP/dir"]),
+    ("/usr/bin/stdbuf", ["-o", "L", "node", "TOP/plain"], ["/s", "TOP/plain"]),
+    ("/opt/mcp-proxy", ["--port", "1", "--", "node", "TOP/plain"], ["/s", "TOP/plain"]),
+    ("/usr/bin/npx", ["-y", "supergateway", "--stdio", "node TOP/plain"], ["/s", "TOP/plain"]),
+    ("/usr/bin/uv", ["run", "--with", "x", "python", "TOP/plain"], ["/s", "TOP/plain"]),
+    # Other forms of options and operands.
+    ("/usr/bin/npx", ["-y", "file:TOP/dir"], ["TOP/dir"]),
+    ("/usr/bin/uvx", ["git+file://TOP/dir"], ["TOP/dir"]),
+    ("/usr/bin/uvx", ["--index-url", "file://TOP/dir", "x"], ["TOP/dir"]),
+    ("/usr/bin/php", ["-d", "auto_prepend_file=TOP/plain", "-r", "1"], ["TOP/plain"]),
+    ("/usr/bin/python3", ["-X", "dev", "TOP/plain"], ["TOP/plain"]),
+    ("/usr/bin/python3", ["-Ic", "sys.path.append('TOP/dir')"], ["TOP/dir"]),
+    ("/usr/bin/node", ["-e", "require('TOP/dir')"], ["TOP/dir"]),
+    ("/usr/bin/java", ["@TOP/plain"], ["TOP/plain"]),
+    # Data.
+    ("/usr/bin/deno", ["run", "--allow-read=TOP/dir", "TOP/main.py"], ["TOP/main.py"]),
+    ("/usr/bin/java", ["-Djava.io.tmpdir=TOP/dir", "-jar", "TOP/plain"], ["TOP/plain"]),
+    ("/usr/bin/npx", ["-y", "--registry", "https://x.example/TOP/dir", "x", "TOP/dir"], []),
+    ("/usr/bin/uvx", ["--python", "3.12", "server", "--repository", "TOP/dir"], []),
+    ("/opt/server", ["--language", "python", "TOP/dir"], []),
 ]
 
 
@@ -61,6 +98,14 @@ VARIABLES = [
     ("npm_config_prefix", "/a", ["/a"]),
     ("DATABASE", "/a/data.db", []),
     ("PATH", "/a:b", ["/a"]),  # a relative one is below an empty folder
+    ("PYTHONPATH", "/a b:", ["/a b"]),
+    ("NODE_OPTIONS", "--diagnostic-dir=/tmp --import=file:///a", ["///a"]),
+    ("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir=/tmp -javaagent:/a.jar", ["/a.jar"]),
+    ("HOME", "/a", ["/a"]),
+    ("HOME", "/home/alice", []),  # no server sees it
+    ("OPENSSL_CONF", "/a", ["/a"]),
+    ("PUPPETEER_EXECUTABLE_PATH", "/bin/sh", ["/bin/sh"]),
+    ("ANY", "/a/x.so", ["/a/x.so"]),
 ]
 
 
@@ -79,6 +124,14 @@ FOLDERS = [
     ("/usr/bin/java", ["-jar", "/s.jar"], False),
     ("/usr/bin/java", ["Main"], True),
     ("/bin/tool", [], False),
+    ("/usr/bin/env", ["python3", "-m", "server"], True),
+    ("/usr/bin/python3", ["-um", "server"], True),
+    ("/usr/bin/python3", ["-Im", "server"], False),
+    ("/usr/bin/python3", ["/s.py", "-m", "x"], False),
+    ("/usr/bin/java", ["-cp", "/s.jar", "Main"], False),
+    ("/usr/bin/node", ["-r", "dotenv/config", "/s.js"], True),
+    ("/bin/bash", ["-lc", "npx x"], True),
+    ("/usr/bin/cargo", ["run"], True),
 ]
 
 
@@ -88,6 +141,24 @@ def test_the_folder_in_which_it_is_started(
 ) -> None:
     found = [one.path for one in loaded(launch_of(command, args, "/srv/x", {}))]
     assert ("/srv/x" in found) is is_loaded
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PYTHONPATH", "/a:."), ("NODE_PATH", "x:"), ("NODE_OPTIONS", "-r dotenv/config"),
+     ("NODE_OPTIONS", "--import=./x.mjs"), ("JAVA_TOOL_OPTIONS", "-javaagent:./x.jar")],
+)  # fmt: skip
+def test_relative_paths_in_variables_are_below_that_folder(name: str, value: str) -> None:
+    found = [one.path for one in loaded(launch_of("/bin/x", [], "/srv/x", {name: [value]}))]
+    assert any(f"{path}/".startswith("/srv/x/") for path in found)
+
+
+def test_what_is_found_by_its_name_may_be_a_link(tmp_path: Path) -> None:
+    """What it leads to may be there only after the look."""
+    (tmp_path / "node").symlink_to("/srv/gone")
+    for command, args in (("/usr/bin/env", ["node"]), ("/usr/bin/npx", ["x"])):
+        found = loaded(launch_of(command, args, "", {"PATH": [str(tmp_path)]}))
+        assert f"{tmp_path}/node" in [one.path for one in found]
 
 
 def test_relative_paths_are_below_that_folder(top: str) -> None:
