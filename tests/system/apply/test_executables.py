@@ -15,6 +15,7 @@ STAGE = emptied.booted
 TOP = "/opt/case"
 PROBE = f'command = "{TOP}/probe.py"'
 AGENT = '[mcp_servers.a.mcpwrap]\nagents = ["alice"]'
+LOCAL = "$(python3 -c 'import site; print(site.getsitepackages()[0])')"  # below /usr/local
 # user::rwx, user:UID:rwx, group::r-x, mask::rwx, other::r-x. acl(5), linux/posix_acl_xattr.h
 ACL = ((0x01, 7, -1), (0x02, 7, 0), (0x04, 5, -1), (0x10, 7, -1), (0x20, 5, -1))
 
@@ -110,10 +111,9 @@ CASES = [
         f"{TOP}/helpers belongs to alice", f"chown -R root {TOP}/helpers", id="below",
     ),
     pytest.param(
-        "install -d -o alice /srv/source; echo ../../../../../srv/source > "
-        "/usr/local/lib/python3.11/dist-packages/x.pth",
-        PROBE, "/srv/source belongs to alice",
-        "rm /usr/local/lib/python3.11/dist-packages/x.pth", id="pth",
+        f"install -d -o alice /srv/source; d={LOCAL}; mkdir -p $d; "
+        "echo ../../../../../srv/source > $d/x.pth",
+        PROBE, "/srv/source belongs to alice", f"rm {LOCAL}/x.pth", id="pth",
     ),
 ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def machine(machine: Machine) -> Iterator[Machine]:
         f"chmod 755 {TOP}/probe.py; cp {TOP}/probe.py {TOP}/venv/bin/"
     )
     yield machine
-    machine.as_root(f"rm -rf {TOP} /tmp/probe.py /srv/source /srv/modules /srv/work")
+    machine.as_root(f"rm -rf {TOP} {LOCAL}/x.pth /tmp/probe.py /srv/source /srv/modules /srv/work")
 
 
 def configured(machine: Machine, definition: str, ours: str = AGENT) -> None:
