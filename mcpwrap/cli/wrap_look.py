@@ -106,9 +106,12 @@ class Looking:
         return replace(_become(found, opened, listed, name, taken), is_remote=is_remote)
 
     def _allowed(self, draft: Draft) -> Draft:
-        """Return a server whose program is not root's alone with the word that root has to read."""
+        """Return a server whose program is not root's alone with the word that root has to read.
+
+        What is hidden from this account root looks at itself.
+        """
         found = changeable(draft.server, self._executables)
-        if found is None:
+        if found is None or found.flaw.is_hidden:
             return draft
         note = f"{found}: such an account decides what NAME runs, and root is asked to allow it"
         return replace(

@@ -50,11 +50,16 @@ def _launch(server: Server) -> Launch | None:
 
 
 def _refusal(server: Server, finding: Finding) -> UsageError:
+    where = f"[mcp_servers.{server.name}], {finding.part}"
+    if finding.flaw.is_hidden:
+        return UsageError(
+            f"{finding}; nothing was changed", where=where, fix="ask root for `sudo mcpwrap plan`"
+        )
     secrets = ", ".join(sorted(server.secrets()))
     reads = f" and reads its secrets ({secrets})" if secrets else ""
     return UsageError(
         f"{finding}: such an account decides what this server runs{reads}; nothing was changed",
-        where=f"[mcp_servers.{server.name}], {finding.part}",
+        where=where,
         fix="install it where root alone can write, as under /opt (`chown -R root:root`, "
         "`chmod -R go-w`), or allow it by `writable_command = true` in "
         f"[mcp_servers.{server.name}.mcpwrap]",

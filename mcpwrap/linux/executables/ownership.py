@@ -22,6 +22,7 @@ class Flaw:
 
     path: str
     problem: str
+    is_hidden: bool = False  # from this account; root may see that nothing is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class Ownership:
         except (FileNotFoundError, NotADirectoryError):
             return Missing(path)
         except OSError as error:
-            return Flaw(path, f"cannot be looked at: {error.strerror}")
+            is_hidden = isinstance(error, PermissionError) and os.geteuid() != 0
+            return Flaw(path, f"cannot be looked at: {error.strerror}", is_hidden)
         if problem := self.problem(info):
             return Flaw(path, problem)
         self._kind_by_path[path] = info.st_mode

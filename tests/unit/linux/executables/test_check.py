@@ -1,6 +1,8 @@
 """Programs in homes are refused, and others that not root alone can change."""
 
+import errno
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +78,25 @@ def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
     assert missing(Server(name="a", runs=Local(command="/bin/sh"))) == []
     assert missing(Server(name="a", runs=Remote(url="https://x.example/"))) == []
     assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such is not there"]
+
+
+def test_what_is_hidden_is_left_to_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is said to be able to change what was not seen."""
+    roots = Path("/").stat()
+
+    def lstat(path: str) -> os.stat_result:
+        if path == "/opt/x":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return roots
+
+    server = Server(name="a", runs=Local(command="/opt/x"))
+    monkeypatch.setattr(os, "lstat", lstat)
+    for uid, said in ((1000, "Permission denied; nothing was changed.*`sudo mcpwrap plan`"),
+                      (0, "such an account decides")):  # fmt: skip
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        with pytest.raises(McpwrapError) as refused:
+            expect_roots(Config({"a": server}, {}))
+        assert re.search(f"/opt/x cannot be looked at: .*{said}", str(refused.value), re.DOTALL)
 
 
 def test_what_is_not_looked_at_is_refused() -> None:

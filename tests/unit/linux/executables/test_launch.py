@@ -106,6 +106,7 @@ VARIABLES = [
     ("OPENSSL_CONF", "/a", ["/a"]),
     ("PUPPETEER_EXECUTABLE_PATH", "/bin/sh", ["/bin/sh"]),
     ("ANY", "/a/x.so", ["/a/x.so"]),
+    ("GIT_EDITOR", "/a/gone", ["/a/gone"]),
 ]
 
 
