@@ -128,6 +128,15 @@ def use(place: Place, tool: str, arguments: Json, headers: dict[str, str]) -> Js
     return place.ask("POST", request(place, "tools/call", params), {**BOTH, **headers})
 
 
+def use_until_gone(place: Place, tool: str, arguments: Json) -> list[Json]:
+    """Call a tool in the session until there is no such session any more; return each answer."""
+    ends_at = time.monotonic() + place.within_s
+    answers = [use(place, tool, arguments, {})]
+    while answers[-1]["status"] != 404 and time.monotonic() < ends_at:
+        answers.append(use(place, tool, arguments, {}))
+    return answers
+
+
 def end(place: Place, headers: dict[str, str]) -> int:
     """End the session."""
     status: int = place.ask("DELETE", None, headers)["status"]
@@ -283,7 +292,7 @@ STEPS = {
     step.__name__: step
     for step in (
         ask, await_end, begin, call, count, crowd, end, hear, leave, listen, raw, reach, resume,
-        use,
+        use, use_until_gone,
     )
 }  # fmt: skip
 
