@@ -10,22 +10,9 @@ from mcpwrap.as_root import oauth_key, secret, store
 from mcpwrap.core import seal
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan import paths
 
-
-@pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep everything in a folder of the test, on a machine without systemd-creds."""
-    for name in ("SECRETS", "SECRETS_LOCK", "SEALED", "STORE", "MINTED", "BUNDLES"):
-        monkeypatch.setattr(paths, name, str(tmp_path / name))
-
-    def no_tool(*argv: str, stdin: str = "") -> str:
-        raise ToolError("there is none", where=argv[0], fix="")
-
-    monkeypatch.setattr(store, "run", no_tool)
-    monkeypatch.setattr(secret, "_is_running", lambda _: False)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("store_folder")
 
 
 def held(name: str = "remote") -> tuple[str, int]:

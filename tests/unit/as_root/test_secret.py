@@ -10,24 +10,10 @@ import pytest
 from mcpwrap.as_root import secret, store
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.files import NewFile
-from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan import paths
 
+pytestmark = pytest.mark.usefixtures("store_folder")
 LONG = "x" * 2048  # sealed, it is longer than any other file of the store
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep everything in a folder of the test, on a machine without systemd-creds."""
-    for name in ("SECRETS", "SECRETS_LOCK", "SEALED", "STORE", "MINTED", "BUNDLES"):
-        monkeypatch.setattr(paths, name, str(tmp_path / name))
-
-    def no_tool(*argv: str, stdin: str = "") -> str:
-        raise ToolError("there is none", where=argv[0], fix="")
-
-    monkeypatch.setattr(store, "run", no_tool)
-    monkeypatch.setattr(secret, "_is_running", lambda _: False)
-    return tmp_path
 
 
 @contextmanager
@@ -41,9 +27,9 @@ def no_file_over(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def seen(place: Path) -> dict[str, str]:
+def seen(folder: Path) -> dict[str, str]:
     """Return all files by their paths; locks are empty."""
-    return {str(p): p.read_text() for p in place.rglob("*") if p.is_file() and p.stat().st_size}
+    return {str(p): p.read_text() for p in folder.rglob("*") if p.is_file() and p.stat().st_size}
 
 
 VERBS: dict[str, Callable[[], None]] = {
@@ -57,49 +43,49 @@ VERBS: dict[str, Callable[[], None]] = {
 
 @pytest.mark.parametrize("size", [1, 600])  # nothing at all; all but the sealed value
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_cannot_be_written_changes_nothing(place: Path, verb: str, size: int) -> None:
+def test_what_cannot_be_written_changes_nothing(store_folder: Path, verb: str, size: int) -> None:
     secret.set_one("a", "KEY", LONG)
-    before = seen(place)
+    before = seen(store_folder)
     if (verb, size) != ("remove", 600):  # which seals nothing
         with no_file_over(size), pytest.raises(McpwrapError, match="; nothing was changed"):
             VERBS[verb]()
-        assert seen(place) == before
+        assert seen(store_folder) == before
     VERBS[verb]()  # the twin
-    assert seen(place) != before
+    assert seen(store_folder) != before
 
 
-def test_the_first_secret_leaves_no_store_key_behind(place: Path) -> None:
+def test_the_first_secret_leaves_no_store_key_behind(store_folder: Path) -> None:
     with no_file_over(600), pytest.raises(McpwrapError, match="; nothing was changed"):
         secret.set_one("a", "KEY", LONG)
-    assert seen(place) == {}
+    assert seen(store_folder) == {}
     secret.set_one("a", "KEY", LONG)
     assert store.take("a", ["KEY"])["KEY"].value == LONG
 
 
-def test_of_several_values_all_are_set_or_none(place: Path) -> None:
+def test_of_several_values_all_are_set_or_none(store_folder: Path) -> None:
     values = {("a", "KEY"): "short value", ("b", "KEY"): LONG}
     with no_file_over(600), pytest.raises(OSError, match="File too large"):
         secret.set_all(values)
-    assert seen(place) == {}
+    assert seen(store_folder) == {}
     secret.set_all(values)
     assert store.take("a", ["KEY"])["KEY"].value == "short value"
 
 
 @pytest.mark.parametrize(("in_the_way", "is_there"), [("SECRETS", False), ("", True)])
 def test_what_is_set_beside_them_is_set_with_them(
-    place: Path, in_the_way: str, *, is_there: bool
+    store_folder: Path, in_the_way: str, *, is_there: bool
 ) -> None:
     if in_the_way:
-        (place / f".{in_the_way}.new").mkdir()  # in the way of the temporary file
-    beside = [NewFile(path=str(place / "a.toml"), text="[mcp_servers.a]")]
+        (store_folder / f".{in_the_way}.new").mkdir()  # in the way of the temporary file
+    beside = [NewFile(path=str(store_folder / "a.toml"), text="[mcp_servers.a]")]
     with suppress(IsADirectoryError):
         secret.set_all({("a", "KEY"): LONG}, beside)
-    assert (str(place / "a.toml") in seen(place)) == is_there
-    assert (len(seen(place)) > 1) == is_there
+    assert (str(store_folder / "a.toml") in seen(store_folder)) == is_there
+    assert (len(seen(store_folder)) > 1) == is_there
 
 
 def test_a_rekey_that_cannot_drop_the_old_key_says_so(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    store_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret.set_one("a", "KEY", LONG)
     keys_file = store.keys_file

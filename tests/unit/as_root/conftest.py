@@ -1,0 +1,23 @@
+"""Secrets of root's in a folder of the test."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpwrap.as_root import secret, store
+from mcpwrap.linux.systemd import ToolError
+from mcpwrap.plan import paths
+
+
+@pytest.fixture
+def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep all secrets in a folder of the test, on a machine without systemd-creds."""
+    for name in ("SECRETS", "SECRETS_LOCK", "SEALED", "STORE", "MINTED", "BUNDLES"):
+        monkeypatch.setattr(paths, name, str(tmp_path / name))
+
+    def no_tool(*argv: str, stdin: str = "") -> str:
+        raise ToolError("there is none", where=argv[0], fix="")
+
+    monkeypatch.setattr(store, "run", no_tool)
+    monkeypatch.setattr(secret, "_is_running", lambda _: False)
+    return tmp_path
