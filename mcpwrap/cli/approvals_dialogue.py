@@ -1,4 +1,4 @@
-"""What the terminal view asks before it sends an answer: a reason, and a password."""
+"""Questions of the terminal view before it sends an answer: the reason, and a password."""
 
 import os
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""How what waits for approval is written for a person: all of it, and nothing of it acts."""
+"""Text of what waits for approval: all of it, and nothing in it acts on the terminal."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What becomes of a file, shown to whoever decides about it, and their yes or no."""
+"""Changes to a file, shown to whoever decides about them, and the yes or no."""
 
 import json
 import re

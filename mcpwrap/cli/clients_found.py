@@ -1,4 +1,4 @@
-"""Which agents' files there are for whoever asks, and the servers in them. Reads only."""
+"""Agents' files that exist for whoever asks, and the servers in them. Reads only."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

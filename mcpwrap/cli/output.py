@@ -1,4 +1,4 @@
-"""How commands print and ask: JSON for machines, tables and questions for people."""
+"""Output and questions of commands: JSON for machines, tables for people."""
 
 import click
 import msgspec

@@ -1,4 +1,4 @@
-"""What `mcpwrap policy test` and `explain` do: they judge, and say how it went."""
+"""Judgement of messages by `mcpwrap policy test` and `explain`, and its report."""
 
 import msgspec
 

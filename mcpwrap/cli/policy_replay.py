@@ -1,4 +1,4 @@
-"""What `mcpwrap policy replay` does: it judges what was recorded, and says what is different."""
+"""Judgement of recorded messages by `mcpwrap policy replay`, and the differences."""
 
 from collections.abc import Iterable
 

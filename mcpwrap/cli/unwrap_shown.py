@@ -1,4 +1,4 @@
-"""How `unwrap` says what it makes of a file, and what stays."""
+"""Report of `unwrap`: a file's changes, and what stays."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What becomes of each agent's file when its servers are wrapped."""
+"""Changes to each agent's file when its servers are wrapped."""
 
 import hashlib
 import os

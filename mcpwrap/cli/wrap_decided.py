@@ -1,4 +1,4 @@
-"""What `mcpwrap wrap` has decided: which entry becomes which server, and which are left and why."""
+"""Decisions of `mcpwrap wrap`: which entry becomes which server, and which are left and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
