@@ -164,7 +164,7 @@ def test_what_is_missing_or_for_others_is_said(machine: Machine) -> None:
 
 
 # ---------------------------------------------------------------------------------- changed
-CHANGED = PROBED.replace('"/opt/probe.py"', '"/home/alice/evil.py"')
+CHANGED = PROBED.replace('"/opt/probe.py"', '"/opt/evil.py"')
 
 
 @ON_ONE_RELEASE
@@ -184,7 +184,7 @@ def test_a_proposal_that_changed_before_root_reads_it_is_refused(machine: Machin
 def test_a_proposal_that_changes_while_root_reads_it_is_not_used(machine: Machine) -> None:
     """What was read is what is shown, and what is applied."""
     digest = propose(machine, PROBED)
-    changed = f"sed -i s,/opt/probe.py,/home/alice/evil.py, {FILE}"
+    changed = f"sed -i s,/opt/probe.py,/opt/evil.py, {FILE}"
     done = accept(machine, digest, meanwhile=changed)
     assert done.status == 0
     assert "evil" in machine.read(FILE)
