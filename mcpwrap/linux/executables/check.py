@@ -8,10 +8,14 @@ from pathlib import Path
 from mcpwrap.config.model import Config, Local, Server
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import scripts
-from mcpwrap.linux.executables.launch import Launch, launch_of
+from mcpwrap.linux.executables.launch import CWD, Launch, launch_of
 from mcpwrap.linux.executables.look import Finding, Look
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
+_INSTALL = (
+    "install it where root alone can write, as under /opt (`chown -R root:root`, `chmod -R go-w`)"
+)
+_MEND_BY_PART = {CWD: "leave out `cwd`, in which this program looks for code"}
 
 
 def expect_roots(config: Config) -> None:
@@ -57,11 +61,11 @@ def _refusal(server: Server, finding: Finding) -> UsageError:
         )
     secrets = ", ".join(sorted(server.secrets()))
     reads = f" and reads its secrets ({secrets})" if secrets else ""
+    mend = _MEND_BY_PART.get(finding.part, _INSTALL)
     return UsageError(
         f"{finding}: such an account decides what this server runs{reads}; nothing was changed",
         where=where,
-        fix="install it where root alone can write, as under /opt (`chown -R root:root`, "
-        "`chmod -R go-w`), or allow it by `writable_command = true` in "
+        fix=f"{mend}, or allow it by `writable_command = true` in "
         f"[mcp_servers.{server.name}.mcpwrap]",
     )
 

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from mcpwrap.core.environment import PATH
 from mcpwrap.linux.executables import shell
@@ -25,7 +25,7 @@ _RUNNER = re.compile(
 )
 # What they start by its name.
 _STARTED = ("node", "python3", "python", "sh", "git")
-_SUBCOMMANDS = frozenset({"run", "exec", "tool", "dlx", "x", "start", "watch", "--"})
+_SUBCOMMANDS = frozenset({"run", "exec", "tool", "dlx", "x", "watch", "--"})
 # Options whose value is a path from which code is taken, and those of which it is something else.
 _WITH_PATH = frozenset({
     "-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file", "--tsconfig",
@@ -34,6 +34,11 @@ _WITH_PATH = frozenset({
     "--with-editable", "--with-requirements", "--python", "--config", "--config-file",
 })  # fmt: skip
 _WITH_VALUE = frozenset({"-X", "-W", "-d", "-o", "-O", "+o", "--conditions", "--stack-size"})
+# They take no value from the next word, which may be the program; deno's say what is allowed.
+_FLAG = re.compile(
+    rf"{_PYTHON.pattern} -[bBdEiIOPqRsSuvx]+|(ba|da)?sh -[abd-np-zA-NP-Z]+"
+    r"|deno -[AENRSWqr]+(=.*)?|(node[\d.]*|nodejs|deno) --no-[a-z-]+"
+)
 _PRELOADS = re.compile(r"(-r|--require|--import|--(experimental-)?loader)(=.*)?")
 # Where they may write, or what they are allowed; java's properties, but for paths of code.
 _DATA_OPTION = re.compile(
@@ -64,7 +69,11 @@ _LOADED = re.compile(
 )
 _PATHS = re.compile(r"/[^\s'\"`;|&()<>:,=]*")
 _HOME = re.compile(r"/(home/[^/]+|root)/?")  # of which no server sees anything, nor may be given it
+_KEPT = re.compile(r"HOME|XDG_\w+|\w*(cache|CACHE)\w*")
+_TEMPORARY = re.compile(r"/(var/)?tmp(/(?!\.\.(/|$))[^/]*)*")  # each server has its own
 _FILE_URL = re.compile(r"(git\+)?file:(//)?(?=/)|@(?=/)")  # `@` has java read arguments
+_URL = re.compile(r"https?://")
+_NAME = re.compile(rf"(^|(?<==))(@|\w+:)?\w[\w.~-]*{_PATHS.pattern}")  # `@scope/package`
 _IMPORTS = re.compile(r"sys\.path|require|import\(")
 
 
@@ -140,11 +149,15 @@ def _of_line(line: Launch) -> Iterator[Loaded]:
 
 def _of_arguments(name: str, line: Launch) -> Iterator[str]:
     if SHELL.fullmatch(name) and (text := shell.text_of(line.args)) is not None:
-        yield from filter(os.path.isfile, _PATHS.findall(text))
+        files = filter(os.path.isfile, _PATHS.findall(text))
+        yield from filter(None if shell.is_intricate(text) else _is_code, files)
     elif _RUNNER.fullmatch(name) or _INTERPRETER.fullmatch(name):
         yield from _up_to_operand(name, line)
+    if name == "npm":  # it reads its own options up to `--`
+        yield from _prefixes(takewhile(lambda word: word != "--", line.args), line.cwd)
     for word in line.args:
-        path = _whole(word.partition("=")[2] if word.startswith("-") else word, line.cwd)
+        value = word.partition("=")[2] if word.startswith("-") else word
+        path = "" if _URL.match(value) else _whole(value, line.cwd)
         if path and _is_code(path):
             yield path
 
@@ -229,21 +242,29 @@ def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterato
     paths: Iterable[str] = filter(_is_code, _PATHS.findall(value))
     if name == "PATH":
         paths = line.search()
-    elif _LOADED.fullmatch(name) and not (name == "HOME" and _HOME.fullmatch(value)):
+    elif _LOADED.fullmatch(name) and not _is_its_own(name, value):
         paths = dict.fromkeys(filter(None, _of_loaded(name, value, line.cwd)))
     yield from (Loaded(path, part or f"env.{name}") for path in paths)
 
 
+def _is_its_own(name: str, value: str) -> bool:
+    """Say whether a variable names a folder that each server has for itself, or none of them."""
+    if name == "HOME" and _HOME.fullmatch(value):
+        return True
+    return _KEPT.fullmatch(name) is not None and _TEMPORARY.fullmatch(value) is not None
+
+
 def _of_loaded(name: str, value: str, cwd: str) -> Iterator[str]:
     if _LISTS.fullmatch(name):  # an empty part is the folder in which it is started
-        yield from (_whole(part or ".", cwd) for part in value.split(":"))
+        parts = value.split(":") if value or name == "CLASSPATH" else []
+        yield from (_whole(part or ".", cwd) for part in parts)
         return
     yield _whole(value, cwd) if value[:1] in {"/", "."} else ""  # with a space in it
     words = [word for word in value.split() if not _DATA_OPTION.fullmatch(word)]
     for word in words:
         yield from _PATHS.findall(word)
         yield from (_whole(one, cwd) for one in re.split("[=:,]", word) if one[:1] == ".")
-    if cwd and any(map(_PRELOADS.fullmatch, words)):
+    if cwd and _preloads_by_name(words):
         yield cwd
 
 
@@ -254,7 +275,7 @@ def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
     nobody can say whether it takes a value: a path after one that cannot be run may be either.
     """
     previous = ""
-    for word in line.args:
+    for word in _without_flags(name, line.args):
         if _takes_text(name, previous):
             yield from _of_code(word)
             return
@@ -272,6 +293,21 @@ def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
             if not previous.startswith("-") or _is_code(path):
                 return
         previous = word
+
+
+def _prefixes(words: Iterable[str], cwd: str) -> Iterator[str]:
+    for option, value in pairwise([*words, ""]):
+        if option in {"--prefix", "-C"}:
+            yield from filter(None, [_whole(value, cwd)])
+        elif option.startswith("--prefix="):
+            yield from _of_option(option, cwd)
+
+
+def _without_flags(name: str, args: Sequence[str]) -> list[str]:
+    """Return the words but flags, and those that `cargo run --` gives to what it has built."""
+    is_built = name in {"cargo", "dotnet"} and "run" in args
+    words = takewhile(lambda word: word != "--", args) if is_built else args
+    return [word for word in words if not _FLAG.fullmatch(f"{name} {word}")]
 
 
 def _takes_text(name: str, option: str) -> bool:
@@ -298,8 +334,9 @@ def _of_option(word: str, cwd: str) -> list[str]:
 
 
 def _paths(text: str) -> list[str]:
-    """Return the paths in a word that may be a URL, whose host is none."""
-    return [path for path in _PATHS.findall(text) if not re.match("//[^/]", path)]
+    """Return the paths in a word that may be a URL, whose host is none, or a name in a scope."""
+    found = _PATHS.findall(_NAME.sub("", text))
+    return [path for path in found if not re.match("//[^/]", path)]
 
 
 def _is_name(command: str, word: str) -> bool:
@@ -308,6 +345,9 @@ def _is_name(command: str, word: str) -> bool:
 
 
 def _is_known(word: str) -> bool:
+    """Say whether a word is a command that is known here, and no folder (or mount) of that name."""
+    if word.startswith("/") and os.path.isdir(word.partition(":")[0]):
+        return False
     name = os.path.basename(word)
     return any(one.fullmatch(name) for one in (_STARTER, _RUNNER, _INTERPRETER))
 
@@ -342,5 +382,22 @@ def _loads_from_its_folder(name: str, args: Sequence[str]) -> bool:
         return bool(re.search(r"[mc]", letters)) and not re.search(r"[IP]", letters)
     if name == "java":
         return not {"-jar", "-cp", "-classpath", "--class-path"} & {*args}
-    preloads = name.startswith("node") and any(map(_PRELOADS.fullmatch, options))
+    preloads = name.startswith("node") and _preloads_by_name(_own_options(args))
     return preloads or _RUNNER.fullmatch(name) is not None
+
+
+def _own_options(args: Sequence[str]) -> Iterator[str]:
+    """Yield node's own options, with the values of those that load something."""
+    for previous, word in pairwise(["", *args]):
+        if not word.startswith("-") and ("=" in previous or not _PRELOADS.fullmatch(previous)):
+            return
+        yield word
+
+
+def _preloads_by_name(options: Iterable[str]) -> bool:
+    """Say whether node is to load what it looks for from the folder it is started in."""
+    for option, value in pairwise([*options, ""]):
+        found = _PRELOADS.fullmatch(option)
+        if found and not (found[3] or f"={value}").startswith(("=/", "=file:")):
+            return True
+    return False

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 SHELL = re.compile(r"(ba|da|k|z|fi)?sh|busybox")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _OPERATOR = re.compile(r"[();<>|&]+")
+# By these a file that no command names may be run: it is in a variable, a text or a pipe.
+_INTRICATE = re.compile(
+    r"[`<$\\]|>\(|(?<!\|)\|(?!\||\s*tee\s)|\w[\"']+\w|\b(command|builtin|exec)\s+-"
+    r"|\b(eval|trap|function|time|alias|enable|coproc|mapfile|readarray)\b"
+)
 # Of the words before a command, those that are none.
 _BEFORE = frozenset({
     "exec", "command", "builtin", "eval", "!", "{", "if", "then", "elif", "else", "while",
@@ -40,6 +45,11 @@ def text_of(args: Sequence[str]) -> str | None:
         elif word != "sh":  # busybox sh -c
             return word if is_text else None
     return None
+
+
+def is_intricate(text: str) -> bool:
+    """Say whether more is in a text than commands whose words are what they are given."""
+    return _INTRICATE.search(text) is not None
 
 
 def commands(text: str, cwd: str) -> Iterator[Simple]:

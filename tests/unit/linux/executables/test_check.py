@@ -69,6 +69,12 @@ def test_a_program_that_every_account_can_write_is_refused_without_the_word(tmp_
     expect_roots(Config({"a": replace(server, writable_command=True)}, {}))
 
 
+def test_for_the_folder_in_which_it_is_started_another_mend_is_proposed(tmp_path: Path) -> None:
+    server = Server(name="a", runs=Local(command="/usr/bin/npx", args=("x",), cwd=str(tmp_path)))
+    with pytest.raises(McpwrapError, match=r", cwd: (.|\n)*fix: leave out `cwd`, "):
+        expect_roots(Config({"a": server}, {}))
+
+
 def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
     script = tmp_path / "server"
     for line, name in (("#!/no/such", "/no/such"), ("#!/usr/bin/env no-such", "no-such")):

@@ -6,7 +6,8 @@ import pytest
 
 from mcpwrap.linux.executables.launch import launch_of, loaded
 
-# Below TOP: `main.py`, `hook.js`, `tool` (mode 0755), `plain`, `data.db`, and the folder `dir`.
+# Below TOP: `main.py`, `hook.js`, `tool` (mode 0755), `plain`, `data.db`; and the folders `dir`,
+# `go` and `python`.
 COMMANDS = [
     ("/bin/tool", [], []),
     ("/bin/tool", ["TOP/data.db", "TOP/dir"], []),  # data
@@ -69,6 +70,35 @@ COMMANDS = [
     ("/usr/bin/npx", ["-y", "--registry", "https://x.example/TOP/dir", "x", "TOP/dir"], []),
     ("/usr/bin/uvx", ["--python", "3.12", "server", "--repository", "TOP/dir"], []),
     ("/opt/server", ["--language", "python", "TOP/dir"], []),
+    ("/usr/bin/npx", ["-y", "server", "TOP/go", "TOP/python"], []),  # folders with such names
+    ("/usr/bin/docker", ["run", "-v", "TOP/go:/go", "image"], []),
+    ("/opt/server", ["--root", "TOP/python"], []),
+    ("/opt/server", ["TOP/gone/python"], ["TOP/gone/python", "/s"]),
+    ("/bin/sh", ["-c", "exec /bin/tool --db TOP/data.db 2>>TOP/plain"], ["/bin/tool"]),
+    ("/bin/sh", ["-c", "/bin/tool TOP/plain | tee TOP/data.db"], ["/bin/tool", "/s"]),
+    ("/bin/sh", ["-c", "/bin/tool TOP/tool"], ["/bin/tool", "TOP/tool"]),
+    ("/bin/sh", ["-c", "/bin/cat TOP/plain | sh"], ["/bin/cat", "TOP/plain", "/s"]),
+    ("/bin/sh", ["-c", "/bin/sh <TOP/plain"], ["/bin/sh", "TOP/plain"]),
+    ("/bin/sh", ["-c", "eval '. TOP/plain'"], ["TOP/plain"]),
+    ("/bin/sh", ["-c", "e'v'al '. TOP/plain'"], ["TOP/plain"]),
+    ("/bin/bash", ["-c", "enable -f TOP/plain x"], ["TOP/plain"]),
+    ("/bin/sh", ["-c", "/bin/tool > >(sh TOP/plain)"], ["/bin/tool", "TOP/plain"]),
+    ("/bin/sh", ["-c", "/bin/tool \"$(. 'TOP/plain')\""], ["/bin/tool", "TOP/plain"]),
+    ("/usr/bin/npx", ["-y", "@scope/tmp", "TOP/dir"], []),  # not `/tmp`
+    ("/usr/bin/npx", ["--package=@scope/tmp", "x"], []),
+    ("/usr/bin/npx", ["-y", "github:somebody/tmp"], []),
+    ("/usr/bin/npm", ["--prefix", "/opt/x", "start", "--", "TOP/data.db"], ["/opt/x"]),
+    ("/usr/bin/npm", ["start", "--prefix", "TOP/dir"], ["TOP/dir"]),
+    ("/usr/bin/npm", ["run", "x", "--prefix=TOP/dir"], ["TOP/dir"]),
+    ("/usr/bin/npm", ["start", "--", "--prefix", "TOP/dir"], []),
+    ("/usr/bin/yarn", ["--cwd", "/opt/x", "run", "start", "TOP/dir"], ["/opt/x"]),
+    ("/usr/bin/dotnet", ["run", "--project", "/opt/x", "--", "--db", "TOP/data.db"], ["/opt/x"]),
+    ("/usr/bin/cargo", ["run", "--", "TOP/data.db"], []),
+    ("/usr/bin/deno", ["run", "-R=TOP/dir", "-A", "-r", "TOP/plain", "TOP/dir"], ["TOP/plain"]),
+    ("/usr/bin/python3", ["-I", "TOP/plain", "TOP/data.db"], ["TOP/plain"]),
+    ("/usr/bin/python3", ["-O", "-u", "TOP/dir", "TOP/data.db"], ["TOP/dir"]),
+    ("/bin/bash", ["-p", "TOP/plain", "TOP/data.db"], ["TOP/plain"]),
+    ("/usr/bin/node", ["--no-warnings", "TOP/plain", "TOP/data.db"], ["TOP/plain"]),
 ]
 
 
@@ -77,7 +107,8 @@ def top(tmp_path: Path) -> str:
     for name in ("main.py", "hook.js", "tool", "plain", "data.db"):
         (tmp_path / name).touch()
     (tmp_path / "tool").chmod(0o755)
-    (tmp_path / "dir").mkdir()
+    for name in ("dir", "go", "python"):
+        (tmp_path / name).mkdir()
     return str(tmp_path)
 
 
@@ -107,6 +138,10 @@ VARIABLES = [
     ("PUPPETEER_EXECUTABLE_PATH", "/bin/sh", ["/bin/sh"]),
     ("ANY", "/a/x.so", ["/a/x.so"]),
     ("GIT_EDITOR", "/a/gone", ["/a/gone"]),
+    ("HOME", "/tmp", []),  # each server has its own
+    ("npm_config_cache", "/var/tmp/npm", []),
+    ("npm_config_cache", "/tmp/../a", ["/tmp/../a"]),
+    ("PYTHONPATH", "/tmp/lib", ["/tmp/lib"]),
 ]
 
 
@@ -131,6 +166,9 @@ FOLDERS = [
     ("/usr/bin/python3", ["/s.py", "-m", "x"], False),
     ("/usr/bin/java", ["-cp", "/s.jar", "Main"], False),
     ("/usr/bin/node", ["-r", "dotenv/config", "/s.js"], True),
+    ("/usr/bin/node", ["-r", "/x/hook.js", "--import=file:///x/y.mjs", "/s.js"], False),
+    ("/usr/bin/node", ["-r", "/x/hook.js", "-r", "dotenv/config", "/s.js"], True),
+    ("/usr/bin/node", ["/s.js", "-r", "dotenv/config"], False),
     ("/bin/bash", ["-lc", "npx x"], True),
     ("/usr/bin/cargo", ["run"], True),
 ]
@@ -146,7 +184,7 @@ def test_the_folder_in_which_it_is_started(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("PYTHONPATH", "/a:."), ("NODE_PATH", "x:"), ("NODE_OPTIONS", "-r dotenv/config"),
+    [("PYTHONPATH", "/a:."), ("NODE_PATH", "x:"), ("NODE_OPTIONS", "-C x -r dotenv/config"),
      ("NODE_OPTIONS", "--import=./x.mjs"), ("JAVA_TOOL_OPTIONS", "-javaagent:./x.jar")],
 )  # fmt: skip
 def test_relative_paths_in_variables_are_below_that_folder(name: str, value: str) -> None:
@@ -167,3 +205,13 @@ def test_relative_paths_are_below_that_folder(top: str) -> None:
     assert found == ["/usr/bin/node", f"{top}/plain"]
     relative = loaded(launch_of("/bin/x", [], top, {"PATH": ["bin:/a"]}))
     assert [one.path for one in relative] == ["/bin/x", f"{top}/bin", "/a"]
+
+
+@pytest.mark.parametrize(
+    ("args", "env"),
+    [(["https://x.example.sh"], {}), (["--url=https://x.example/a.php"], {}),
+     ([], {"PYTHONPATH": [""]})],
+)  # fmt: skip
+def test_a_url_and_an_empty_list_are_not(args: list[str], env: dict[str, list[str]]) -> None:
+    found = loaded(launch_of("/bin/x", args, "/srv/x", env))
+    assert [one.path for one in found] == ["/bin/x"]
