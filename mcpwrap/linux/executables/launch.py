@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 from mcpwrap.core.environment import PATH
-from mcpwrap.linux.executables import shell
+from mcpwrap.linux.executables import code_paths, shell
 from mcpwrap.linux.executables.shell import ASSIGNMENT, SHELL
 
 COMMAND, CWD = "command", "cwd"  # the part of a definition
@@ -49,9 +49,6 @@ _DATA_OPTION = re.compile(
 _STARTER = re.compile(
     r"env|nice|ionice|nohup|setsid|stdbuf|timeout|chrt|taskset|xvfb-run|time|tini|dumb-init|unbuffer"
 )
-_CODE = re.compile(
-    r".+\.([cm]?[jt]sx?|py[cz]?|pyw|sh|jar|rb|php|p[lm]|lua|jl|[rR]|dll|exe|wasm|so(\.\d+)*|node)"
-)
 # Values of these are, or hold, paths that a loader or an interpreter looks in.
 _LISTS = re.compile(
     r"LD_LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH|RUBYLIB|PERL5?LIB|GEM_PATH|LUA_C?PATH"
@@ -67,13 +64,10 @@ _LOADED = re.compile(
     r"|NIX_LD(_LIBRARY_PATH)?|GTK_(MODULES|PATH)|GIO_(EXTRA_)?MODULES|QT_PLUGIN_PATH"
     r"|(MISE|ASDF|NVM|VOLTA|PYENV|CONDA|RBENV)_\w+|SHELL|RUSTC_WRAPPER|LESSOPEN|PLAYWRIGHT_BROWSERS_PATH|GO(FLAGS|ROOT|PATH|ENV)"
 )
-_PATHS = re.compile(r"/[^\s'\"`;|&()<>:,=]*")
 _HOME = re.compile(r"/(home/[^/]+|root)/?")  # of which no server sees anything, nor may be given it
 _KEPT = re.compile(r"HOME|XDG_\w+|\w*(cache|CACHE)\w*")
 _TEMPORARY = re.compile(r"/(var/)?tmp(/(?!\.\.(/|$))[^/]*)*")  # each server has its own
-_FILE_URL = re.compile(r"(git\+)?file:(//)?(?=/)|@(?=/)")  # `@` has java read arguments
 _URL = re.compile(r"https?://")
-_NAME = re.compile(rf"(^|(?<==))(@|\w+:)?\w[\w.~-]*{_PATHS.pattern}")  # `@scope/package`
 _IMPORTS = re.compile(r"sys\.path|require|import\(")
 
 
@@ -149,16 +143,16 @@ def _of_line(line: Launch) -> Iterator[Loaded]:
 
 def _of_arguments(name: str, line: Launch) -> Iterator[str]:
     if SHELL.fullmatch(name) and (text := shell.text_of(line.args)) is not None:
-        files = filter(os.path.isfile, _PATHS.findall(text))
-        yield from filter(None if shell.is_intricate(text) else _is_code, files)
+        files = filter(os.path.isfile, code_paths.PATHS.findall(text))
+        yield from filter(None if shell.is_intricate(text) else code_paths.is_code, files)
     elif _RUNNER.fullmatch(name) or _INTERPRETER.fullmatch(name):
         yield from _up_to_operand(name, line)
     if name == "npm":  # it reads its own options up to `--`
         yield from _prefixes(takewhile(lambda word: word != "--", line.args), line.cwd)
     for word in line.args:
         value = word.partition("=")[2] if word.startswith("-") else word
-        path = "" if _URL.match(value) else _whole(value, line.cwd)
-        if path and _is_code(path):
+        path = "" if _URL.match(value) else code_paths.whole(value, line.cwd)
+        if path and code_paths.is_code(path):
             yield path
 
 
@@ -189,7 +183,7 @@ def _started(line: Launch) -> Iterator[Loaded]:
     sure = (i for i in may_be if _is_known(words[i]) or "/" in words[i])
     at = next(sure, may_be[0] if may_be else len(words))
     folder = next(filter(None, map(_changed_folder, words[:at])), "")
-    line = replace(line, cwd=_whole(folder, line.cwd) or line.cwd)
+    line = replace(line, cwd=code_paths.whole(folder, line.cwd) or line.cwd)
     yield from _set_and_run(line, list(filter(ASSIGNMENT.fullmatch, words[:at])), words[at:])
 
 
@@ -230,7 +224,7 @@ def _program(line: Launch) -> Iterator[Loaded]:
         yield Loaded(line.command, "args", is_too_deep=True)
         return
     if "/" in line.command:
-        path = _whole(line.command, line.cwd)
+        path = code_paths.whole(line.command, line.cwd)
         yield from [Loaded(path, "args")] if path else []
     else:
         yield from (Loaded(folder, "PATH", is_searched=True) for folder in line.search())
@@ -239,7 +233,7 @@ def _program(line: Launch) -> Iterator[Loaded]:
 
 
 def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterator[Loaded]:
-    paths: Iterable[str] = filter(_is_code, _PATHS.findall(value))
+    paths: Iterable[str] = filter(code_paths.is_code, code_paths.PATHS.findall(value))
     if name == "PATH":
         paths = line.search()
     elif _LOADED.fullmatch(name) and not _is_its_own(name, value):
@@ -257,13 +251,13 @@ def _is_its_own(name: str, value: str) -> bool:
 def _of_loaded(name: str, value: str, cwd: str) -> Iterator[str]:
     if _LISTS.fullmatch(name):  # an empty part is the folder in which it is started
         parts = value.split(":") if value or name == "CLASSPATH" else []
-        yield from (_whole(part or ".", cwd) for part in parts)
+        yield from (code_paths.whole(part or ".", cwd) for part in parts)
         return
-    yield _whole(value, cwd) if value[:1] in {"/", "."} else ""  # with a space in it
+    yield code_paths.whole(value, cwd) if value[:1] in {"/", "."} else ""  # with a space in it
     words = [word for word in value.split() if not _DATA_OPTION.fullmatch(word)]
     for word in words:
-        yield from _PATHS.findall(word)
-        yield from (_whole(one, cwd) for one in re.split("[=:,]", word) if one[:1] == ".")
+        yield from code_paths.PATHS.findall(word)
+        yield from (code_paths.whole(one, cwd) for one in re.split("[=:,]", word) if one[:1] == ".")
     if cwd and _preloads_by_name(words):
         yield cwd
 
@@ -283,14 +277,16 @@ def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
             yield from () if _DATA_OPTION.fullmatch(word) else _of_option(word, line.cwd)
         elif previous in _WITH_PATH or previous in _WITH_VALUE:
             parts = word.split(":") if previous in _WITH_PATH and "://" not in word else []
-            yield from filter(None, (*(_whole(one, line.cwd) for one in parts), *_paths(word)))
+            yield from filter(
+                None, (*(code_paths.whole(one, line.cwd) for one in parts), *code_paths.paths(word))
+            )
         elif word not in _SUBCOMMANDS:
-            path = _whole(word, line.cwd)
+            path = code_paths.whole(word, line.cwd)
             if not path or (_is_name(name, word) and not os.path.lexists(path)):
-                yield from _paths(word) if previous.startswith("-") else ()
+                yield from code_paths.paths(word) if previous.startswith("-") else ()
                 return
             yield path
-            if not previous.startswith("-") or _is_code(path):
+            if not previous.startswith("-") or code_paths.is_code(path):
                 return
         previous = word
 
@@ -298,7 +294,7 @@ def _up_to_operand(name: str, line: Launch) -> Iterator[str]:
 def _prefixes(words: Iterable[str], cwd: str) -> Iterator[str]:
     for option, value in pairwise([*words, ""]):
         if option in {"--prefix", "-C"}:
-            yield from filter(None, [_whole(value, cwd)])
+            yield from filter(None, [code_paths.whole(value, cwd)])
         elif option.startswith("--prefix="):
             yield from _of_option(option, cwd)
 
@@ -323,20 +319,17 @@ def _takes_text(name: str, option: str) -> bool:
 
 def _of_code(text: str) -> Iterator[str]:
     """Yield the files that code names, and the folders too where it says that they are of code."""
-    for path in _PATHS.findall(text):
+    for path in code_paths.PATHS.findall(text):
         if _IMPORTS.search(text) or not os.path.isdir(path):
             yield path
 
 
 def _of_option(word: str, cwd: str) -> list[str]:
     value = word.partition("=")[2]
-    return [*filter(None, [_whole(value, cwd) if value[:1] in {"/", "."} else ""]), *_paths(word)]
-
-
-def _paths(text: str) -> list[str]:
-    """Return the paths in a word that may be a URL, whose host is none, or a name in a scope."""
-    found = _PATHS.findall(_NAME.sub("", text))
-    return [path for path in found if not re.match("//[^/]", path)]
+    return [
+        *filter(None, [code_paths.whole(value, cwd) if value[:1] in {"/", "."} else ""]),
+        *code_paths.paths(word),
+    ]
 
 
 def _is_name(command: str, word: str) -> bool:
@@ -355,24 +348,6 @@ def _is_known(word: str) -> bool:
 def _is_command(word: str) -> bool:
     """Say whether a word can be the command that another starts, and is no number or variable."""
     return not word.startswith("-") and "=" not in word and not word[:1].isdigit()
-
-
-def _whole(word: str, cwd: str) -> str:
-    """Return the absolute path that a word may be; "" if it can be none."""
-    word = _FILE_URL.sub("", word, count=1) if _FILE_URL.match(word) else word
-    if word.startswith("/"):
-        return word
-    return os.path.join(cwd, word) if cwd and word and "\n" not in word else ""
-
-
-def _is_code(path: str) -> bool:
-    """Say whether a file is one that is run, by its name, its mode or its first bytes.
-
-    By its name also what is not there: it may be by then.
-    """
-    if _CODE.fullmatch(os.path.basename(path)):
-        return not os.path.isdir(path)
-    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _loads_from_its_folder(name: str, args: Sequence[str]) -> bool:
