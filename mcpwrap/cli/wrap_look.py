@@ -1,4 +1,4 @@
-"""How `mcpwrap wrap` decides: which entry becomes which server, and which are left and why."""
+"""Look of `mcpwrap wrap` at each entry: the server that it becomes, or why it is left."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a wrapper's file system is given, in order: an agent's folders, and what in them is held.
+"""Mounts of a wrapper's file system, in order: an agent's folders, and what in them is held.
 
 Names that an agent's own tools run code from are held: read-only, and where they are. A folder that
 leads to one is pinned, because whoever may rename it could put another in its place.

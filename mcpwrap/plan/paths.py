@@ -1,4 +1,4 @@
-"""Where things are on an installed machine. Source: docs/mcpwrap.8.rst, FILES."""
+"""Paths on an installed machine. Source: docs/mcpwrap.8.rst, FILES."""
 
 import re
 from collections.abc import Callable, Iterable
