@@ -9,8 +9,12 @@ import socket
 from mcpwrap.linux import bpf
 from mcpwrap.linux.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
-# Numbers of socket(2), socketpair(2), prlimit64(2), ioctl(2) and fcntl(2).
-_NUMBERS_BY_MACHINE = {"x86_64": (41, 53, 302, 16, 72), "aarch64": (198, 199, 261, 29, 25)}
+MACHINES = ("x86_64", "aarch64")
+# By name: the number of each machine.
+JUDGED = {
+    "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122), "ioctl": (16, 29), "fcntl": (72, 25),
+}  # fmt: skip
 # By FS_IOC_FSSETXATTR and FS_IOC_SETFLAGS an owner takes a file out of its project, and with that
 # out of its quota. linux/fs.h
 _LEAVES_PROJECT = (0x401C5820, 0x40086602)
@@ -21,60 +25,60 @@ _IPPROTO_MPTCP = 262
 _KIND_MASK = 0xF  # SOCK_CLOEXEC and SOCK_NONBLOCK are above it
 # Landlock and nft see TCP; vsock passes both, and a unix socket leads to every local service.
 _FAMILIES = (socket.AF_UNIX, socket.AF_VSOCK)
+# A thread that names its own id, as pthread_setaffinity_np(3) does, is refused too: a filter has
+# the number alone, and not whose it is.
+_ON_ITSELF: list[Line] = [
+    (LOAD, 0, 0, bpf.ARGUMENT_0),
+    (JUMP_IF_EQUAL, 0, 1, 0),
+    bpf.ALLOWED,
+    bpf.refused(errno.EPERM),
+]
 
 
 def refuse_sockets() -> None:
     """Make socket(2) fail with EAFNOSUPPORT for AF_UNIX, AF_VSOCK and MPTCP, for good.
 
     socketpair(2) stays for streams: Node and Python make pipes to their children of it. One of
-    datagrams could send to any address. prlimit(2) on another process is refused as well: the
-    supervisor has the same UID; and so are leaving a project quota, and leases on files.
+    datagrams could send to any address. prlimit(2) and sched_setaffinity(2) are refused unless
+    their process is 0, the caller: supervisor and other sessions have the same UID. So are leaving
+    a project quota, and leases on files.
 
     Raises:
         OSError: the kernel refused, or this machine's system call numbers are not known.
     """
-    machine = bpf.this_machine(tuple(_NUMBERS_BY_MACHINE))
-    bpf.enter(_program(*_NUMBERS_BY_MACHINE[machine]))
+    machine = MACHINES.index(bpf.this_machine(MACHINES))
+    lines: list[Line] = [(LOAD, 0, 0, bpf.NUMBER)]
+    for name, block in (
+        ("socket", _made()),
+        ("socketpair", _paired()),
+        ("prlimit64", _ON_ITSELF),
+        ("sched_setaffinity", _ON_ITSELF),
+        ("ioctl", _all_but(_LEAVES_PROJECT)),
+        ("fcntl", _all_but(_HOLDS_UP_WRITERS)),
+    ):
+        lines += bpf.block(JUDGED[name][machine], block)
+    bpf.enter([*lines, bpf.ALLOWED])
 
 
-def _program(
-    socket_number: int,
-    pair_number: int,
-    prlimit_number: int,
-    ioctl_number: int,
-    fcntl_number: int,
-) -> list[Line]:
-    refused = bpf.refused(errno.EAFNOSUPPORT)
-    make = [
+def _made() -> list[Line]:
+    return [
         (LOAD, 0, 0, bpf.ARGUMENT_0),
         *((JUMP_IF_EQUAL, len(_FAMILIES) - i + 2, 0, f) for i, f in enumerate(_FAMILIES)),
         (LOAD, 0, 0, bpf.ARGUMENT_2),
         (JUMP_IF_EQUAL, 1, 0, _IPPROTO_MPTCP),
         bpf.ALLOWED,
-        refused,
+        bpf.refused(errno.EAFNOSUPPORT),
     ]
-    pair = [
+
+
+def _paired() -> list[Line]:
+    return [
         (LOAD, 0, 0, bpf.ARGUMENT_1),
         (AND, 0, 0, _KIND_MASK),
         (JUMP_IF_EQUAL, 1, 0, socket.SOCK_STREAM),
         (JUMP_IF_EQUAL, 0, 1, socket.SOCK_SEQPACKET),
         bpf.ALLOWED,
-        refused,
-    ]
-    limit = [
-        (LOAD, 0, 0, bpf.ARGUMENT_0),
-        (JUMP_IF_EQUAL, 0, 1, 0),
-        bpf.ALLOWED,
-        bpf.refused(errno.EPERM),
-    ]
-    return [
-        (LOAD, 0, 0, bpf.NUMBER),
-        *bpf.block(socket_number, make),
-        *bpf.block(pair_number, pair),
-        *bpf.block(prlimit_number, limit),
-        *bpf.block(ioctl_number, _all_but(_LEAVES_PROJECT)),
-        *bpf.block(fcntl_number, _all_but(_HOLDS_UP_WRITERS)),
-        bpf.ALLOWED,
+        bpf.refused(errno.EAFNOSUPPORT),
     ]
 
 

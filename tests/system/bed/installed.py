@@ -61,6 +61,12 @@ def browser_machine(suite: str) -> Machine:
     return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
 
 
+def dotnet_machine(suite: str) -> Machine:
+    """Boot the same with a server written in .NET."""
+    lower = roots.ensure(roots.dotnet_root(suite)).lower_dirs()
+    return _boot(suite, [layer(suite), *lower], Profile.LIMITS)
+
+
 def readers_machine(suite: str) -> Machine:
     """Boot a Debian without mcpwrap, with JSON parsers of several languages."""
     lower = roots.ensure(roots.readers_root(suite)).lower_dirs()

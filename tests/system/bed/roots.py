@@ -105,6 +105,11 @@ def readers_root(suite: str) -> Layer:
     return Layer(suite, "readers", run_root(suite))
 
 
+def dotnet_root(suite: str) -> Layer:
+    """A run root with a server written in .NET."""
+    return Layer(suite, "dotnet", run_root(suite))
+
+
 def browser_root(suite: str) -> Layer:
     """A run root with Chromium, and what drives it."""
     return Layer(suite, "browser", run_root(suite))

@@ -59,6 +59,18 @@ async def call_tool(values: dict[str, Any]) -> str:
         return text_of(await client.call_tool(values["tool"], values["arguments"]))
 
 
+async def tool_tour(values: dict[str, Any]) -> dict[str, Any]:
+    """List the tools of a server, and call one."""
+    from mcp import Client
+
+    async with Client(transport(values, sys.stderr)) as client:
+        return {
+            "version": client.protocol_version,
+            "tools": sorted(tool.name for tool in (await client.list_tools()).tools),
+            "text": text_of(await client.call_tool(values["tool"], values["arguments"])),
+        }
+
+
 async def handshake_tour(values: dict[str, Any]) -> dict[str, Any]:
     """Use all that the handshake era has, with server-everything."""
     import mcp_types as types

@@ -1,6 +1,10 @@
 """Attacks of a server on its supervisor, which has the same UID. Runs inside, as the server."""
 
+import ctypes
+import os
 import re
+import resource
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,3 +42,31 @@ def make_links(count: int) -> int:
     for number in range(count):
         Path(f"/tmp/l{number}").symlink_to("/")
     return count
+
+
+def reschedule(pid: int) -> dict[str, str]:
+    """Try each way to change how a process of its account runs; return how they went."""
+    return {name: _outcome(way, pid) for name, way in _WAYS.items()}
+
+
+def set_own_limit() -> int:
+    """Set its limit of descriptors by setrlimit(2), for which the C library has prlimit(2)."""
+    limit = (ctypes.c_ulong * 2)(64, 64)
+    return int(ctypes.CDLL(None).syscall(_SETRLIMIT, resource.RLIMIT_NOFILE, limit))
+
+
+def _outcome(way: Callable[[int], object], pid: int) -> str:
+    try:
+        way(pid)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    return "done"
+
+
+_SETRLIMIT = 160  # x86-64
+_WAYS: dict[str, Callable[[int], object]] = {
+    "processors": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))}),
+    "limits": lambda pid: resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64)),
+    "niceness": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 1),
+    "policy": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+}

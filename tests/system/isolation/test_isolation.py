@@ -276,15 +276,38 @@ def test_a_server_makes_no_socket_that_leads_out(
         ("open('/run/here', 'w')", f"OSError {errno.EROFS}"),
         ("open('/run/lock/here', 'w')", f"OSError {errno.EACCES}"),
         ("open('/tmp/here', 'w')", "done"),
-        # Its supervisor has the same UID.
-        ("resource.prlimit(os.getppid(), 7, (8, 8))", f"OSError {errno.EPERM}"),
-        ("resource.setrlimit(7, (64, 64))", "done"),
     ],
 )
 def test_ways_that_once_led_out(machine: Machine, code: str, outcome: str) -> None:
     with machine.session("probe") as session:
-        run = f"import os, resource, socket; {code}; result = 'done'"
+        run = f"import socket; {code}; result = 'done'"
         assert session.evaluate(run) == outcome
+
+
+RESCHEDULED = {
+    "processors": "done",  # what each thread of .NET does to itself
+    "limits": "done",
+    "niceness": "Operation not permitted",  # by the unit, for itself too
+    "policy": "Operation not permitted",
+}
+
+
+def test_a_server_changes_how_itself_runs_and_no_other(machine: Machine, opened: Session) -> None:
+    """Its supervisor and the servers of other sessions have the same UID."""
+    other = opened.evaluate("import os; result = os.getpid()")
+    refused = dict.fromkeys(RESCHEDULED, "Operation not permitted")
+    with machine.session("probe") as session:
+        supervisor, own = session.evaluate("import os; result = [os.getppid(), os.getpid()]")
+        for pid in (supervisor, other):
+            assert session.call("supervisor_attacks", "reschedule", pid) == refused
+        # A filter has the number alone: what names itself is refused as well.
+        assert session.call("supervisor_attacks", "reschedule", own) == refused
+        assert session.call("supervisor_attacks", "reschedule", 0) == RESCHEDULED
+        assert session.call("supervisor_attacks", "set_own_limit") == 0
+        # The twin: its account may, without the filter.
+        account = "setpriv --reuid mcpw-probe --regid mcpw-probe --clear-groups"
+        way = machine.guest_command("supervisor_attacks", "reschedule", own)
+        assert json.loads(machine.as_root(f"{account} {way}").out) == dict.fromkeys(refused, "done")
 
 
 @pytest.mark.parametrize(

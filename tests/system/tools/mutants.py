@@ -64,6 +64,13 @@ MUTANTS = (
         "isolation",
     ),
     Mutant(
+        "whose processors a server sets",
+        "mcpwrap/linux/seccomp.py",
+        '        ("sched_setaffinity", _ON_ITSELF),\n',
+        "",
+        "isolation",
+    ),
+    Mutant(
         "the order of `panic` that needs no disk",
         "mcpwrap/as_gate/child.py",
         'PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))',

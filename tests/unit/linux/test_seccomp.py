@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 TRY = """
-import errno, socket, sys
+import errno, os, resource, socket, sys
 from mcpwrap.linux import seccomp
 seccomp.refuse_sockets()
 try:
@@ -82,6 +82,22 @@ def test_no_lease_holds_up_who_writes(tmp_path: Path, command: int, found: str) 
     file = tmp_path / "file"
     file.touch()
     assert tried(FILE.format(str(file), command)) == found
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "made"),  # each thread of .NET does
+        ("os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))", "EPERM"),
+        # A filter cannot know that this is the caller: pthread_setaffinity_np(3) gets that.
+        ("os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))", "EPERM"),
+        ("os.sched_getaffinity(os.getppid())", "made"),
+        ("resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))", "made"),
+        ("resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)", "EPERM"),
+    ],
+)
+def test_a_process_changes_how_itself_runs_and_no_other(expression: str, found: str) -> None:
+    assert tried(expression) == found
 
 
 AFTER_EXEC = """
