@@ -31,6 +31,11 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "memfd_secret": (447, 447), "fanotify_init": (300, 262), "personality": (135, 92),
     "modify_ldt": (154, None), "lookup_dcookie": (212, 18), "uselib": (134, None),
+    # How processes of its account run. sched_setaffinity(2) is the other filter's (seccomp.py).
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "sched_setattr": (314, 274), "mbind": (237, 235),
+    "set_mempolicy": (238, 237), "set_mempolicy_home_node": (450, 450),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
     # Root's business, should it be root that types the command.
     "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
     "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142),

@@ -1,12 +1,14 @@
 """What a server without a unit may not ask of the kernel, in a process that has the filter."""
 
 import ctypes
+import re
 import subprocess
 import sys
 
 import pytest
 
-from mcpwrap.linux import server_filter
+from mcpwrap.linux import seccomp, server_filter
+from tests.unit.unit_files import settings
 
 ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
 TRY = """
@@ -43,13 +45,30 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
     except OSError:
         pytest.skip("without libseccomp there is nobody to ask")
     resolve = library.seccomp_syscall_resolve_name_arch
-    for table in (server_filter.REFUSED, server_filter.ABSENT, server_filter.JUDGED):
+    tables = (server_filter.REFUSED, server_filter.ABSENT, server_filter.JUDGED, seccomp.JUDGED)
+    for table in tables:
         for name, numbers in table.items():
             for architecture, number in zip(ARCHITECTURES, numbers, strict=True):
                 known = resolve(ctypes.c_uint32(architecture), name.encode())
                 # Below 0: this machine has no such call, or the library is older than the call.
                 assert number == known or known < 0, name
                 assert number is not None or known < 0, name
+
+
+def test_it_refuses_what_the_unit_of_a_wrapper_does_of_resources() -> None:
+    given, taken, back = settings("mcpwrap@.service")["[Service] SystemCallFilter"]
+    assert (given.split()[0], taken[0]) == ("@system-service", "~")
+    assert "@resources" in taken.split()
+    command = ["systemd-analyze", "syscall-filter", "@resources"]
+    try:
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        pytest.skip("without systemd there is nobody to ask")
+    group = set(re.findall(r"^ +(\w+)$", listed, re.MULTILINE))
+    assert set(back.split()) < group
+    no_call_here = {"nice"}  # glibc has setpriority(2) for it
+    assert group - set(back.split()) - no_call_here <= server_filter.REFUSED.keys()
+    assert not set(back.split()) & server_filter.REFUSED.keys()
 
 
 @pytest.mark.parametrize(
@@ -60,6 +79,8 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
         ("call('kcmp', os.getpid(), os.getpid(), 2, 0, 0)", "works", "EPERM"),
         ("call('keyctl', 0, -2, 1)", "works", "EPERM"),  # its session's keys
         ("call('personality', -1)", "works", "EPERM"),
+        ("os.setpriority(os.PRIO_PROCESS, 0, 19)", "works", "EPERM"),
+        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "works", "works"),
         ("call('clone3', 0, 0)", "EINVAL", "ENOSYS"),
         ("call('io_uring_setup', 0, 0)", "EFAULT", "ENOSYS"),
         ("call('clone', 0x10000200, 0, 0, 0, 0)", "EINVAL", "EPERM"),  # and would make none
