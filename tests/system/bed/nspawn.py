@@ -177,8 +177,9 @@ class Container:
     def remove(self) -> None:
         """Kill it and take everything of it from the host."""
         self.kill()
-        self._lock.close()
-        _take_away(self.folder)
+        with _alone(self.folder.parent):  # without its lock it looks abandoned to another run
+            self._lock.close()
+            _take_away(self.folder)
         _remove_cgroups(self.name)
 
     def _make_cgroups(self) -> None:
