@@ -39,6 +39,8 @@ from mcpwrap.session.recorder import Recorded, Recorder
 
 PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
 SERVERS = Path("/var/lib/mcpwrap/servers")
+# For a server whose agent has gone: most end by themselves when their input does. README has 2 s.
+_LAST_WORD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Around:
 
 
 def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
-    """Hold one session, from the stub's hello to its end, or to the end of the stub's process."""
+    """Hold one session, from the stub's hello to the end of server, stub or agent."""
     stub.settimeout(hello.HANDSHAKE_S)
     who, monitor = around.who, around.monitor
     name = "?"
@@ -85,7 +87,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         say_to(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
         return
     say_to(stub, hello.Started())
-    threading.Thread(target=_end_with, args=(stub, agent_pidfd, monitor), daemon=True).start()
+    _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = Judging(policy, recorder, monitor)
     session = Session(stub, wrapper, wanted, server_fds, judging, around.verdicts)
     hold(session, around.filter.enter)
@@ -207,14 +209,34 @@ def _login(said: dict[str, str]) -> dict[str, str]:
     return {hello.LOGIN: wanted}
 
 
-def _end_with(stub: socket.socket, agent_pidfd: int, monitor: ToMonitor) -> None:
-    """The stub has nothing more to say: whatever comes is its end, and so it is ours.
+def _ends(
+    stub: socket.socket, agent_pidfd: int, monitor: ToMonitor, to_agent_fd: int
+) -> select.epoll:
+    """Return what tells when the stub, its process, the monitor, or the reader of the output goes.
 
-    The monitor may have; only its end is ours.
+    An agent that is killed leaves its stub behind: what it had for itself is the end of a pipe.
+    epoll(7) and not poll(2), which would keep the output open while it waits: the agent would not
+    see us close it, nor, where the relay is direct, its server. What all have closed is forgotten.
     """
-    poll = select.poll()
-    poll.register(stub, select.POLLIN)
-    poll.register(agent_pidfd, select.POLLIN)
-    poll.register(monitor, 0)  # POLLHUP is always asked for
-    poll.poll()
+    ends = select.epoll()
+    ends.register(stub, select.EPOLLIN)
+    ends.register(agent_pidfd, select.EPOLLIN)
+    ends.register(monitor, 0)  # EPOLLHUP and EPOLLERR are always asked for
+    ends.register(to_agent_fd, select.EPOLLONESHOT)
+    return ends
+
+
+def _watch(ends: select.epoll, to_agent_fd: int) -> None:
+    """Have a thread end this process with whichever of them goes first."""
+    threading.Thread(target=_end_with, args=(ends, to_agent_fd), daemon=True).start()
+
+
+def _end_with(ends: select.epoll, to_agent_fd: int) -> None:
+    """Exit at once; where the agent alone is lost, once its server had its time.
+
+    The stub has nothing more to say: whatever comes is its end. The monitor may have; only its end
+    is ours.
+    """
+    if all(fd == to_agent_fd for fd, _ in ends.poll()):
+        ends.poll(_LAST_WORD_S)
     os._exit(0)

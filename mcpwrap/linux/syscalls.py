@@ -15,6 +15,7 @@ _EQUAL, _MASKED_EQUAL = 4, 7  # SCMP_CMP_EQ, SCMP_CMP_MASKED_EQ
 # On what is open already; nothing here opens, connects, forks, signals or runs anything.
 _ALLOWED = (
     *("read", "readv", "pread64", "write", "writev", "close", "poll", "ppoll"),
+    *("epoll_wait", "epoll_pwait"),  # for what was registered before; no more is, with epoll_ctl
     *("recvfrom", "recvmsg"),  # not sendmsg: it would give descriptors away
     # What the C library and Python need to run at all.
     *("brk", "munmap", "mremap", "madvise", "futex", "sched_yield", "getrandom"),

@@ -68,6 +68,19 @@ limits = {{ sessions = 8 }}
 [mcp_servers.cat]
 command = "/usr/bin/cat"
 """
+# Those that get the agent's own descriptors, one of them behind a redactor.
+STRAIGHT = (
+    a_server("straight", 'relay = "direct"')
+    + f"""
+[mcp_servers.hidden]
+command = "{PYTHON}"
+args = ["/opt/probe.py"]
+env = {{ TOKEN = "${{TOKEN}}" }}
+[mcp_servers.hidden.mcpwrap]
+agents = ["alice"]
+relay = "direct"
+"""
+)
 
 
 @contextmanager
@@ -91,9 +104,10 @@ def of_profile(suite: str, profile: Profile) -> Iterator[Machine]:
     with installed.booted(suite, profile) as machine:
         for name in ("alice", "bob"):
             machine.add_person(name, groups="mcpwrap")
-        machine.configure(PROBE_SERVER + STUBBORN)
+        machine.configure(PROBE_SERVER + STUBBORN + STRAIGHT)
         machine.apply()
-        machine.as_root("mcpwrap secret set stubborn TOKEN", stdin="a-canary-value")
+        for name in ("stubborn", "hidden"):
+            machine.as_root(f"mcpwrap secret set {name} TOKEN", stdin="a-canary-value")
         yield machine
 
 

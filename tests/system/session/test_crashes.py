@@ -19,9 +19,12 @@ from tests.system.support.tiers import only_in_test_all
 STAGE = machines.of_profile
 
 PID_FILE = "/home/alice/stub.pid"
-RUN_AGENT = Machine.guest_command("stand_in", "run", "probe", PID_FILE)
-# When the stand-in is killed, the end of its stub is waited for.
-AWAIT_STUB = f"{RUN_AGENT}; tail --pid=$(cat {PID_FILE}) -f /dev/null"
+
+
+def agent_of(server: str) -> str:
+    """Return the command of an agent's stand-in. When that is killed, its stub is waited for."""
+    run = Machine.guest_command("stand_in", "run", server, PID_FILE)
+    return f"{run}; tail --pid=$(cat {PID_FILE}) -f /dev/null"
 
 
 @pytest.fixture(scope="module", params=machines.PROFILES, ids=lambda profile: profile.value)
@@ -69,7 +72,7 @@ def pid_of(machine: Machine, who: str) -> int:
 def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -> None:
     """Each of a session in turn, by SIGKILL; over all processes of the server's account."""
     ends_all = who in {"mcpwrap-gate", "mcpwrap@probe"}
-    with machine.session("probe", command=AWAIT_STUB) as session:
+    with machine.session("probe", command=agent_of("probe")) as session:
         session.evaluate("result = 1")
         first = set(machine.pids("probe"))
         victim = pid_of(machine, who)
@@ -92,6 +95,44 @@ def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -
         # On cgroup v1 nobody tells a systemd in a container that a control group is empty.
         machine.await_admission("probe")
     machine.as_user("alice", "mcpwrap-connect probe </dev/null")
+
+
+IGNORE_TERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+# Nothing is written and no end of its input heeded until another line comes.
+SILENT = "import sys, time\nif not sys.stdin.readline(): time.sleep(1000)\nresult = 'at last'"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "probe",
+        "straight",
+        pytest.param("hidden", marks=only_in_test_all("the redactor has the agent's own output")),
+    ],
+)
+def test_an_agent_killed_during_a_silent_call_frees_its_slot(machine: Machine, server: str) -> None:
+    """Its stub lives on, and its server heeds neither the end of its input nor SIGTERM."""
+    with machine.session(server) as other:  # the twin: an agent that lives has its answer
+        other.evaluate("result = 1")
+        others, kept = set(machine.pids(server)), rows(machine)
+        other.ask(SILENT)
+        with machine.session(server, command=agent_of(server)) as session:
+            session.evaluate(IGNORE_TERM)
+            mine = set(machine.pids(server)) - others
+            session.ask(SILENT)
+            assert len(rows(machine)) == 2
+            assert killed(machine, pid_of(machine, "agent"), sorted(mine)) == []
+            pace.until(lambda: rows(machine) == kept)
+        machines.await_status(machine, server, "1 of ")
+        other.ask("result = 'not run: the line that is waited for'")
+        assert other.told() == "at last"
+
+
+def test_an_agent_that_closes_its_input_alone_is_still_answered(machine: Machine) -> None:
+    call = json.dumps(probe_call("import sys, time; sys.stdin.read(); result = 'after the end'"))
+    for server in ("probe", "straight"):
+        answered = machine.as_user("alice", f"echo {shlex.quote(call)} | mcpwrap-connect {server}")
+        assert "after the end" in answered.out
 
 
 @only_in_test_all("mutation twin: shows that the test notices processes that are left")

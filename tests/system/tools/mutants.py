@@ -78,6 +78,13 @@ MUTANTS = (
         "gate",
     ),
     Mutant(
+        "the watch on the reader of a session's output",
+        "mcpwrap/as_gate/child.py",
+        "    ends.register(to_agent_fd, select.EPOLLONESHOT)\n",
+        "",
+        "session",
+    ),
+    Mutant(
         "the bound on what a server keeps",
         "mcpwrap/as_wrapper/bounds.py",
         "        return self.disk.excess()",

@@ -26,18 +26,20 @@ ATTACKS = {
     "file in memory": "mmap.mmap(memory, 4096)",
     "to code": "check(libc.mprotect(page, 4096, 5))",
     "duplicate": "os.dup(1)",
+    "watch": "watched.register(1, 0)",
     "processor": "os.sched_setaffinity(0, os.sched_getaffinity(0))",
     "another's memory": "check(libc.process_vm_readv(os.getppid(), 0, 0, 0, 0, 0))",
     "mount": "os.chroot('/')",
 }
 PROBE = """
-import ctypes, mmap, os, socket, sys, threading
+import ctypes, mmap, os, select, socket, sys, threading
 from mcpwrap.linux.syscalls import Filter
 libc = ctypes.CDLL(None, use_errno=True)
 path = sys.argv[1]
 listener = socket.socket(socket.AF_UNIX); listener.bind(path); listener.listen()
 other = socket.socket(socket.AF_UNIX)
 memory = os.memfd_create("x"); os.ftruncate(memory, 4096)
+watched = select.epoll(); watched.register(listener, select.EPOLLIN)
 held = ctypes.c_char.from_buffer(mmap.mmap(-1, 4096))
 page = ctypes.c_void_p(ctypes.addressof(held))
 def check(result):
