@@ -18,7 +18,7 @@ from mcpwrap.as_gate.starting import Wanted, start
 from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import environment, hello, panic
+from mcpwrap.core import environment, hello, panic, umask
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.chain import Chain
 from mcpwrap.core.kept import Keeper
@@ -26,7 +26,7 @@ from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy import CompiledPolicy
 from mcpwrap.core.spec import Admission, Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import descriptors
+from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.descriptors import DescriptorError
 from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.log import say
@@ -74,7 +74,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         _expect_no_panic(name)
         recorder = _recorder(Recorded("", name, who.uid), said, admission.audit, around)
         policy = _policy(name, admission, around)
-        env = _login(said) if agent.door == "login" else _ask(stub, admission)
+        env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
         wanted = Wanted(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
         monitor.say(channel.StartedWell())
@@ -179,6 +179,12 @@ def _policy(name: str, admission: Admission, around: Around) -> CompiledPolicy:
     return policy
 
 
+def _environment(
+    stub: socket.socket, said: dict[str, str], agent: Agent, admission: Admission
+) -> dict[str, str]:
+    return _login(said) if agent.door == "login" else _ask(stub, admission)
+
+
 def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     """Return the agent's values of the variables that this server inherits."""
     names = (*admission.inherits, *admission.inherits_any)
@@ -207,6 +213,17 @@ def _login(said: dict[str, str]) -> dict[str, str]:
     if wanted not in hello.LOGINS:
         raise hello.ProtocolError("that is no way to log in")
     return {hello.LOGIN: wanted}
+
+
+def _umask(agent: Agent, agent_pidfd: int) -> dict[str, str]:
+    """Return what the wrapper is told of the agent's umask, which its stub has inherited.
+
+    A listener's is not its agent's, and who logs in speaks with no server.
+    """
+    if agent.door != "stub":
+        return {}
+    mask = peer.umask_of(agent.who.pid, agent_pidfd)
+    return {} if mask is None else {hello.UMASK: umask.text(umask.of_agent(mask))}
 
 
 def _ends(

@@ -12,7 +12,7 @@ from pathlib import Path
 from mcpwrap.as_wrapper import remote_headers
 from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.view import View
-from mcpwrap.core import environment, hello
+from mcpwrap.core import environment, hello, umask
 from mcpwrap.core.spec import Spec
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.cgroup import Leaf, Limits
@@ -86,6 +86,7 @@ class Opening:
     agent_uid: str
     inherited: dict[str, str]
     fds: list[int]  # 0, 1 and 2 of the server
+    umask: str = ""  # the agent's; "" where the gate does not know it
 
     def expect_sound(self, spec: Spec) -> None:
         """Refuse what is not of our protocol.
@@ -103,6 +104,18 @@ class Opening:
         if len(self.fds) != 3:
             raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
+
+    def umask_for(self, spec: Spec) -> int:
+        """Return the umask of the server: what root wrote, or else its agent's.
+
+        A program of ours for a server elsewhere writes nothing that an agent sees.
+
+        Raises:
+            ValueError: the gate did not keep to our protocol.
+        """
+        if spec.umask is not None:
+            return spec.umask
+        return umask.parse(self.umask) if self.umask and not spec.remote else umask.STRICT
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,7 +167,8 @@ def open_session(
 
             copier_pid, output_fds = redactor.start(value_by_key, output_fds)
         ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
-        ready.process.run(program, (opening.fds[0], *output_fds))
+        stdio = (opening.fds[0], *output_fds)
+        ready.process.run(program, stdio, opening.umask_for(around.spec))
         connection.send(hello.encode(hello.Started(ready.session_id)))
     finally:
         if copier_pid:

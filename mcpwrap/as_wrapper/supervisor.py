@@ -168,7 +168,8 @@ class Supervisor:
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
         try:
             agent_uid, inherited = hello.decode_hello(packet)
-            opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds)
+            mask = inherited.pop(hello.UMASK, "")
+            opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
             opening.expect_sound(self._spec)
             return self._start(opening, connection)
         finally:

@@ -124,6 +124,7 @@ class Server:
     writable_command: bool = False  # what it runs, another account than root can change
     protect: bool = True  # what an agent's tools run code from is read-only in it
     protect_instructions: bool = True  # so is what agents read as instructions
+    umask: int | None = None  # None is the agent's
     state: bool = False
     cache: bool = False  # a folder that lasts, for what npx and uvx download
     secret_files: tuple[str, ...] = ()

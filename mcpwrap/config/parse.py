@@ -29,8 +29,8 @@ MAX_SERVERS = 1000
 LOCAL_KEYS = ("command", "args", "cwd", "env", "inherits", "inherits_any", "mcpwrap")
 OUR_KEYS = (
     "agents", "egress", "direct", "transparent", "intercept", "requests", "workspace", "protect",
-    "protect_instructions", "writable_command", "state", "cache", "secret_files", "relay",
-    "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
+    "protect_instructions", "writable_command", "umask", "state", "cache", "secret_files",
+    "relay", "expose", "oauth", "audit", "shared", "allow_degraded", "idle_exit", "limits",
 )  # fmt: skip
 LIMIT_KEYS = ("memory", "tasks", "cpu", "sessions", "state", "cache")
 APPROVALS_KEYS = ("same_uid", "webhook")
@@ -157,6 +157,7 @@ def _server(name: str, reader: Reader) -> Server:
         protect=ours.flag("protect", usual=True),
         protect_instructions=ours.flag("protect_instructions", usual=True),
         writable_command=ours.flag("writable_command"),
+        umask=ours.one("umask", values.umask, None),
         state=lasting["state"],
         cache=lasting["cache"],
         secret_files=ours.many("secret_files", values.secret_key),

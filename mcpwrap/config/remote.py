@@ -14,8 +14,9 @@ MAX_HEADERS = 64
 
 _PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
-    "direct", "workspace", "writable_command", "state", "cache", "secret_files",
+    "direct", "workspace", "writable_command", "umask", "state", "cache", "secret_files",
 )  # fmt: skip
+_PLAIN = Server(name="", runs=Remote(url=""))  # as `parse` has it where nothing is written
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
 _CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.
@@ -102,7 +103,7 @@ def reached(remote: Remote) -> tuple[Destination, ...]:
 def expect_no_program(server: Server, ours: Reader) -> None:
     """Note what only a program on this machine could use: whoever wrote it relies on it."""
     for key in _PROGRAMS_OURS:
-        if getattr(server, key):
+        if getattr(server, key) != getattr(_PLAIN, key):
             ours.note(key, "is for a program, and a server with `url` runs none of yours", _OUT)
     if server.transparent:
         ours.note("transparent", "a server with `url` is reached through its proxy alone", _OUT)

@@ -16,6 +16,7 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.core import environment, oauth_key
+from mcpwrap.core import umask as umasks
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.spec import Relay
 
@@ -41,7 +42,7 @@ _SIZE = re.compile(r"([0-9]{1,6})([KMGT])")
 _SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 # A value of these makes a program run code, load a library or trust a host that the agent chose.
 _STEERING = re.compile(
-    r"LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS"
+    r"MCPWRAP_.*|LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS"
     r"|PATH|HOME|USER|LOGNAME|TMPDIR|TMP|TEMP|ENV|BASH.*|SHELLOPTS|PS4|IFS|PROMPT_COMMAND"
     r"|PYTHON.*|PIP_.*|UV_.*|VIRTUAL_ENV|NODE_.*|NPM_.*|BUN_.*|DENO_.*|ELECTRON_.*"
     r"|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|PHP.*|LUA_.*|R_.*|ERL_.*|DOTNET_.*|CLASSPATH|MAVEN_.*"
@@ -287,6 +288,21 @@ def percent(value: str) -> int:
     if not found or int(found[1]) > 20_000:
         raise BadValueError(f"{value!r} is not a share of a processor", 'write `"150%"` for 1.5')
     return int(found[1])
+
+
+def umask(value: str) -> int:
+    """Return the mask of `0027` or `027`: group and others alone lose by it."""
+    try:
+        return umasks.parse(value)
+    except umasks.OwnerMaskedError:
+        raise BadValueError(
+            f"{value!r} takes rights from the server's own account",
+            f'write 0 for the owner, as `"00{value[-2:]}"`',
+        ) from None
+    except ValueError:
+        raise BadValueError(
+            f"{value!r} is not a umask", 'write three octal digits, as `"0027"`, in quotes'
+        ) from None
 
 
 def idle_s(value: str) -> int:

@@ -16,6 +16,7 @@ from mcpwrap.config.model import (
     Template,
     Workspace,
 )
+from mcpwrap.core import umask
 from mcpwrap.core.spec import OAuth
 
 _Value = bool | int | str | tuple[str, ...] | Mapping[str, "_Value"]
@@ -77,6 +78,8 @@ def _ours(server: Server) -> _Lines:
     yield from _flag("protect", server.protect, usual=True)
     yield from _flag("protect_instructions", server.protect_instructions, usual=True)
     yield from _flag("writable_command", server.writable_command)
+    if server.umask is not None:
+        yield "umask", umask.text(server.umask)
     yield from _flag("state", server.state)
     yield from _flag("cache", server.cache)
     yield from _unusual(("secret_files", server.secret_files))

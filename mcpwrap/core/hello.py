@@ -11,6 +11,7 @@ r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPAC
                      `X137 why` if there is more to say · `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
     gate → wrapper   hello   `mcpwrap 1\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
+                     and `MCPWRAP_UMASK=0022` among the variables, where the kernel told it
     wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
                      `!69 why` it cannot start at all, and is not to be asked again at once
 
@@ -28,6 +29,7 @@ HANDSHAKE_S = 5.0
 AGENT = "MCPWRAP_AGENT"  # the agent for whom its listener asks
 LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: who says so speaks with the wrapper's own program
 LOGINS = frozenset({"login", "logout"})
+UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 # Instead of a name, and no server has these.
 WHICH_POLICY = "?"
 WHAT_WAS_COUNTED = "?stats"

@@ -80,6 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     state_bytes: int = STATE_BYTES
     cache_bytes: int = CACHE_BYTES
     remote: Remote | None = None  # for which `command` is a program of ours
+    umask: int | None = None  # of the server; None is its agent's
 
     def has_oauth(self) -> bool:
         """Say whether it is a server elsewhere to which a person logs in."""

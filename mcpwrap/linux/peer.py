@@ -3,12 +3,14 @@
 import errno
 import os
 import re
+import select
 import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 _SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
+_UMASK = re.compile(r"^Umask:\t([0-7]{3,4})$", re.MULTILINE)  # a name in that file has no newline
 _MAX_GROUP_BYTES = 1024  # the most that Python's getsockopt takes: 256 groups
 # The tree of systemd: that of v1 where there is one, though there may be another of v2 beside it.
 _CGROUPS = [
@@ -70,3 +72,20 @@ def unit_of(pid: int) -> str:
         return ""
     found = next(filter(None, (tree.search(text) for tree in _CGROUPS)), None)
     return found[1].rpartition("/")[2] if found else ""
+
+
+def umask_of(pid: int, pidfd: int) -> int | None:
+    """Return the umask of the process that `pidfd` is; None where that is not to be found out.
+
+    Source: proc_pid_status(5), since Linux 4.7.
+    """
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    if poll.poll(0):  # it has ended, and its number may be another's by now
+        return None
+    found = _UMASK.search(text)
+    return int(found[1], 8) if found else None

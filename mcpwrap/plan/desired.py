@@ -144,6 +144,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         state_bytes=server.limits.state_bytes,
         cache_bytes=server.limits.cache_bytes,
         remote=_remote(server.runs) if isinstance(server.runs, Remote) else None,
+        umask=server.umask,
     )
 
 

@@ -19,6 +19,11 @@ _INSTRUCTING = (
     "WIDENED by [mcp_servers.{}.mcpwrap] protect_instructions: in its workspaces it can write "
     "AGENTS.md, CLAUDE.md and the like, which agents obey"
 )
+_FOR_ALL = (
+    "WIDENED by [mcp_servers.{}.mcpwrap] umask: what it makes in its workspaces every account of "
+    "this machine can write to that reaches the folder"
+)
+_WRITING = 0o002  # of others
 
 
 def of(config: Config) -> list[str]:
@@ -47,6 +52,8 @@ def _of_server(server: Server) -> Iterator[str]:
             yield _UNPROTECTED.format(server.name)
         if not server.protect_instructions:
             yield _INSTRUCTING.format(server.name)
+        if server.umask is not None and not server.umask & _WRITING:
+            yield _FOR_ALL.format(server.name)
 
 
 def _reads(server: Server) -> str:

@@ -20,7 +20,7 @@ from mcpwrap.linux.cgroup import Leaf
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
 
-_SIZE = struct.Struct("I")
+_HEADER = struct.Struct("II")  # bytes of the program that follows; its umask
 _REPORT = struct.Struct("ii")
 _READY = b"+"  # said just before execve(2), which closes the channel if it succeeds
 _EXEC_FAILED = 127  # as in a shell; nobody sees it, the report says more
@@ -64,8 +64,8 @@ class Prepared:
     pid: int
     channel: socket.socket
 
-    def run(self, program: Program, stdio: tuple[int, int, int]) -> None:
-        """Let it become the program, with these descriptors as 0, 1 and 2.
+    def run(self, program: Program, stdio: tuple[int, int, int], umask: int) -> None:
+        """Let it become the program, with these descriptors as 0, 1 and 2, and this umask(2).
 
         Raises:
             SpawnError: any step up to and including execve(2) failed. The process has ended.
@@ -74,7 +74,7 @@ class Prepared:
         said = b""
         with self.channel:
             with suppress(ConnectionError):  # it has ended before, and has said why
-                descriptors.send(self.channel, _SIZE.pack(len(text)), list(stdio))
+                descriptors.send(self.channel, _HEADER.pack(len(text), umask), list(stdio))
                 self.channel.sendall(text)
             with suppress(ConnectionError):
                 said = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
@@ -149,14 +149,15 @@ def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
 
 
 def _await_program(channel: socket.socket) -> Program:
-    """Wait for what is to be run, and put its descriptors in place; the channel stays open."""
-    header, fds = descriptors.receive(channel, _SIZE.size)
-    if len(header) < _SIZE.size:
+    """Wait for what is to be run; put its descriptors and umask in place, and leave the channel."""
+    header, fds = descriptors.receive(channel, _HEADER.size)
+    if len(header) < _HEADER.size:
         os._exit(0)  # never wanted
-    (size,) = _SIZE.unpack(header)
+    size, umask = _HEADER.unpack(header)
     text = channel.recv(size, socket.MSG_WAITALL)
     channel.detach()
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
     descriptors.close_all(fds)
+    os.umask(umask)
     return _decode(text)

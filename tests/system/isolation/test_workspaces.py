@@ -139,6 +139,27 @@ def test_a_server_finds_nothing_else_of_the_home(machine: Machine) -> None:
     assert machine.as_user("alice", "cat project/link").out == "a secret\n"  # the twin
 
 
+def test_what_a_server_makes_has_the_mode_of_its_agent_s_own_files(machine: Machine) -> None:
+    """By the agent's umask, or by what root wrote; its own folders stay closed."""
+    with_server(machine, probe("masked", f'workspace = ["{PROJECT}:rw"]', 'umask = "0027"'))
+    home = "result = oct(os.stat(os.environ['HOME']).st_mode)[-4:]"
+    make = f"import os; os.mkdir('{PROJECT}/made'); open('{PROJECT}/file', 'w'); {home}"
+
+    def modes(name: str, umask: str) -> list[str]:
+        command = f"umask {umask}; exec mcpwrap-connect {name}"
+        with machine.session(name, command=command) as session:
+            assert session.evaluate(make) == "0700"
+        return machine.as_user(
+            "alice", "cd project; stat -c %a file made; rm -r file made"
+        ).out.split()
+
+    assert modes("rw", "022") == ["644", "755"]
+    assert modes("rw", "077") == ["600", "700"]  # the twin
+    assert modes("rw", "777") == ["600", "700"]  # what it owns a server can use
+    assert modes("masked", "022") == ["640", "750"]
+    assert modes("masked", "077") == ["640", "750"]
+
+
 def test_a_server_starts_in_its_workspace(machine: Machine) -> None:
     assert tried(machine, "rw", "result = os.getcwd()") == f"{PROJECT}/src"
 

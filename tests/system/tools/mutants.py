@@ -85,6 +85,13 @@ MUTANTS = (
         "session",
     ),
     Mutant(
+        "the umask of a server",
+        "mcpwrap/session/spawn.py",
+        "    os.umask(umask)\n",
+        "",
+        "isolation",
+    ),
+    Mutant(
         "the bound on what a server keeps",
         "mcpwrap/as_wrapper/bounds.py",
         "        return self.disk.excess()",

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate import child
+from mcpwrap.as_gate.agents import Agent, Door
 from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.linux.peer import Peer
 
 NOW, KEPT = "run/panic.json", "lib/panic.json"
 
@@ -68,3 +70,15 @@ def test_without_an_order_for_it_they_are_let_in(
 ) -> None:
     make(folder / where)
     child._expect_no_panic("git")
+
+
+@pytest.mark.parametrize(("door", "is_told"), [("stub", True), ("http", False), ("login", False)])
+def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: bool) -> None:
+    pidfd = os.pidfd_open(os.getpid())
+    before = os.umask(0o727)
+    try:
+        told = child._umask(Agent(Peer(os.getpid(), 1000, frozenset()), door), pidfd)
+    finally:
+        os.umask(before)
+        os.close(pidfd)
+    assert told == ({"MCPWRAP_UMASK": "0027"} if is_told else {})

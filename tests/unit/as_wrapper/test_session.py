@@ -149,3 +149,29 @@ def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Pa
     assert "s3cret" not in str(program.env)  # others of the account could read it in /proc
     told = json.loads(Path(program.env["MCPWRAP_HEADERS"]).read_bytes())
     assert told == {"Authorization": "Bearer s3cret"}
+
+
+HERE = msgspec.structs.replace(SPEC, remote=None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "agents", "mask"),
+    [
+        (HERE, "0022", 0o022),
+        (HERE, "", 0o077),  # by HTTP, or where the kernel does not tell it
+        (msgspec.structs.replace(HERE, umask=0o027), "0002", 0o027),
+        (msgspec.structs.replace(HERE, umask=0), "", 0),
+        (SPEC, "0022", 0o077),  # a program of ours, which keeps logins
+    ],
+)
+def test_a_server_has_the_umask_that_root_wrote_or_its_agents(
+    spec: Spec, agents: str, mask: int
+) -> None:
+    opening = Opening(agent_uid="1000", inherited={}, fds=[], umask=agents)
+    assert opening.umask_for(spec) == mask
+
+
+@pytest.mark.parametrize("untrusted", ["0700", "22", "0022 "])
+def test_a_umask_that_the_gate_would_not_send_is_refused(untrusted: str) -> None:
+    with pytest.raises(ValueError, match="umask"):
+        Opening(agent_uid="1000", inherited={}, fds=[], umask=untrusted).umask_for(HERE)

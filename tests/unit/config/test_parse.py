@@ -190,6 +190,8 @@ RIGHT: list[tuple[Place, str, Server]] = [
     (OURS, "protect_instructions = false", Server(
         name="a", runs=RUNS, protect_instructions=False)),
     (OURS, "protect_instructions = true", Server(name="a", runs=RUNS)),
+    (OURS, "umask = '0027'", Server(name="a", runs=RUNS, umask=0o027)),
+    (OURS, "umask = '000'", Server(name="a", runs=RUNS, umask=0)),
     (OURS, "relay = 'direct'", Server(name="a", runs=RUNS, relay="direct")),
     (OURS, "relay = 'gate'", Server(name="a", runs=RUNS)),
     (OURS, "audit = 'hash'", Server(name="a", runs=RUNS)),

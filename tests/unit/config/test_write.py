@@ -85,6 +85,7 @@ requests = [
 ]
 protect = false
 protect_instructions = false
+umask = "0027"
 state = true
 cache = true
 secret_files = ["OTHER"]
@@ -241,6 +242,7 @@ def servers(draw: st.DrawFn) -> Server:
             ).map(tuple),
             protect=st.booleans(),
             protect_instructions=st.booleans(),
+            umask=st.none() | st.integers(0, 0o077),
             state=st.booleans(),
             cache=st.booleans(),
             secret_files=tuples(st.sampled_from(keys)) if keys else st.just(()),

@@ -56,3 +56,18 @@ def test_a_process_is_in_the_unit_that_systemd_put_it_in(
     monkeypatch.setattr(peer, "Path", lambda path: tmp_path / path.removeprefix("/"))
     assert peer.unit_of(7) == unit
     assert peer.unit_of(8) == ""
+
+
+def test_the_umask_of_a_process_is_told_while_it_lives() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, umask=0o027
+    ) as agent:
+        pidfd = os.pidfd_open(agent.pid)
+        try:
+            assert peer.umask_of(agent.pid, pidfd) == 0o027
+            agent.communicate(b"\n")
+            # Its number may be another's by now, whose umask is not the agent's.
+            assert peer.umask_of(os.getpid(), pidfd) is None
+            assert peer.umask_of(agent.pid, pidfd) is None
+        finally:
+            os.close(pidfd)

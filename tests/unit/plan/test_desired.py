@@ -22,6 +22,7 @@ inherits = ["TZ"]
 inherits_any = ["PROJECT"]
 [mcp_servers.git.mcpwrap]
 state = true
+umask = "0027"
 allow_degraded = true
 agents = ["alice"]
 secret_files = ["KEY"]
@@ -50,6 +51,7 @@ def test_a_wrapper_is_told_all_that_it_runs() -> None:
         sessions=2,
         memory_bytes=16 * 1024**2,
         tasks=5,
+        umask=0o027,
     )
 
 

@@ -32,6 +32,12 @@ BOTH = "protect = false\nprotect_instructions = false\n"
             ["WIDENED by [mcp_servers.git.mcpwrap] writable_command: an account that can write to"],
         ),
         (f"{WORKS}workspace = ['/a/b:rw']\n", []),
+        (f"{WORKS}workspace = ['/a/b:rw']\numask = '0002'\n", []),
+        (f"{WORKS}umask = '0000'\n", []),  # nothing that others reach
+        (
+            f"{WORKS}workspace = ['/a/b:rw']\numask = '0000'\n",
+            ["WIDENED by [mcp_servers.git.mcpwrap] umask: what it makes in its workspaces"],
+        ),
         (f"{WORKS}{BOTH}", []),  # nothing to write to
         (f"{WORKS}{BOTH}workspace = ['/a/b:ro']\n", []),
         (
