@@ -1,14 +1,22 @@
-"""Whom an order to stop keeps out: what cannot be read, or others could have written, stops all."""
+"""What a session's process makes of orders to stop, of an agent's umask, and of an agent's end.
+
+An order that cannot be read, or that others could have written, stops all.
+"""
 
 import os
-from collections.abc import Callable
+import select
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mcpwrap.as_gate import child
 from mcpwrap.as_gate.agents import Agent, Door
+from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.peer import Peer
 
 NOW, KEPT = "run/panic.json", "lib/panic.json"
@@ -82,3 +90,73 @@ def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: b
         os.umask(before)
         os.close(pidfd)
     assert told == ({"MCPWRAP_UMASK": "0027"} if is_told else {})
+
+
+@pytest.fixture
+def watch() -> Iterator[Callable[[int], select.epoll]]:
+    """Yield what watches an output, beside a stub and a monitor that stay."""
+    stub, its_stub = socket.socketpair()
+    monitor, its_monitor = socket.socketpair()
+    pidfd = os.pidfd_open(os.getpid())
+    with stub, its_stub, monitor, its_monitor:
+        to_monitor = ToMonitor(monitor, Bell(), Backoff())
+        yield lambda fd: child._ends(stub, pidfd, to_monitor, fd)
+    os.close(pidfd)
+
+
+def pipe() -> tuple[int, int]:
+    return os.pipe()
+
+
+def pair() -> tuple[int, int]:
+    ours, theirs = socket.socketpair()
+    return ours.detach(), theirs.detach()
+
+
+@pytest.mark.parametrize("make", [pipe, pair])
+def test_the_end_of_who_reads_the_output_is_told_once(
+    watch: Callable[[int], select.epoll], make: Callable[[], tuple[int, int]]
+) -> None:
+    reader, output = make()
+    with watch(output) as ends:
+        assert ends.poll(0) == []
+        os.close(reader)
+        assert [fd for fd, _ in ends.poll(0)] == [output]
+        assert ends.poll(0) == []  # so that what comes next is the end of another
+    os.close(output)
+
+
+@pytest.mark.parametrize("make", [pipe, pair])
+def test_it_is_told_where_the_server_alone_has_the_output(
+    watch: Callable[[int], select.epoll], make: Callable[[], tuple[int, int]]
+) -> None:
+    reader, output = make()
+    servers = os.dup(output)
+    with watch(output) as ends:
+        os.close(output)
+        assert ends.poll(0) == []
+        os.close(reader)
+        assert [fd for fd, _ in ends.poll(0)] == [output]
+    os.close(servers)
+
+
+def test_an_agent_sees_the_end_of_an_output_that_is_watched(
+    watch: Callable[[int], select.epoll],
+) -> None:
+    reader, output = pipe()
+    with watch(output) as ends:
+        os.close(output)
+        assert os.read(reader, 1) == b""
+        os.close(reader)
+        assert ends.poll(0) == []  # nobody has the output any more
+
+
+def test_an_agent_that_closes_its_input_alone_has_not_left(
+    watch: Callable[[int], select.epoll],
+) -> None:
+    ours, theirs = socket.socketpair()  # of a stub whose 0 and 1 are one socket
+    with ours, theirs, watch(ours.fileno()) as ends:
+        theirs.shutdown(socket.SHUT_WR)
+        assert ends.poll(0) == []
+        theirs.close()
+        assert [fd for fd, _ in ends.poll(0)] == [ours.fileno()]
