@@ -52,26 +52,31 @@ def ours() -> dict[str, int]:
 
 
 def taken_by_others(ids: Iterable[int]) -> frozenset[int]:
-    """Return those ids that accounts or groups have which are not ours."""
-    return frozenset(filter(_is_taken, ids))
+    """Return those ids that accounts or groups have which are not ours.
+
+    What the lists of the machine say is ours is not asked for by number as well.
+    """
+    ours_by_number = _listed_as_ours()
+    return frozenset(n for n in ids if n not in ours_by_number and _is_taken(n))
 
 
 def taken_near(names: Iterable[str], avoided: Collection[int]) -> frozenset[int]:
     """Return the ids of others that are in the way of giving new UIDs to `names`.
 
     `avoided` are not given in any case, and the search goes on past them. Each id is asked for by
-    number, because directories with many accounts cannot be listed.
+    number, because directories with many accounts cannot be listed; and once, since this goes from
+    name to name as `registry.allocate` will.
     """
-    wanted = sorted(names)
     taken: set[int] = set()
-    for name in wanted:
-        uid, free = preferred_uid(name), 0
+    given: set[int] = set()
+    for name in sorted(names):
+        uid = preferred_uid(name)
         for _ in _EVERY_ID:
-            if uid not in avoided:
-                taken |= taken_by_others([uid])
-                free += uid not in taken
-            if free == len(wanted):
-                break
+            if uid not in avoided and uid not in given and uid not in taken:
+                if not _is_taken(uid):
+                    given.add(uid)
+                    break
+                taken.add(uid)
             uid = next_uid(uid)
     return frozenset(taken)
 
@@ -208,6 +213,22 @@ def name_of(uid: int) -> str | None:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return None
+
+
+def _listed_as_ours() -> frozenset[int]:
+    """Return the ids of which the first account and the first group are ours."""
+    account_by_uid: dict[int, str] = {}
+    for person in pwd.getpwall():
+        account_by_uid.setdefault(person.pw_uid, person.pw_name)
+    group_by_gid: dict[int, str] = {}
+    for group in grp.getgrall():
+        group_by_gid.setdefault(group.gr_gid, group.gr_name)
+    return frozenset(
+        number
+        for number, name in account_by_uid.items()
+        if name.startswith(ACCOUNT_PREFIX)
+        and group_by_gid.get(number, "").startswith(ACCOUNT_PREFIX)
+    )
 
 
 def _is_taken(number: int) -> bool:

@@ -4,11 +4,13 @@ import grp
 import os
 import pwd
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from mcpwrap.core.names import FIRST_UID, LAST_UID
+from mcpwrap.core.names import FIRST_UID, LAST_UID, preferred_uid
 from mcpwrap.linux import accounts
+from mcpwrap.plan import registry
 
 PEOPLE = [
     pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
@@ -102,6 +104,53 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_ids(
 )
 def test_what_containers_may_use_counts(text: str, ids: set[int]) -> None:
     assert accounts.lent_ids(text) == ids
+
+
+NAMES = tuple(f"server{number}" for number in range(300))  # two of them want one UID
+
+
+def ask_of(taken: set[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have somebody else own these ids; return the list of ids that are asked for by number."""
+    asked: list[int] = []
+
+    def owner(uid: int) -> pwd.struct_passwd:
+        asked.append(uid)
+        if uid not in taken:
+            raise KeyError
+        return PEOPLE[0]
+
+    def nobodys(_: int) -> grp.struct_group:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", owner)
+    monkeypatch.setattr(grp, "getgrgid", nobodys)
+    return asked
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_id_that_new_names_may_get_is_asked_for_once(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(seed)
+    near = [preferred_uid(name) + random.randrange(3) for name in NAMES]
+    taken, avoided = ({*random.sample(near, 60)} for _ in range(2))
+    asked = ask_of(taken, monkeypatch)
+    found = accounts.taken_near(NAMES, avoided)
+    assert len(asked) == len({*asked}) == len(NAMES) + len(found)
+    want = registry.allocate(NAMES, registry.Registry(), taken | avoided)
+    assert registry.allocate(NAMES, registry.Registry(), found | avoided) == want
+
+
+def test_what_is_listed_as_ours_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {"mcpw-a": 20_001, "mcpw-b": 20_002, "mcpw-c": 20_003, "zed": 20_004, "mcpw-d": 20_004}
+    people = [pwd.struct_passwd((n, "x", u, u, "", "/", "")) for n, u in ours.items()]
+    groups = [grp.struct_group((n, "x", u, [])) for n, u in ours.items() if n != "mcpw-c"]
+    groups[1] = grp.struct_group(("crowd", "x", 20_002, []))
+    monkeypatch.setattr(pwd, "getpwall", lambda: people)
+    monkeypatch.setattr(grp, "getgrall", lambda: groups)
+    asked = ask_of({20_004}, monkeypatch)
+    assert accounts.taken_by_others(range(20_001, 20_006)) == {20_004}
+    assert asked == [20_002, 20_003, 20_004, 20_005]
 
 
 def test_where_all_are_taken_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
