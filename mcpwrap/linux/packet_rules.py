@@ -15,7 +15,11 @@ class _Concatenated(msgspec.Struct):
 
 
 class _Set(msgspec.Struct):
-    elem: list[int | str | _Concatenated] = []
+    name: str
+    elem: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+_Elements = list[int | str | _Concatenated]
 
 
 class _Object(msgspec.Struct):
@@ -75,17 +79,21 @@ def is_loaded() -> bool:
 
 
 def elements() -> Elements:
-    """Return what is in the sets that `apply` fills; nothing if the table is not loaded."""
-    return frozenset((name, text) for name in SETS for text in _in_set(name))
+    """Return what is in the sets that `apply` fills; nothing if the table is not loaded.
 
-
-def _in_set(name: str) -> list[str]:
+    One call for all: each has nft(8) ask the kernel for everything that it has.
+    """
     try:
-        listing = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", name)
+        listing = run(NFT, "-j", "-n", "list", "table", "inet", "mcpwrap")
     except ToolError:
-        return []
+        return frozenset()
     objects = msgspec.json.decode(listing, type=_Listing).nftables
-    return [_text(element) for found in objects if found.set for element in found.set.elem]
+    return frozenset(
+        (found.set.name, _text(element))
+        for found in objects
+        if found.set and found.set.name in SETS
+        for element in msgspec.json.decode(found.set.elem, type=_Elements)
+    )
 
 
 def _text(element: int | str | _Concatenated) -> str:
