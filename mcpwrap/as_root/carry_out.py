@@ -2,12 +2,14 @@
 
 import os
 import pwd
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
 from mcpwrap.as_root import authority, proxy, secret, webhook
 from mcpwrap.as_root.lock import if_free
+from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
 from mcpwrap.linux.packet_rules import NFT
@@ -45,8 +47,8 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             secret.purge(name)
         case steps.MakeLink(path, target):
             files.replace_link(path, target)
-        case steps.MakeAccount(name, uid):
-            _make_account(name, uid)
+        case steps.MakeAccounts(wanted):
+            _make_accounts(wanted)
         case steps.RemoveAccount(name):
             _remove_account(name)
         case steps.LoadRules():
@@ -64,18 +66,23 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             run(SYSTEMCTL, "disable", "--quiet", "--now", "--", unit)
         case steps.ReloadUnits():
             run(SYSTEMCTL, "daemon-reload")
-        case steps.StopServer(name):
-            _stop(_units(name))
-        case steps.RestartServer(name):
-            run(SYSTEMCTL, "try-restart", paths.service_unit(name))
-        case steps.StartSocket(name):
-            _forget_failures(_units(name))
-            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.socket_unit(name))
-        case steps.StopListener(instance):
-            _stop(_listener_units(instance))
-        case steps.StartListener(instance):
-            _forget_failures(_listener_units(instance))
-            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", paths.listener_socket(instance))
+        case steps.StopServers(names):
+            _stop(_units(names))
+        case steps.RestartServers(names):
+            run(SYSTEMCTL, "try-restart", "--", *map(paths.service_unit, names))
+        case steps.EnableSockets(names):
+            sockets = map(paths.socket_unit, names)
+            run(SYSTEMCTL, "enable", "--quiet", "--no-reload", "--", *sockets)
+        case steps.StartSockets(names):
+            _forget_failures(_units(names))
+            run(SYSTEMCTL, "start", "--", *map(paths.socket_unit, names))
+        case steps.StopListeners(instances):
+            _stop(_listener_units(instances))
+        case steps.StartListeners(listeners):
+            instances = tuple(instance for instance, _ in listeners)
+            _forget_failures(_listener_units(instances))
+            sockets = map(paths.listener_socket, instances)
+            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", *sockets)
         case _:
             assert_never(step)
 
@@ -89,8 +96,18 @@ def _load_rules() -> None:
         run(SYSTEMCTL, "reload-or-restart", RULES_UNIT)
 
 
-def _make_account(name: str, uid: int) -> None:
-    """Make the account; sysusers gives another UID without a word when ours is taken."""
+def _make_accounts(wanted: Sequence[tuple[str, int]]) -> None:
+    """Make accounts; sysusers gives another UID without a word when ours is taken."""
+    is_new = any(accounts.uid_of(name) is None for name, _ in wanted)
+    running = accounts.running_ids() if is_new else frozenset()
+    for name, uid in wanted:
+        _expect_free(name, uid, running)
+    run(SYSUSERS, *(paths.sysusers(name.removeprefix(ACCOUNT_PREFIX)) for name, _ in wanted))
+    for name, uid in wanted:
+        _expect_made(name, uid)
+
+
+def _expect_free(name: str, uid: int, running: Collection[int]) -> None:
     owner = accounts.name_of(uid)
     if owner not in {None, name}:
         raise McpwrapError(
@@ -104,13 +121,15 @@ def _make_account(name: str, uid: int) -> None:
             where=f"the account {name}",
             fix=f"see who made it; `userdel {name}` removes it",
         )
-    if accounts.uid_of(name) is None and uid in accounts.running_ids():
+    if accounts.uid_of(name) is None and uid in running:
         raise McpwrapError(
             f"UID or GID {uid} has come to belong to a process, of a container perhaps",
             where=name,
             fix="another UID is chosen the next time",
         )
-    run(SYSUSERS, paths.sysusers(name.removeprefix("mcpw-")))
+
+
+def _expect_made(name: str, uid: int) -> None:
     entry = pwd.getpwnam(name)
     if (entry.pw_uid, entry.pw_gid) != (uid, uid):
         raise McpwrapError(
@@ -127,22 +146,21 @@ def _remove_account(name: str) -> None:
         run(GROUPDEL, name)
 
 
-def _stop(units: tuple[str, str]) -> None:
+def _stop(units: Sequence[str]) -> None:
     """Stop and disable; a unit that was never started is no failure."""
     run(SYSTEMCTL, "disable", "--quiet", "--now", "--", *units)
     _forget_failures(units)
 
 
-def _forget_failures(units: tuple[str, str]) -> None:
+def _forget_failures(units: Sequence[str]) -> None:
     """Take units that failed out of systemd's memory, and with them their start limits."""
-    for unit in units:
-        with suppress(ToolError):  # it is not loaded: nothing to forget
-            run(SYSTEMCTL, "reset-failed", "--", unit)
+    with suppress(ToolError):  # of those that are not loaded; all others are forgotten
+        run(SYSTEMCTL, "reset-failed", "--", *units)
 
 
-def _units(name: str) -> tuple[str, str]:
-    return paths.socket_unit(name), paths.service_unit(name)
+def _units(names: Sequence[str]) -> list[str]:
+    return [*map(paths.socket_unit, names), *map(paths.service_unit, names)]
 
 
-def _listener_units(instance: str) -> tuple[str, str]:
-    return paths.listener_socket(instance), paths.listener_service(instance)
+def _listener_units(instances: Sequence[str]) -> list[str]:
+    return [*map(paths.listener_socket, instances), *map(paths.listener_service, instances)]

@@ -8,7 +8,7 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import this_machine, tty
 from mcpwrap.plan.diff import Retired
-from mcpwrap.plan.steps import MakeAccount, Step
+from mcpwrap.plan.steps import MakeAccounts, Step
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"
 _OWNERS = "owners of files (only root searches for them; a new account may get another UID)"
@@ -42,5 +42,5 @@ def command(*, purge: bool, as_json: bool) -> int:
 
 
 def _not_seen(todo: list[Step]) -> list[str]:
-    makes_accounts = any(isinstance(step, MakeAccount) for step in todo)
+    makes_accounts = any(isinstance(step, MakeAccounts) for step in todo)
     return [_UNSEEN, _OWNERS] if makes_accounts else [_UNSEEN]

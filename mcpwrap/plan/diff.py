@@ -15,7 +15,9 @@ from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, nft
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
-from mcpwrap.plan.steps import Step
+from mcpwrap.plan.steps import Step, batches
+
+RESTARTED_AT_ONCE = 8  # wrappers of one batch start at the same time
 
 
 class Retired(Enum):
@@ -113,7 +115,8 @@ def _note_done(want: Desired, have: Observed) -> list[Step]:
 
 
 def _stop(gone: list[str], have: Observed) -> list[Step]:
-    return [steps.StopServer(name) for name in gone if name in have.loaded_units | have.listening]
+    stopped = [name for name in gone if name in have.loaded_units | have.listening]
+    return [steps.StopServers(some) for some in batches(stopped)]
 
 
 def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
@@ -139,12 +142,10 @@ def _rules_now(elements: nft.Elements) -> list[Step]:
 
 
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:
-    made: list[Step] = _write(want.sysusers_files, have)
-    for name, uid in want.uid_by_name.items():
-        account = account_of(name)
-        if have.uid_by_account.get(account) != uid:
-            made.append(steps.MakeAccount(account, uid))
-    return made
+    uid_by_account = {account_of(name): uid for name, uid in want.uid_by_name.items()}
+    made = tuple((a, u) for a, u in uid_by_account.items() if have.uid_by_account.get(a) != u)
+    files = _write(want.sysusers_files, have)
+    return [*files, steps.MakeAccounts(made)] if made else files
 
 
 def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
@@ -167,6 +168,9 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
         isinstance(step, steps.WriteFile | steps.RemoveFile) and step.path.startswith(paths.UNITS)
         for step in todo
     )
+    if silent := _silent(want, have):
+        todo.append(steps.EnableSockets(silent))
+        touches_units = True
     if touches_units or have.has_stale_units:
         todo.append(steps.ReloadUnits())
     return todo
@@ -174,9 +178,16 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
 
 def _start(want: Desired, have: Observed) -> list[Step]:
     names, same = want.uid_by_name, effect.left_as_it_is(want, have).hash_by_server
-    restarts = [steps.RestartServer(n) for n in names if n in have.loaded_units and n not in same]
-    starts = [steps.StartSocket(n) for n in names if n not in have.listening]
-    return [*restarts, *starts]
+    changed = [name for name in names if name in have.loaded_units and name not in same]
+    return [
+        *(steps.RestartServers(some) for some in batches(changed, RESTARTED_AT_ONCE)),
+        *(steps.StartSockets(some) for some in batches(_silent(want, have))),
+    ]
+
+
+def _silent(want: Desired, have: Observed) -> tuple[str, ...]:
+    """Return the servers for which nobody listens, or would not after a reboot."""
+    return tuple(name for name in want.uid_by_name if name not in have.listening)
 
 
 def _shut_states(want: Desired, have: Observed) -> list[Step]:

@@ -8,13 +8,14 @@ and whoever is heard is let in. Broken off before that, nobody listens.
 from mcpwrap.plan import listeners, paths, steps
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Observed
-from mcpwrap.plan.steps import Step
+from mcpwrap.plan.steps import Step, batches
 
 
 def close(want: Desired, have: Observed) -> list[Step]:
     """Close those that go, and those that are told something else: they read it as they start."""
     loaded = have.loaded_listeners | have.open_listeners
-    return [steps.StopListener(i) for i in sorted(loaded) if not _is_told(i, want, have)]
+    closed = [i for i in sorted(loaded) if not _is_told(i, want, have)]
+    return [steps.StopListeners(some) for some in batches(closed)]
 
 
 def files(want: Desired) -> dict[str, str]:
@@ -36,11 +37,12 @@ def remove(want: Desired, have: Observed) -> list[Step]:
 
 def open_all(want: Desired, have: Observed) -> list[Step]:
     """Listen where nobody does, or where it was closed above."""
-    return [
-        steps.StartListener(instance, listener)
+    opened = [
+        (instance, listener)
         for instance, listener in want.listeners.items()
         if instance not in have.open_listeners or not _is_told(instance, want, have)
     ]
+    return [steps.StartListeners(some) for some in batches(opened)]
 
 
 def _is_told(instance: str, want: Desired, have: Observed) -> bool:

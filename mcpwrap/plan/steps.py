@@ -1,12 +1,18 @@
 """The things that root can do. Nothing else is ever done as root."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mcpwrap.core.http_listener import Listener, url
 from mcpwrap.plan.nft import Elements
 from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
 
 _SHOWN = ("wrapped", "own", "direct")
+# systemctl(1) has 90 s for units of one batch; each that is enabled or disabled by itself makes
+# systemd read all unit files again, which takes it seconds where there are hundreds.
+_AT_ONCE = 50
+_NAMED = 8  # in a line that is about more, three are named and the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +95,18 @@ class MakeLink:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeAccount:
-    """Run sysusers on the account's file and see that the account is what the file says."""
+class MakeAccounts:
+    """Run sysusers once on their files, and see that each account is what its file says."""
 
-    name: str
-    uid: int
+    accounts: tuple[tuple[str, int], ...]  # names and UIDs
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
-        return f"make the account {self.name} with UID {self.uid}"
+        if len(self.accounts) == 1:
+            [(name, uid)] = self.accounts
+            return f"make the account {name} with UID {uid}"
+        named = [f"{name} with UID {uid}" for name, uid in self.accounts]
+        return f"make {len(named)} accounts: {_shortened(named)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,60 +202,96 @@ class ReloadUnits:
 
 
 @dataclass(frozen=True, slots=True)
-class StopServer:
-    """Stop a server's socket and wrapper, and start them no more. Its sessions end."""
+class StopServers:
+    """Stop sockets and wrappers of servers, and start them no more. Their sessions end."""
 
-    name: str
+    names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return f"stop {self.name}; its sessions end"
+        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        return f"stop {', '.join(self.names)}; {_its(self.names)} sessions end"
 
 
 @dataclass(frozen=True, slots=True)
-class RestartServer:
-    """Restart a wrapper if it runs, because what it runs has changed. Its sessions end."""
+class RestartServers:
+    """Restart wrappers that run, because what they run has changed. Their sessions end."""
 
-    name: str
+    names: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return what the step does, as `plan` prints it."""
-        return f"restart {self.name} if it runs; its sessions end"
+        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        runs = "it runs" if len(self.names) == 1 else "they run"
+        return f"restart {', '.join(self.names)} if {runs}; {_its(self.names)} sessions end"
 
 
 @dataclass(frozen=True, slots=True)
-class StartSocket:
-    """Listen for sessions of a server, now and after a reboot."""
+class EnableSockets:
+    """Have systemd listen for sessions of servers after a reboot, once it reads its files again."""
 
-    name: str
+    names: tuple[str, ...]
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
-        return f"listen for sessions of {self.name}"
+        return f"listen after a reboot for sessions of {_shortened(self.names)}"
 
 
 @dataclass(frozen=True, slots=True)
-class StopListener:
-    """Close what listens for one agent of a server, and end the sessions of who was heard there."""
+class StartSockets:
+    """Listen for sessions of servers, now."""
 
-    instance: str
+    names: tuple[str, ...]
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
-        return f"close the listener {self.instance}; its sessions end"
+        return f"listen for sessions of {_shortened(self.names)}"
 
 
 @dataclass(frozen=True, slots=True)
-class StartListener:
-    """Listen for an agent that speaks HTTP, now and after a reboot."""
+class StopListeners:
+    """Close what listens for agents, and end the sessions of those that were heard there."""
 
-    instance: str
-    listener: Listener
+    instances: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return what the step does, as `plan` prints it. Whose sessions end is named."""
+        listeners = "listener" if len(self.instances) == 1 else "listeners"
+        closed = f"close the {listeners} {', '.join(self.instances)}"
+        return f"{closed}; {_its(self.instances)} sessions end"
+
+
+@dataclass(frozen=True, slots=True)
+class StartListeners:
+    """Listen for agents that speak HTTP, now and after a reboot."""
+
+    listeners: tuple[tuple[str, Listener], ...]  # each with its instance
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
-        who = f"UID {self.listener.uid} alone"
-        return f"listen at {url(self.listener.address)} for {self.listener.server}, {who}"
+        said = [
+            f"at {url(listener.address)} for {listener.server}, UID {listener.uid} alone"
+            for _, listener in self.listeners
+        ]
+        return f"listen {_shortened(said, '; ')}"
+
+
+_Each = TypeVar("_Each")
+
+
+def batches(wanted: Sequence[_Each], at_once: int = _AT_ONCE) -> Iterator[tuple[_Each, ...]]:
+    """Yield them in their order, as many at a time as one step is about."""
+    for first in range(0, len(wanted), at_once):
+        yield tuple(wanted[first : first + at_once])
+
+
+def _its(names: Sequence[str]) -> str:
+    return "its" if len(names) == 1 else "their"
+
+
+def _shortened(named: Sequence[str], between: str = ", ") -> str:
+    """Return all of a few, and how many more there are of many."""
+    if len(named) <= _NAMED:
+        return between.join(named)
+    return f"{between.join(named[:3])} and {len(named) - 3} more"
 
 
 Step = (
@@ -257,7 +302,7 @@ Step = (
     | ShutTree
     | ForgetSecrets
     | MakeLink
-    | MakeAccount
+    | MakeAccounts
     | RemoveAccount
     | LoadRules
     | MakeAuthority
@@ -266,9 +311,10 @@ Step = (
     | LoadWebhook
     | StopUnit
     | ReloadUnits
-    | StopServer
-    | RestartServer
-    | StartSocket
-    | StopListener
-    | StartListener
+    | StopServers
+    | RestartServers
+    | EnableSockets
+    | StartSockets
+    | StopListeners
+    | StartListeners
 )

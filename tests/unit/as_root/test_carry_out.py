@@ -1,11 +1,13 @@
-"""What `apply` does not do, because the machine has changed since it looked."""
+"""What `apply` does not do, as the machine has changed since it looked, and in how few calls."""
+
+import pwd
 
 import pytest
 
 from mcpwrap.as_root import carry_out
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts
-from mcpwrap.plan import steps
+from mcpwrap.plan import paths, steps
 
 
 @pytest.mark.parametrize(
@@ -23,4 +25,56 @@ def test_no_account_is_made_with_an_id_that_another_has_got(
     monkeypatch.setattr(accounts, "running_ids", lambda: running)
     monkeypatch.setattr(carry_out, "run", lambda *_: pytest.fail("something was done"))
     with pytest.raises(McpwrapError, match=problem):
-        carry_out.carry_out(steps.MakeAccount("mcpw-github", 31_726))
+        carry_out.carry_out(steps.MakeAccounts((("mcpw-github", 31_726),)))
+
+
+UIDS = {f"mcpw-s{number}": 20_000 + number for number in range(50)}
+NAMES = tuple(f"s{number}" for number in range(50))
+UNITS = {f"mcpwrap@{name}" for name in NAMES}
+
+
+def entry(name: str, uid: int) -> pwd.struct_passwd:
+    return pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh"))
+
+
+def made_as(uids: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Have sysusers make accounts with these UIDs; return the list of its calls."""
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(accounts, "name_of", lambda _: None)
+    monkeypatch.setattr(accounts, "uid_of", lambda _: None)
+    monkeypatch.setattr(accounts, "running_ids", frozenset)
+    monkeypatch.setattr(carry_out, "run", lambda *argv: calls.append(argv))
+    monkeypatch.setattr(pwd, "getpwnam", lambda name: entry(name, uids[name]))
+    return calls
+
+
+def test_all_accounts_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = made_as(UIDS, monkeypatch)
+    carry_out.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
+    assert calls == [(carry_out.SYSUSERS, *map(paths.sysusers, NAMES))]
+
+
+def test_an_account_of_many_that_got_another_uid_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_as({**UIDS, "mcpw-s7": 31_000}, monkeypatch)
+    with pytest.raises(McpwrapError, match="was made with UID 31000") as found:
+        carry_out.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
+    assert found.value.where == "the account mcpw-s7"
+
+
+@pytest.mark.parametrize(
+    ("step", "count"),
+    [
+        (steps.EnableSockets(NAMES), 1),
+        (steps.StartSockets(NAMES), 2),
+        (steps.RestartServers(NAMES), 1),
+        (steps.StopServers(NAMES), 2),
+    ],
+)
+def test_systemctl_is_run_as_often_for_many_servers_as_for_one(
+    step: steps.Step, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(carry_out, "run", lambda *argv: calls.append(argv))
+    carry_out.carry_out(step)
+    assert len(calls) == count
+    assert all({unit.partition(".")[0] for unit in c if "@" in unit} >= UNITS for c in calls)

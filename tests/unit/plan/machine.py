@@ -13,6 +13,7 @@ from mcpwrap.config.model import Config, Destination
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core import spec as specs
 from mcpwrap.core.front import decode_front
+from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.webhook import decode as decode_webhook
 from mcpwrap.plan import listeners, nft, paths, registry, squid, steps, units
@@ -45,6 +46,7 @@ class Machine:
     links: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, int] = field(default_factory=dict)
     listening: set[str] = field(default_factory=set)
+    enabled: set[str] = field(default_factory=set)  # of which systemd listens after a reboot
     open_listeners: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by what they read
     elements: set[tuple[str, str]] = field(default_factory=set)
     authorities: dict[str, int] = field(default_factory=dict)  # by which of all that were made
@@ -68,7 +70,7 @@ class Machine:
             files=dict(self.files),
             links=dict(self.links),
             uid_by_account=dict(self.accounts),
-            listening=frozenset(self.listening),
+            listening=frozenset(self.listening & self.enabled),
             loaded_units=frozenset(self.listening | self.running.keys()),
             open_listeners=frozenset(self.open_listeners),
             loaded_listeners=frozenset(self.open_listeners),
@@ -109,10 +111,11 @@ class Machine:
                 self.kept_secrets.discard(name)
             case steps.MakeLink(path, target):
                 self.links[path] = target
-            case steps.MakeAccount(account, uid):
-                name = account.removeprefix(ACCOUNT_PREFIX)
-                assert self.files[paths.sysusers(name)] == units.sysusers(name, uid)
-                self.accounts[account] = uid
+            case steps.MakeAccounts(accounts):
+                for account, uid in accounts:
+                    name = account.removeprefix(ACCOUNT_PREFIX)
+                    assert self.files[paths.sysusers(name)] == units.sysusers(name, uid)
+                    self.accounts[account] = uid
             case steps.RemoveAccount(account):
                 assert account.removeprefix(ACCOUNT_PREFIX) not in self.running  # userdel(8): busy
                 del self.accounts[account]
@@ -141,22 +144,29 @@ class Machine:
                 self.squids = {i: s for i, s in self.squids.items() if paths.proxy_unit(i) != unit}
             case steps.ReloadUnits():
                 self.has_stale_units = False
-            case steps.StopServer(name):
-                self.listening.discard(name)
-                self.running.pop(name, None)
-            case steps.RestartServer(name):
-                if self.running.pop(name, None):
-                    self._start(name)
-            case steps.StartSocket(name):
-                self.listening.add(name)
-            case steps.StopListener(instance):
-                self.open_listeners.pop(instance, None)
-            case steps.StartListener(instance, listener):
+            case steps.StopServers(names):
+                for name in names:
+                    self.enabled.discard(name)
+                    self.listening.discard(name)
+                    self.running.pop(name, None)
+            case steps.RestartServers(names):
+                for name in names:
+                    if self.running.pop(name, None):
+                        self._start(name)
+            case steps.EnableSockets(names):
+                assert {paths.spec(name) for name in names} <= self.files.keys()
+                self.enabled |= {*names}
+            case steps.StartSockets(names):
+                assert {*names} <= self.enabled
                 assert not self.has_stale_units
-                assert ("heard", f"{listener.uid} . {listener.address}") in self.elements
-                assert listener.uid in self.admissions().by_server[listener.server].http_uids
-                assert listener.server in self.listening
-                self.open_listeners[instance] = self.files_of_listener(instance)
+                self.listening |= {*names}
+            case steps.StopListeners(instances):
+                for instance in instances:
+                    self.open_listeners.pop(instance, None)
+            case steps.StartListeners(found):
+                assert not self.has_stale_units
+                for instance, listener in found:
+                    self._start_listener(instance, listener)
             case _:
                 assert_never(step)
 
@@ -205,6 +215,12 @@ class Machine:
         )  # a unit whose path is missing does not start
         seen = [paths.spec(name), paths.drop_in(name), *bound]
         return *(self.files[path] for path in seen), str(self.authorities_in(unit))
+
+    def _start_listener(self, instance: str, listener: Listener) -> None:
+        assert ("heard", f"{listener.uid} . {listener.address}") in self.elements
+        assert listener.uid in self.admissions().by_server[listener.server].http_uids
+        assert listener.server in self.listening
+        self.open_listeners[instance] = self.files_of_listener(instance)
 
     def _start(self, name: str) -> None:
         assert not self.has_stale_units
@@ -266,9 +282,30 @@ def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:
     for step in todo:
         if isinstance(step, steps.LoadProxy):
             yield machine.broken_off_in(step)
-        machine.carry_out(step)
-        machine.let_agents_come()
-        yield machine
+        for part in parts(step):
+            machine.carry_out(part)
+            machine.let_agents_come()
+            yield machine
+
+
+def parts(step: Step) -> list[Step]:
+    """Return the step for each of its batch by itself: it may be broken off between any two."""
+    match step:
+        case steps.MakeAccounts(accounts):
+            return [steps.MakeAccounts((each,)) for each in accounts]
+        case steps.StartListeners(found):
+            return [steps.StartListeners((each,)) for each in found]
+        case steps.StopListeners(instances):
+            return [steps.StopListeners((each,)) for each in instances]
+        case (
+            steps.StopServers(names)
+            | steps.RestartServers(names)
+            | steps.EnableSockets(names)
+            | steps.StartSockets(names)
+        ):
+            return [type(step)((name,)) for name in names]
+        case _:
+            return [step]
 
 
 def after(machine: Machine, todo: list[Step]) -> Machine:

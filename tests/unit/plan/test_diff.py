@@ -60,6 +60,7 @@ def test_a_new_machine_is_made_in_an_order_that_is_safe() -> None:
         "write /var/lib/mcpwrap/servers/git.json",
         "write /etc/systemd/system/mcpwrap@git.service.d/10-mcpwrap.conf",
         "link /var/lib/mcpwrap/bin/mcp-wrapper-git to /usr/bin/mcpwrap-connect",
+        "listen after a reboot for sessions of git",
         "make systemd read the unit files again",
         "listen for sessions of git",
         "write /var/lib/mcpwrap/gate.json",
@@ -94,6 +95,39 @@ def test_a_changed_server_is_restarted_and_no_other() -> None:
         "restart git if it runs; its sessions end",
         "write /var/lib/mcpwrap/applied.json",
     ]
+
+
+def many(count: int, *, args: str = "") -> str:
+    return "".join(f"[mcp_servers.s{n}]\ncommand = '/bin/x'\n{args}" for n in range(count))
+
+
+def commands(todo: list[steps.Step]) -> list[type[steps.Step]]:
+    """Return the kinds of steps for which root runs a tool of the system."""
+    files = steps.WriteFile | steps.RemoveFile | steps.MakeLink
+    return [type(step) for step in todo if not isinstance(step, files)]
+
+
+def test_more_servers_take_no_more_commands() -> None:
+    one, more, over = (commands(plan(many(n), Observed())) for n in (1, 50, 51))
+    assert more == one
+    assert over == [*one, steps.StartSockets]  # so that it is seen how far it is
+    changed = plan(many(9, args="args = ['new']\n"), applied(many(9)).seen_by_root())
+    assert commands(changed) == [steps.RestartServers] * 2  # eight start at the same time
+    gone = commands(plan(NOTHING, applied(many(50)).seen_by_root()))
+    assert gone.count(steps.StopServers) == 1
+
+
+def test_a_socket_that_was_stopped_or_disabled_listens_again() -> None:
+    complete = applied(GIT_AND_TIME)
+    for spoiled in (complete.listening, complete.enabled):
+        spoiled.remove("git")
+        todo = plan(GIT_AND_TIME, complete.seen_by_root())
+        assert described(todo) == [
+            "listen after a reboot for sessions of git",
+            "make systemd read the unit files again",
+            "listen for sessions of git",
+        ]
+        spoiled.add("git")
 
 
 def test_a_state_is_kept_until_it_is_purged() -> None:
@@ -163,7 +197,7 @@ def test_a_purge_that_is_broken_off_forgets_the_secrets_the_next_time() -> None:
     ("before", "text"), [(GIT, SECRET), (SECRET, GIT), (SECRET, SECRET.replace("TOKEN", "KEY"))]
 )
 def test_a_server_that_refers_to_another_secret_is_restarted(before: str, text: str) -> None:
-    assert steps.RestartServer("git") in plan(text, applied(before).seen_by_root())
+    assert steps.RestartServers(("git",)) in plan(text, applied(before).seen_by_root())
 
 
 CLOSE = "close the listener git.1000; its sessions end"
@@ -220,7 +254,7 @@ def test_who_joins_and_leaves_a_group_ends_no_session_of_others(
     machine.let_agents_come()
     have = machine.seen_by_root()
     todo = diff(wanted(text, have, now), have)
-    units = steps.StopListener | steps.StartListener | steps.RestartServer | steps.StopServer
+    units = steps.StopListeners | steps.StartListeners | steps.RestartServers | steps.StopServers
     found = [step.describe() for step in todo if isinstance(step, units)]
     assert found == closed + opened
     for left in stages(machine, todo):
@@ -331,6 +365,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             LOAD_INTERCEPT,
             LOAD_FRONT,
             "link /var/lib/mcpwrap/bin/mcp-wrapper-time to /usr/bin/mcpwrap-connect",
+            "listen after a reboot for sessions of time",
             RESTART,
             "listen for sessions of time",
         ]),
@@ -339,8 +374,7 @@ STOP_FRONT = "stop mcpwrap-front.service; its connections end"
             STOP_INTERCEPT,
             LOAD_SPLICE,
             LOAD_INTERCEPT,
-            RESTART,
-            "restart time if it runs; its sessions end",
+            "restart git, time if they run; their sessions end",
             "remove /var/lib/mcpwrap/ca/git and all in it",
         ]),
         (EGRESS, CACHE, [
@@ -382,7 +416,7 @@ def test_a_way_out_that_was_stopped_is_opened_again(text: str, unit: str) -> Non
     machine.carry_out(steps.StopUnit(unit))
     todo = plan(text, machine.seen_by_root())
     assert after(machine, todo) == complete
-    assert not [step for step in todo if isinstance(step, steps.StopUnit | steps.RestartServer)]
+    assert not [step for step in todo if isinstance(step, steps.StopUnit | steps.RestartServers)]
 
 
 @pytest.mark.parametrize(
@@ -568,7 +602,7 @@ def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:
     assert (cleaned.elements, cleaned.authorities, cleaned.caches) == (set(), {}, set())
     assert (cleaned.serving(), plan(NOTHING, cleaned.seen_by_root())) == (set(), [])
     if have.loaded_units | have.listening:
-        assert steps.StopServer("old") in todo
+        assert steps.StopServers(("old",)) in todo
     if have.files.keys() & {paths.FRONT, paths.proxy("proxy-1")}:
         stopped = [step.unit for step in todo if isinstance(step, steps.StopUnit)]
         assert stopped == [paths.proxy_unit("proxy-1"), paths.FRONT_UNIT]

@@ -134,10 +134,10 @@ def test_what_is_allowed_no_more_ends_before_anything_new_begins(before: str, te
     machine = applied(before)
     want = wanted(text, machine.seen_by_root())
     todo = plan(text, machine.seen_by_root())
-    opened = steps.MakeAccount | steps.LoadProxy | steps.LoadFront | steps.StartSocket
-    opened |= steps.StartListener
+    opened = steps.MakeAccounts | steps.LoadProxy | steps.LoadFront | steps.StartSockets
+    opened |= steps.StartListeners
     for step in todo:
-        if isinstance(step, opened | steps.RestartServer | steps.RemoveAccount):
+        if isinstance(step, opened | steps.RestartServers | steps.RemoveAccount):
             assert allowed(machine.elements) <= allowed(want.elements)
             assert want.elements <= machine.elements
         machine.carry_out(step)
@@ -166,7 +166,7 @@ def test_no_server_starts_before_squid_serves_its_allowlist_and_no_other(
     todo = plan(text, machine.seen_by_root())
     for index, step in enumerate(todo):
         lets_in = isinstance(step, steps.WriteFile) and step.path == paths.ADMISSIONS and index > 3
-        if lets_in or isinstance(step, steps.StartSocket | steps.RestartServer):
+        if lets_in or isinstance(step, steps.StartSockets | steps.RestartServers):
             expect_ways_out(machine, want)
         machine.carry_out(step)
     expect_ways_out(machine, want)

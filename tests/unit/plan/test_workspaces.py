@@ -91,7 +91,7 @@ def test_an_agent_s_folder_is_shared_only_on_purpose(agents: str) -> None:
 )
 def test_a_server_with_other_folders_is_restarted(text: str) -> None:
     machine = applied(WORKSPACE)
-    assert steps.RestartServer("git") in plan(text, machine.seen_by_root())
+    assert steps.RestartServers(("git",)) in plan(text, machine.seen_by_root())
     assert plan(WORKSPACE, machine.seen_by_root()) == []
 
 

@@ -1,0 +1,83 @@
+"""`mcpwrap apply` with many servers: as many commands as with few, and broken off without harm."""
+
+import json
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from tests.system.bed.machine import Machine
+from tests.system.support import emptied, kill_at_syscall
+from tests.system.support.servers import a_server
+from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
+
+STAGE = emptied.booted
+MANY, KILLS, SEED = 500, 10, 20_261_125
+LATEST_S = 0.2  # into a step
+RUNNING = ("load", "make", "listen")  # how steps begin that run commands
+
+
+@pytest.fixture
+def machine(machine: Machine) -> Machine:
+    """Lend the machine without a server of an earlier story."""
+    emptied.empty(machine)
+    return machine
+
+
+def servers(count: int) -> str:
+    """Return a configuration with so many servers of alice's."""
+    return "".join(a_server(f"s{number}", 'agents = ["alice"]') for number in range(count))
+
+
+def commands(machine: Machine, count: int) -> int:
+    """Apply so many servers, and return how many commands root's program started for it."""
+    machine.configure(servers(count))
+    found = kill_at_syscall.calls(machine, "apply")
+    return sum(call.kind == kill_at_syscall.FORK for call in found)
+
+
+def test_more_servers_take_no_more_commands(machine: Machine) -> None:
+    """New ones and unchanged ones; of those that leave each takes one: userdel(8) has one name."""
+    made, looked = commands(machine, 2), commands(machine, 2)
+    emptied.empty(machine)
+    assert (commands(machine, 8), commands(machine, 8)) == (made, looked)
+    machine.as_user("alice", "mcpwrap-connect s7 </dev/null")  # the twin: they are there
+    one_leaves, three_leave = commands(machine, 7), commands(machine, 4)
+    assert three_leave == one_leaves + 2
+
+
+def points(machine: Machine) -> list[tuple[int, float]]:
+    """Return steps of its `apply`, each with seconds into it; half of them run commands."""
+    planned = json.loads(machine.look("mcpwrap plan --json; true"))["steps"]
+    numbers = range(1, len(planned) - 2)  # it is killed before it ends
+    running = [number for number in numbers if planned[number - 1].startswith(RUNNING)]
+    random = Random(SEED)
+    chosen = random.sample(numbers, KILLS // 2) + random.sample(running, KILLS // 2)
+    return [(step, random.uniform(0, LATEST_S)) for step in chosen]
+
+
+@ON_ONE_RELEASE
+@only_in_test_all("ten machines with 500 servers each; test_apply.py has few servers and no luck")
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_killed_anywhere_with_many_servers_no_account_is_outside_the_rules(
+    boot: Callable[..., Machine], kill: int
+) -> None:
+    """Killed with the commands that it runs, such as systemctl between two of its units."""
+    machine = boot()
+    machine.configure(servers(MANY))
+    step, after_s = points(machine)[kill]
+    broken_off = machine.call("apply_watched", "killed", step, after_s)
+    print(f"seed {SEED}, kill {kill}: {after_s:.2f} s into step {step}: {broken_off}")
+    assert (broken_off["is_killed"], broken_off["outside"]) == (True, [])
+    whole = machine.call("apply_watched", "completed")
+    print(f"the next run: {whole}")
+    assert (whole["said"], whole["outside"]) == ("done", [])
+    assert whole["looks"] > 1
+    seen = machine.look_by("apply_state", "seen")
+    names = {f"s{number}" for number in range(MANY)}
+    assert seen["accounts"].keys() == seen["guests"].keys() == names
+    assert set(seen["refused"]) == set(seen["accounts"].values())
+    assert machine.apply() == "nothing to do\n"
+    listening = machine.look("systemctl list-units --plain --no-legend 'mcpwrap@*.socket'")
+    assert listening.count(" listening ") == MANY
+    machine.as_user("alice", f"mcpwrap-connect {Random(kill).choice(sorted(names))} </dev/null")
