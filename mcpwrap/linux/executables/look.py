@@ -33,6 +33,9 @@ class Look:
 
     _own: Ownership = field(default_factory=Ownership)
     _flaws_by_top: dict[str, list[Flaw]] = field(default_factory=dict)
+    # By a file as it is named and as it is: many servers have one interpreter.
+    _marks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _libraries: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def paths(self, launch: Launch) -> Iterator[Finding]:
         """Yield the paths to code that not root alone can change.
@@ -43,7 +46,10 @@ class Look:
             if isinstance(found, Flaw):
                 yield Finding(one.part, one.path, found)
             elif isinstance(found, Real):
-                for path in packages.marks(*_inside(one.path, found)):
+                inside = _inside(one.path, found)
+                if inside not in self._marks:
+                    self._marks[inside] = list(packages.marks(*inside))
+                for path in self._marks[inside]:
                     if isinstance(mark := self._own.walk(path), Flaw):
                         yield Finding(one.part, path, mark)
 
@@ -87,7 +93,9 @@ class Look:
         else:
             top = real.path if real.is_folder else packages.top_of(one.path, real.path)
         yield from self._flaws_below(top) if top else packages.flaws_beside(inside[1], self._own)
-        for library in dict.fromkeys(packages.libraries(*inside)):
+        if inside not in self._libraries:
+            self._libraries[inside] = list(dict.fromkeys(packages.libraries(*inside)))
+        for library in self._libraries[inside]:
             yield from self._flaws_below(library)
 
     def _flaws_below(self, top: str) -> list[Flaw]:
