@@ -60,7 +60,7 @@ def _config(size: int, *, word: str) -> str:
     return first + "".join(SERVER.format(number=n, word="same") for n in range(1, size))
 
 
-def measured(deb: Path, size: int, limit_s: float) -> dict[str, float]:
+def measured(deb: Path, size: int, limit_s: float, without: str) -> dict[str, float]:
     """Return how many seconds each command takes with so many servers; not what is over the limit.
 
     After a command that was not finished nothing else is asked of that machine.
@@ -69,6 +69,8 @@ def measured(deb: Path, size: int, limit_s: float) -> dict[str, float]:
     with _booted(deb) as (machine, container):
         machine.configure(_config(size, word="same"))
         for what, command in COMMANDS.items():
+            if what == without:
+                continue
             if what == CHANGED:
                 machine.configure(_config(size, word="other"))
             argv = container.enter(["sh", "-c", f"{command} >/tmp/said 2>&1; echo $?"])
@@ -92,6 +94,7 @@ def main() -> None:
     parser.add_argument("--against", metavar="COMMIT", help="measure its package too, first")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of servers")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="of one command")
+    parser.add_argument("--without", default="", help="a command that is not measured")
     parser.add_argument("--svg", type=Path, default=Path(SVG), help="where the plot goes")
     asked = parser.parse_args()
     roots.need_root("make bench-growth")
@@ -102,7 +105,7 @@ def main() -> None:
         debs = {asked.against: package.build_commit(asked.against, SUITE), **debs}
     sizes = [int(size) for size in asked.sizes.split(",")]
     took = {
-        (version, size): measured(deb, size, asked.limit_s)
+        (version, size): measured(deb, size, asked.limit_s, asked.without)
         for version, deb in debs.items()
         for size in sizes
     }

@@ -13,13 +13,14 @@ from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
 from mcpwrap.linux.packet_rules import NFT
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run
 from mcpwrap.plan import paths, steps
 
 SYSUSERS = "/usr/bin/systemd-sysusers"
 USERDEL = "/usr/sbin/userdel"
 GROUPDEL = "/usr/sbin/groupdel"
 RULES_UNIT = "mcpwrap-nft.service"
+_DOWN = frozenset({"inactive", "failed"})  # states of a unit that should have started
 
 
 def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
@@ -69,20 +70,21 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.StopServers(names):
             _stop(_units(names))
         case steps.RestartServers(names):
-            run(SYSTEMCTL, "try-restart", "--", *map(paths.service_unit, names))
+            services = [*map(paths.service_unit, names)]
+            _run_for(services, {"failed"}, "try-restart")
         case steps.EnableSockets(names):
             sockets = map(paths.socket_unit, names)
             run(SYSTEMCTL, "enable", "--quiet", "--no-reload", "--", *sockets)
         case steps.StartSockets(names):
             _forget_failures(_units(names))
-            run(SYSTEMCTL, "start", "--", *map(paths.socket_unit, names))
+            _run_for([*map(paths.socket_unit, names)], _DOWN, "start")
         case steps.StopListeners(instances):
             _stop(_listener_units(instances))
         case steps.StartListeners(listeners):
             instances = tuple(instance for instance, _ in listeners)
             _forget_failures(_listener_units(instances))
-            sockets = map(paths.listener_socket, instances)
-            run(SYSTEMCTL, "enable", "--quiet", "--now", "--", *sockets)
+            listening = [*map(paths.listener_socket, instances)]
+            _run_for(listening, _DOWN, "enable", "--quiet", "--now")
         case _:
             assert_never(step)
 
@@ -144,6 +146,23 @@ def _remove_account(name: str) -> None:
         run(USERDEL, name)
     if accounts.gid_of(name) is not None:
         run(GROUPDEL, name)
+
+
+def _run_for(units: Sequence[str], down: Collection[str], *command: str) -> None:
+    """Run a command of systemctl for units; name those that are down then, as it may not."""
+    try:
+        run(SYSTEMCTL, *command, "--", *units)
+    except ToolError as error:
+        shown = properties(units, ["ActiveState"])
+        failed = [unit for unit, found in shown.items() if found["ActiveState"] in down]
+        if not failed:
+            raise
+        raise McpwrapError(
+            f"{', '.join(failed)} failed: {error.problem}",
+            where=SYSTEMCTL,
+            fix=f"`journalctl -u {failed[0]}` says why",
+            more=error.more,
+        ) from error
 
 
 def _stop(units: Sequence[str]) -> None:

@@ -46,6 +46,26 @@ def test_more_servers_take_no_more_commands(machine: Machine) -> None:
     assert three_leave == one_leaves + 2
 
 
+def test_a_socket_that_cannot_listen_is_named_and_no_other_waits_for_it(machine: Machine) -> None:
+    taken = "/run/mcpwrap/sock/s1.sock"
+    machine.as_root(f"mkdir -p {taken}/in-the-way")
+    machine.configure(servers(3))
+    machine.announce("mcpwrap@s1.socket")
+    machine.announce("Failed to listen on mcpwrap@s1.socket")
+    assert "mcpwrap@s1.socket" in machine.as_root("mcpwrap apply", status=1).err
+    assert listening(machine) == ["mcpwrap@s0.socket", "mcpwrap@s2.socket"]
+    machine.as_root(f"rm -r {taken}")
+    machine.apply()
+    machine.as_user("alice", "mcpwrap-connect s1 </dev/null")  # the twin
+    assert machine.apply() == "nothing to do\n"
+
+
+def listening(machine: Machine) -> list[str]:
+    """Return the sockets of servers at which systemd listens."""
+    state = "systemctl list-units --plain --no-legend --state=listening,running"
+    return [line.split()[0] for line in machine.look(f"{state} 'mcpwrap@*.socket'").splitlines()]
+
+
 def points(machine: Machine) -> list[tuple[int, float]]:
     """Return steps of its `apply`, each with seconds into it; half of them run commands."""
     planned = json.loads(machine.look("mcpwrap plan --json; true"))["steps"]
@@ -78,6 +98,5 @@ def test_killed_anywhere_with_many_servers_no_account_is_outside_the_rules(
     assert seen["accounts"].keys() == seen["guests"].keys() == names
     assert set(seen["refused"]) == set(seen["accounts"].values())
     assert machine.apply() == "nothing to do\n"
-    listening = machine.look("systemctl list-units --plain --no-legend 'mcpwrap@*.socket'")
-    assert listening.count(" listening ") == MANY
+    assert len(listening(machine)) == MANY
     machine.as_user("alice", f"mcpwrap-connect {Random(kill).choice(sorted(names))} </dev/null")

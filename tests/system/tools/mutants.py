@@ -50,6 +50,13 @@ MUTANTS = (
         "apply",
     ),
     Mutant(
+        "apply: one command for the units of many servers",
+        "mcpwrap/plan/steps.py",
+        "_AT_ONCE = 50\n",
+        "_AT_ONCE = 1\n",
+        "apply",
+    ),
+    Mutant(
         "what is held in a workspace",
         "mcpwrap/core/workspaces.py",
         "    names: tuple[str, ...] = HELD if workspaces.protect else ()\n",

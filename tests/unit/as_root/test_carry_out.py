@@ -7,6 +7,7 @@ import pytest
 from mcpwrap.as_root import carry_out
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts
+from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan import paths, steps
 
 
@@ -59,6 +60,31 @@ def test_an_account_of_many_that_got_another_uid_is_named(monkeypatch: pytest.Mo
     with pytest.raises(McpwrapError, match="was made with UID 31000") as found:
         carry_out.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
     assert found.value.where == "the account mcpw-s7"
+
+
+@pytest.mark.parametrize(
+    ("step", "states", "named"),
+    [
+        (steps.StartSockets(("a", "b", "c")), ("active", "failed", "inactive"), "b.*c.socket"),
+        (steps.RestartServers(("a", "b", "c")), ("active", "failed", "inactive"), "b.service"),
+        (steps.StartSockets(("a",)), ("active",), ""),  # systemctl failed for another reason
+    ],
+)
+def test_the_units_of_many_that_failed_are_named(
+    step: steps.Step, states: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*argv: str) -> str:
+        raise ToolError("Job failed.", where=argv[0], fix="")
+
+    def properties(units: list[str], _: list[str]) -> dict[str, dict[str, str]]:
+        return {u: {"ActiveState": state} for u, state in zip(units, states, strict=True)}
+
+    monkeypatch.setattr(carry_out, "run", run)
+    monkeypatch.setattr(carry_out, "properties", properties)
+    said = f"^.*mcpwrap@{named} failed: Job failed.\n" if named else "Job failed"
+    with pytest.raises(McpwrapError, match=said) as found:
+        carry_out.carry_out(step)
+    assert ("mcpwrap@a" in found.value.problem) is False
 
 
 @pytest.mark.parametrize(
