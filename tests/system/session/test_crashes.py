@@ -99,7 +99,7 @@ def test_whoever_is_killed_takes_the_session_along(machine: Machine, who: str) -
 
 IGNORE_TERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 # Nothing is written and no end of its input heeded until another line comes.
-SILENT = "import sys, time\nif not sys.stdin.readline(): time.sleep(1000)\nresult = 'at last'"
+SILENT = "import sys, time\nif not sys.stdin.readline(): time.sleep(45)\nresult = 'at last'"
 
 
 @pytest.mark.parametrize(
