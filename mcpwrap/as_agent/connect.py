@@ -2,26 +2,32 @@
 r"""RUNS AS THE AGENT: `mcpwrap-connect NAME`, or `mcp-wrapper-NAME`. Also called the stub.
 
 Hands its standard input and output to the gate, then prints the server's stderr and exits with the
-server's status. It imports nothing of ours and little of Python's: that is 15 ms of every start.
+server's status. Without a session the agent's first request gets the reason as an error: agents
+hide standard error. It imports nothing of ours and little of Python's: 15 ms of every start.
 The packets are described in mcpwrap/core/hello.py.
 """
 
 import posix
 import sys
 from _socket import AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket
-from time import sleep
+from time import monotonic, sleep
 
 GATE = "/run/mcpwrap/gate.sock"
 LINK_PREFIX = "mcp-wrapper-"
 MAX_PACKET_BYTES = 64 * 1024
 FIRST_S = 45  # the gate's own limits, added up: handshake, variables, start of the wrapper
 TRIES, BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
+# Agents send their first request at once; `initialize` is a few KiB at most.
+REQUEST_S, MAX_REQUEST_BYTES = 5.0, 64 * 1024
+INTERNAL_ERROR = -32603  # JSON-RPC 2.0, section 5.1
+DISCOVER = "server/discover"  # an agent that is refused this sends `initialize` next
 USAGE, UNAVAILABLE, PROTOCOL = 64, 69, 76
 S_IFMT, S_IFIFO, S_IFSOCK = 0o170000, 0o010000, 0o140000
 SO_TYPE, SO_RCVTIMEO, SO_SNDTIMEO, SO_DOMAIN, SOCK_STREAM = 3, 20, 21, 39, 1
 SIGTERM = 15
 
-NO_GATE = b"mcpwrap-connect: the gate does not answer: `systemctl status mcpwrap-gate` says why\n"
+NO_GATE = b"the gate does not answer: `systemctl status mcpwrap-gate` says why"
+OTHER_VERSION = b"the gate is of another version than this program"
 HELP = b"""\
 usage: mcpwrap-connect NAME
 
@@ -29,6 +35,8 @@ Start the MCP server NAME of this machine and speak to it on standard input and 
 Agents run this in place of the server's own command, for example in .mcp.json:
 
     {"mcpServers": {"git": {"command": "mcpwrap-connect", "args": ["git"]}}}
+
+Where there is no session, the agent gets the reason in answer to its first request.
 
 Exit status: the server's own, 128+N if signal N ended it, or
     64  no NAME, or one that no server can have
@@ -136,28 +144,33 @@ def receive(gate: socket) -> bytes:
     return b""
 
 
-def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
-    """Return the connection and the gate's first packet; empty if there is no gate to be had.
+def decision(gate: socket) -> bytes:
+    """Return the packet with which a session starts or does not; send the variables asked for."""
+    while (packet := receive(gate))[:1] == b"?":
+        asked = [(n, posix.environ.get(n)) for n in packet[1:].split(b"\0")]
+        gate.send(b"\0".join(n + b"=" + v for n, v in asked if v is not None) or b"\0")
+    return packet
 
-    Until that packet nothing was read from the agent, so a gate that dies or restarts is asked
-    again.
+
+def enter(name: str, fds: list[int]) -> tuple[socket, bytes]:
+    """Return the connection and the gate's decision; empty if there is no gate to be had.
+
+    Until the session starts nothing was read from the agent, so a gate that dies or restarts is
+    asked again.
     """
-    gate, packet = socket(AF_UNIX, SOCK_SEQPACKET), b""
+    gate = socket(AF_UNIX, SOCK_SEQPACKET)
     for _ in range(TRIES):
         try:
             gate = knock(name, fds)
-            packet = receive(gate)
+            if packet := decision(gate):
+                gate.setsockopt(SOL_SOCKET, SO_RCVTIMEO, bytes(16))
+                return gate, packet
         except BlockingIOError:
             break  # it heard us, and does not answer
         except OSError:
-            packet = b""
-        if packet:
-            break
+            pass
         sleep(BETWEEN_TRIES_S)
-    gate.setsockopt(SOL_SOCKET, SO_RCVTIMEO, bytes(16))
-    for fd in fds:
-        posix.close(fd)  # so that the other ends see the end when the gate closes them
-    return gate, packet
+    return gate, b""
 
 
 def end(status: int, pids: list[int]) -> None:
@@ -169,25 +182,88 @@ def end(status: int, pids: list[int]) -> None:
     posix._exit(status)
 
 
-def serve(gate: socket, packet: bytes, pids: list[int]) -> None:
+def refuse(packet: bytes, fds: list[int], pids: list[int]) -> None:
+    """Tell a person and the agent why there is no session, and exit."""
+    status, why = UNAVAILABLE, NO_GATE
+    if packet[:1] == b"!":
+        number, _, why = packet[1:].partition(b" ")
+        status = int(number)
+    elif packet:
+        status, why = PROTOCOL, OTHER_VERSION
+    if why:
+        write_all(2, b"mcpwrap-connect: " + why + b"\n")
+    if not posix.isatty(0):  # or a person would have to type a request before it ends
+        answer(fds, status, why)
+    for fd in fds:
+        posix.close(fd)  # so that what copies sees the end
+    end(status, pids)
+
+
+def answer(fds: list[int], status: int, why: bytes) -> None:
+    """Answer the agent's first request with the reason, if it sends one soon.
+
+    The gate has read nothing, so what is read here are the agent's first bytes.
+    """
+    from select import POLLIN, poll  # noqa: PLC0415 - no session waits for it
+
+    readable = poll()
+    readable.register(fds[0], POLLIN)
+    give_up_at_s, unread = monotonic() + REQUEST_S, b""
+    try:
+        while len(unread) < MAX_REQUEST_BYTES:
+            if not readable.poll(max(0, 1000 * (give_up_at_s - monotonic()))):
+                return
+            data = posix.read(fds[0], MAX_REQUEST_BYTES)
+            if not data:
+                return
+            *lines, unread = (unread + data).split(b"\n")
+            for line in lines:
+                reply, is_last = reply_to(line, status, why)
+                write_all(fds[1], reply)
+                if is_last:
+                    return
+    except OSError:
+        pass  # its input cannot be read
+
+
+def reply_to(line: bytes, status: int, why: bytes) -> tuple[bytes, bool]:
+    """Return the reply to a line, and whether the agent is to have no other.
+
+    Whatever the method is: since 2026-07-28 no `initialize` comes first. What is no request has no
+    reply; nor has a batch, in which no revision lets `initialize` be.
+    """
+    # No session waits for these 10 ms. The agent reads its own message, and nothing is judged.
+    from json import dumps, loads  # noqa: PLC0415, TID251
+
+    try:
+        message = loads(line)
+    except (ValueError, RecursionError):
+        return b"", False
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return b"", False
+    request_id = message.get("id")
+    if not isinstance(request_id, (str, int)) or isinstance(request_id, bool):
+        return b"", False
+    text = f"mcpwrap: {why.decode(errors='replace')}"
+    error = {"code": INTERNAL_ERROR, "message": text, "data": {"status": status}}
+    reply = dumps({"jsonrpc": "2.0", "id": request_id, "error": error})
+    return reply.encode() + b"\n", message["method"] != DISCOVER
+
+
+def serve(gate: socket, pids: list[int]) -> None:
     """Do what the gate says until it says the end."""
-    while packet:
+    while packet := receive(gate):
         kind, rest = packet[:1], packet[1:]
         if kind == b"E":
             write_all(2, rest)
-        elif kind == b"?":
-            asked = [(n, posix.environ.get(n)) for n in rest.split(b"\0")]
-            gate.send(b"\0".join(n + b"=" + v for n, v in asked if v is not None) or b"\0")
-        elif kind in (b"X", b"!"):
+        elif kind == b"X":
             status, _, why = rest.partition(b" ")
             if why:
-                ended = b"the server ended: " if kind == b"X" else b""
-                write_all(2, b"mcpwrap-connect: " + ended + why + b"\n")
+                write_all(2, b"mcpwrap-connect: the server ended: " + why + b"\n")
             end(int(status), pids)
-        elif kind != b"S":
-            write_all(2, b"mcpwrap-connect: the gate is of another version than this program\n")
+        else:
+            write_all(2, b"mcpwrap-connect: " + OTHER_VERSION + b"\n")
             end(PROTOCOL, pids)
-        packet = receive(gate)
 
 
 def main() -> None:
@@ -197,10 +273,12 @@ def main() -> None:
         name = server_name(sys.argv)
         fds, pids = as_streams()
         gate, packet = enter(name, fds)
-        if not packet:
-            write_all(2, NO_GATE)
-            end(UNAVAILABLE, pids)
-        serve(gate, packet, pids)
+        if packet[:1] != b"S":
+            gate.close()  # or a gate that wakes up late might read beside us
+            refuse(packet, fds, pids)
+        for fd in fds:
+            posix.close(fd)  # so that the other ends see the end when the gate closes them
+        serve(gate, pids)
         write_all(2, b"mcpwrap-connect: the gate broke off the session\n")
         end(UNAVAILABLE, pids)
     except KeyboardInterrupt:

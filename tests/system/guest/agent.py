@@ -128,6 +128,20 @@ async def stateless_tour(values: dict[str, Any]) -> dict[str, Any]:
         }
 
 
+async def refused_tour(values: dict[str, Any]) -> str:
+    """Open a session that is refused; return the error that the client raises."""
+    from mcp import Client
+
+    try:
+        async with Client(transport(values, sys.stderr), mode=values["mode"]) as client:
+            await client.list_tools()
+    except Exception as error:  # noqa: BLE001 - whatever the client makes of it; first of a group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        return f"{type(error).__name__}: {error}"
+    return "it was let in"
+
+
 async def http_tour(values: dict[str, Any]) -> dict[str, Any]:
     """Call a tool that tells how far it is, over HTTP."""
     from mcp import Client

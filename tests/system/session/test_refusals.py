@@ -1,5 +1,7 @@
 """What is refused is refused at once, in one line, with a status that is documented."""
 
+import json
+
 import pytest
 
 from tests.shared import pace
@@ -12,6 +14,7 @@ STAGE = servers.wrapped
 
 SAME = only_in_test_all("the same rule refuses it")
 AT_ONCE_S = 4.0
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {}}) + "\n"
 
 BROKEN_SERVERS = """
 [mcp_servers.gone]
@@ -41,6 +44,52 @@ def test_the_gate_says_why_not(
     assert err.count("\n") == 1
 
 
+def told(machine: Machine, user: str, name: str, status: int) -> str:
+    """Return the reason that a refused agent gets as an error; it stands on stderr too."""
+    done = machine.as_user(user, f"mcpwrap-connect {name}", stdin=INITIALIZE, status=status)
+    answer = json.loads(done.out)
+    error = answer["error"]
+    assert (answer["id"], error["code"], error["data"]) == (7, -32603, {"status": status})
+    why = str(error["message"]).removeprefix("mcpwrap: ")
+    assert done.err == f"mcpwrap-connect: {why}\n"
+    return why
+
+
+def test_the_agent_is_told_why_not(machine: Machine) -> None:
+    """Agents hide standard error, so the answer to their first request has the reason."""
+    assert told(machine, "mallory", "probe", 77).startswith("this account may not use 'probe'")
+    assert told(machine, "alice", "nosuch", 78).startswith("there is no server 'nosuch'")
+    machine.as_root("mcpwrap panic probe")
+    assert told(machine, "alice", "probe", 69).startswith("stopped in an emergency")
+    machine.as_root("mcpwrap resume probe")
+    machine.as_root("systemctl stop mcpwrap-gate.socket mcpwrap-gate.service")
+    assert told(machine, "alice", "probe", 69).startswith("the gate does not answer")
+    machine.as_root("systemctl start mcpwrap-gate.socket")
+    with machine.session("everything") as session:  # the twin: the server's own answer
+        session.initialize()
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["auto", pytest.param("legacy", marks=only_in_test_all("the first half of it is auto's too"))],
+)
+def test_the_official_client_shows_the_reason(machine: Machine, mode: str) -> None:
+    shown = machine.agent("refused_tour", user="mallory", server="everything", mode=mode)
+    assert "mcpwrap: this account may not use 'everything'" in shown
+    shown = machine.agent("refused_tour", server="everything", mode=mode)
+    assert shown == "it was let in"  # the twin
+
+
+def test_a_refusal_reaches_a_file_and_waits_for_nobody_at_a_terminal(machine: Machine) -> None:
+    machine.write("/home/alice/in.jsonl", INITIALIZE)
+    machine.as_user("alice", "mcpwrap-connect nosuch < in.jsonl > out.jsonl", status=78)
+    error = json.loads(machine.read("/home/alice/out.jsonl"))["error"]
+    assert error["message"].startswith("mcpwrap: there is no server 'nosuch'")
+    at_once = f"timeout --foreground {pace.promised(AT_ONCE_S)} mcpwrap-connect nosuch"
+    status, shown = machine.typed(at_once, [])
+    assert (status, shown.count("there is no server 'nosuch'")) == (78, 1)
+
+
 def test_no_name_is_answered_with_the_usage(machine: Machine) -> None:
     assert (
         "usage: mcpwrap-connect NAME" in machine.as_user("alice", "mcpwrap-connect", status=64).err
@@ -65,8 +114,7 @@ def test_a_server_that_cannot_start_is_said(machine: Machine) -> None:
         ("gone", "cannot start /usr/bin/no-such-program: No such file or directory"),
         ("nowhere", "cannot enter /no/such/folder: No such file or directory"),
     ):
-        err = machine.as_user("alice", f"mcpwrap-connect {name}", status=70).err
-        assert err == f"mcpwrap-connect: {why}\n"
+        assert told(machine, "alice", name, 70) == why
     with machine.session("alone") as session:
         session.evaluate("result = 1")
         err = machine.as_user("alice", "mcpwrap-connect alone", status=75).err

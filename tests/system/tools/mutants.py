@@ -106,6 +106,13 @@ MUTANTS = (
         "session",
     ),
     Mutant(
+        "the reason that an agent without a session is told",
+        "mcpwrap/as_agent/connect.py",
+        "        answer(fds, status, why)\n",
+        "        pass\n",
+        "session",
+    ),
+    Mutant(
         "whose a FIFO is",
         "mcpwrap/linux/descriptors.py",
         "info.st_uid not in {uid, 0}",

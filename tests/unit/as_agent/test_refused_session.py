@@ -1,0 +1,220 @@
+"""The stub where there is no session: the agent's first request gets the reason as an error."""
+
+import array
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpwrap.as_agent import connect
+from mcpwrap.core import hello
+from mcpwrap.core.hello import Exit
+from mcpwrap.linux import descriptors
+from tests.shared import pace
+
+REQUEST_S = 0.5
+WHY = "this account may not use 'git'"
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+DISCOVER = {"jsonrpc": "2.0", "id": "probe", "method": "server/discover", "params": {}}
+TOLD = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@dataclass
+class Gate:
+    """Answers each connection with the next list of packets; the last is repeated."""
+
+    path: Path
+    answers: list[list[bytes]]
+    unread: list[int] = field(default_factory=list)  # bytes of the agent's, before each packet
+    heard: list[bytes] = field(default_factory=list)
+    then: Callable[[socket.socket, list[int]], None] | None = None
+
+    @contextmanager
+    def listens(self) -> Iterator[None]:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(self.path))
+        listener.listen()
+        thread = threading.Thread(target=self._serve, args=(listener,))
+        thread.start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(pace.WAIT_S)
+            listener.close()
+
+    def _serve(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    self._answer(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        _, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+        try:
+            for packet in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
+                self._note_unread(fds[0])  # the last moment at which the stub may not have read
+                connection.send(packet)
+                if packet[:1] == b"?":
+                    self.heard.append(connection.recv(hello.MAX_PACKET_BYTES))
+            if self.then:
+                self.then(connection, fds)
+        finally:
+            descriptors.close_all(fds)
+
+    def _note_unread(self, fd: int) -> None:
+        size = array.array("i", [0])
+        fcntl.ioctl(fd, termios.FIONREAD, size)
+        self.unread.append(size[0])
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate.sock", [[hello.encode(hello.Refused(Exit.NOT_ALLOWED, WHY))]])
+
+
+def stub(gate: Gate, stdin: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+    """Start the stub of this gate; it is more impatient than the installed one."""
+    text = Path(connect.__file__).read_text()
+    for before, after in (
+        (f'GATE = "{connect.GATE}"', f'GATE = "{gate.path}"'),
+        ("BETWEEN_TRIES_S = 5, 0.3", "BETWEEN_TRIES_S = 5, 0.01"),
+        ("REQUEST_S, MAX_REQUEST_BYTES = 5.0,", f"REQUEST_S, MAX_REQUEST_BYTES = {REQUEST_S},"),
+    ):
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    file = gate.path.with_name("stub")
+    file.write_text(text)
+    argv = [*text.splitlines()[0].removeprefix("#!").split(), str(file), "git"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdin=stdin, stdout=pipe, stderr=pipe, env={"TZ": "UTC"})
+
+
+def answered(gate: Gate, sent: bytes) -> tuple[int, list[Any], str]:
+    """Return how the stub ends for an agent that sends this: status, messages, standard error."""
+    process = stub(gate)
+    out, err = process.communicate(sent, timeout=pace.WAIT_S)
+    return (
+        process.returncode,
+        [json.loads(line) for line in out.splitlines()],
+        err.decode(errors="replace"),
+    )
+
+
+def lines(*messages: object) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def error(request_id: object, status: int = Exit.NOT_ALLOWED, why: str = WHY) -> dict[str, object]:
+    told = {"code": -32603, "message": f"mcpwrap: {why}", "data": {"status": int(status)}}
+    return {"jsonrpc": "2.0", "id": request_id, "error": told}
+
+
+@pytest.mark.parametrize(
+    ("sent", "ids"),
+    [
+        (lines(INITIALIZE), [1]),
+        (lines({**INITIALIZE, "id": 0}), [0]),
+        (lines({**INITIALIZE, "id": 'a"\\\n\ud800'}), ['a"\\\n\ud800']),
+        (lines({**INITIALIZE, "method": "tools/list"}), [1]),  # as since 2026-07-28
+        (lines(DISCOVER, INITIALIZE), ["probe", 1]),  # an agent of both eras goes on
+        (lines(DISCOVER), ["probe"]),
+        (lines(INITIALIZE, {**INITIALIZE, "id": 2}), [1]),
+        (lines(TOLD, INITIALIZE), [1]),
+        (b"\nno JSON\n" + lines(INITIALIZE), [1]),
+        (b"[" * 60_000 + b"\n", []),
+        (b"1" * 60_000 + b"\n", []),
+        (b"", []),
+        (lines(TOLD), []),
+        (lines({"jsonrpc": "2.0", "id": 1, "result": {}}), []),
+        (lines({**INITIALIZE, "id": None}), []),
+        (lines({**INITIALIZE, "id": True}), []),
+        (lines({**INITIALIZE, "method": 1}), []),
+        (lines([INITIALIZE]), []),  # a batch, in which it may not be
+        (lines(INITIALIZE)[:-1], []),  # it is not whole
+        (lines({**INITIALIZE, "params": {"x": "x" * 200_000}}), []),
+    ],
+)
+def test_a_request_is_answered_with_the_reason(gate: Gate, sent: bytes, ids: list[object]) -> None:
+    with gate.listens():
+        status, messages, err = answered(gate, sent)
+    assert (status, err) == (Exit.NOT_ALLOWED, f"mcpwrap-connect: {WHY}\n")
+    assert messages == [error(request_id) for request_id in ids]
+
+
+@pytest.mark.parametrize(
+    ("packet", "status", "why"),
+    [
+        (b'!78 no "such"\nserver \xff', 78, 'no "such"\nserver \ufffd'),
+        (b"!70 the server cannot be started", 70, "the server cannot be started"),
+        (b"Zzz", 76, "the gate is of another version than this program"),
+    ],
+)
+def test_a_reason_is_text_in_json(gate: Gate, packet: bytes, status: int, why: str) -> None:
+    gate.answers = [[packet]]
+    with gate.listens():
+        assert answered(gate, lines(INITIALIZE))[:2] == (status, [error(1, status, why)])
+
+
+def test_without_a_gate_the_agent_is_told(gate: Gate) -> None:
+    status, messages, err = answered(gate, lines(INITIALIZE))
+    why = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
+    assert (status, err) == (Exit.UNAVAILABLE, f"mcpwrap-connect: {why}\n")
+    assert messages == [error(1, Exit.UNAVAILABLE, why)]
+
+
+def test_an_agent_that_sends_nothing_is_not_waited_for_without_end(gate: Gate) -> None:
+    with gate.listens(), stub(gate) as process:
+        assert process.stdout
+        assert process.stdout.read() == b""  # its input is still open
+        assert process.wait(pace.WAIT_S) == Exit.NOT_ALLOWED
+
+
+def test_until_the_session_starts_the_gate_is_asked_again_and_nothing_is_read(gate: Gate) -> None:
+    gate.answers = [[], [b"?TZ\0A"], [b"?TZ"], gate.answers[0]]
+    sent = lines(INITIALIZE)
+    read_fd, write_fd = os.pipe()
+    os.write(write_fd, sent)
+    with gate.listens():
+        process = stub(gate, read_fd)
+        out, _ = process.communicate(timeout=pace.WAIT_S)
+    descriptors.close_all([read_fd, write_fd])
+    assert gate.heard == [b"TZ=UTC", b"TZ=UTC"]
+    assert gate.unread == [len(sent)] * 3  # before each packet
+    assert json.loads(out) == error(1)
+
+
+def test_in_a_session_the_stub_holds_neither_end(gate: Gate) -> None:
+    """The twin: the server has the request, and its end is seen although the stub still runs."""
+    gate.answers = [[b"S"]]
+    is_seen = threading.Event()
+
+    def serve(connection: socket.socket, fds: list[int]) -> None:
+        assert os.read(fds[0], 65536) == lines(INITIALIZE)
+        os.write(fds[1], b"the server's answer\n")
+        descriptors.close_all(fds)
+        fds.clear()
+        assert is_seen.wait(pace.WAIT_S)
+        connection.send(b"X3")
+
+    gate.then = serve
+    with gate.listens(), stub(gate) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(lines(INITIALIZE))
+        process.stdin.flush()
+        assert process.stdout.read() == b"the server's answer\n"
+        assert process.poll() is None
+        is_seen.set()
+        assert process.wait(pace.WAIT_S) == 3
