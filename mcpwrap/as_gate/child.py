@@ -96,7 +96,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
     """Return the server's name, what else the hello says, and two descriptors."""
     packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
-    name, said = hello.decode_hello(packet)
+    name, said = hello.decode_hello(hello.Protocol.GATE, packet)
     if name in hello.QUESTIONS and not fds:
         return name, said, fds
     if not is_server_name(name):

@@ -75,9 +75,10 @@ def _ask_over(
 ) -> None:
     wrapper.settimeout(hello.START_S)
     subject = str(wanted.agent_uid)
+    greeting = hello.encode_hello(hello.Protocol.WRAPPER, subject, wanted.inherited)
     stdio = [*wanted.agent_fds, *theirs] if wanted.is_direct else theirs
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
-    descriptors.send(wrapper, hello.encode_hello(subject, wanted.inherited), stdio)
+    descriptors.send(wrapper, greeting, stdio)
     match _answer(wrapper, stub):
         case hello.Started():
             return

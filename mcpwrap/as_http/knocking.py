@@ -58,7 +58,7 @@ def knock(path: str, server: str, uid: int) -> Opened:
     from_server, their_out = os.pipe2(os.O_CLOEXEC)
     theirs, ours = [their_in, their_out], [to_server, from_server]
     try:
-        gate = _enter(path, hello.encode_hello(server, {AGENT: str(uid)}), theirs)
+        gate = _enter(path, _hello(server, uid), theirs)
     except BaseException:
         descriptors.close_all(ours)
         raise
@@ -69,6 +69,10 @@ def knock(path: str, server: str, uid: int) -> Opened:
         os.set_blocking(fd, False)
     gate.settimeout(0)
     return Opened(gate, to_server, from_server)
+
+
+def _hello(server: str, uid: int) -> bytes:
+    return hello.encode_hello(hello.Protocol.GATE, server, {AGENT: str(uid)})
 
 
 def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:

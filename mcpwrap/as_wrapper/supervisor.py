@@ -167,7 +167,7 @@ class Supervisor:
             raise PermissionError("only the gate may open sessions")
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
         try:
-            agent_uid, inherited = hello.decode_hello(packet)
+            agent_uid, inherited = hello.decode_hello(hello.Protocol.WRAPPER, packet)
             mask = inherited.pop(hello.UMASK, "")
             opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
             opening.expect_sound(self._spec)

@@ -10,12 +10,14 @@ r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPAC
                      the agent's was read) · `E…` text for stderr · `X7` the server ended with 7,
                      `X137 why` if there is more to say · `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
-    gate → wrapper   hello   `mcpwrap 1\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
+    gate → wrapper   hello   `mcpwrap 2\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
                      and `MCPWRAP_UMASK=0022` among the variables, where the kernel told it
     wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
                      `!69 why` it cannot start at all, and is not to be asked again at once
 
-The stub is a file on its own and writes these out by hand; tests hold the two together.
+Each hello has the number of its protocol: its reader refuses another number and says what to
+restart. `!` has the same form in all of them. The stub is a file on its own and writes these out by
+hand; tests hold the two together.
 """
 
 import re
@@ -23,7 +25,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import assert_never
 
-MAGIC = b"mcpwrap 1"
 MAX_PACKET_BYTES = 64 * 1024  # well under the 208 KiB that a fresh Linux gives a unix socket
 HANDSHAKE_S = 5.0
 AGENT = "MCPWRAP_AGENT"  # the agent for whom its listener asks
@@ -34,7 +35,16 @@ UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 WHICH_POLICY = "?"
 WHAT_WAS_COUNTED = "?stats"
 QUESTIONS = frozenset({WHICH_POLICY, WHAT_WAS_COUNTED})
+RESTART_GATE = "sudo systemctl restart mcpwrap-gate.service"
+RESTART_WRAPPERS = "sudo systemctl restart 'mcpwrap@*.service'"
 START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
+
+
+class Protocol(IntEnum):
+    """Packets of one socket, by a number that changes when they do."""
+
+    GATE = 1  # of stubs, listeners and commands with the gate
+    WRAPPER = 2  # of the gate with wrappers; 0.1.0 has 1
 
 
 class Exit(IntEnum):
@@ -146,22 +156,43 @@ def decode(untrusted: bytes) -> Packet:
     raise ProtocolError("a packet of no known kind")
 
 
-def encode_hello(subject: str, env: dict[str, str]) -> bytes:
-    """Return a hello: a server's name to the gate, a session's id to the wrapper."""
-    return b"\0".join([MAGIC, subject.encode(), *(f"{k}={v}".encode() for k, v in env.items())])
+_MAGIC = re.compile(rb"mcpwrap ([1-9][0-9]{0,3})")
 
 
-def decode_hello(untrusted: bytes) -> tuple[str, dict[str, str]]:
+def encode_hello(protocol: Protocol, subject: str, env: dict[str, str]) -> bytes:
+    """Return a hello: a server's name to the gate, an agent's UID to the wrapper."""
+    magic = b"mcpwrap %d" % protocol
+    return b"\0".join([magic, subject.encode(), *(f"{k}={v}".encode() for k, v in env.items())])
+
+
+def decode_hello(protocol: Protocol, untrusted: bytes) -> tuple[str, dict[str, str]]:
     """Return the subject and the environment of a hello.
 
     Raises:
-        ProtocolError: another protocol, another version, or not UTF-8.
+        ProtocolError: another protocol, another number of it, or not UTF-8.
     """
     magic, _, rest = untrusted.partition(b"\0")
-    if magic != MAGIC or not rest:
-        raise ProtocolError("the first packet is not a hello of this version")
+    number = _MAGIC.fullmatch(magic)
+    if number is None or not rest:
+        raise ProtocolError("the first packet is not a hello of mcpwrap")
+    if int(number[1]) != protocol:
+        raise ProtocolError(_other_version(int(number[1]), protocol))
     subject, _, variables = rest.partition(b"\0")
     return _text(subject), decode_env(variables)
+
+
+def _other_version(theirs: int, ours: Protocol) -> str:
+    """Return what to restart: the side with the lower number runs code from before an upgrade."""
+    match ours:
+        case Protocol.GATE:
+            peer, me = "the program that connects", "the gate"
+            older = "start it anew" if theirs < ours else f"`{RESTART_GATE}`"
+        case Protocol.WRAPPER:
+            peer, me = "the gate", "the wrapper"
+            older = f"`{RESTART_GATE if theirs < ours else RESTART_WRAPPERS}`"
+        case _:
+            assert_never(ours)
+    return f"{peer} has version {theirs} of the protocol, {me} version {ours}: {older}"
 
 
 def decode_env(untrusted: bytes) -> dict[str, str]:

@@ -58,5 +58,5 @@ def _asked(question: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         gate.settimeout(hello.HANDSHAKE_S)
         gate.connect(_GATE)
-        gate.send(hello.encode_hello(question, {}))
+        gate.send(hello.encode_hello(hello.Protocol.GATE, question, {}))
         yield gate

@@ -35,7 +35,7 @@ class LoginDoor:
         self._heard_fd, self._say_fd = heard_fd, say_fd
         try:
             self._gate.connect(path)
-            text = hello.encode_hello(name, {hello.LOGIN: verb})
+            text = hello.encode_hello(hello.Protocol.GATE, name, {hello.LOGIN: verb})
             descriptors.send(self._gate, text, [theirs_in, theirs_out])
         except OSError as error:
             self.__exit__()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.shared import pace
-from tests.system.bed.machine import Machine
+from tests.system.bed.machine import GATE_IS_UP, Machine
 from tests.system.session import machines
 from tests.system.support import servers
 from tests.system.support.tiers import only_in_test_all
@@ -90,6 +90,38 @@ def test_a_refusal_reaches_a_file_and_waits_for_nobody_at_a_terminal(machine: Ma
     assert (status, shown.count("there is no server 'nosuch'")) == (78, 1)
 
 
+HELLO = "/usr/lib/mcpwrap/mcpwrap/core/hello.py"
+RESTART_GATE = "systemctl restart mcpwrap-gate.service"
+STOP_WRAPPER = "systemctl stop mcpwrap@probe.service"
+START_WRAPPER = f"{STOP_WRAPPER}; systemctl start mcpwrap@probe.service"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "versions", "fix"),
+    [
+        ("true", STOP_WRAPPER, (2, 3), RESTART_GATE),
+        (START_WRAPPER, RESTART_GATE, (3, 2), "systemctl restart 'mcpwrap@*.service'"),
+    ],
+)
+def test_a_gate_and_a_wrapper_of_other_versions_say_what_to_restart(
+    machine: Machine, before: str, after: str, versions: tuple[int, int], fix: str
+) -> None:
+    """As between the unpacking of a package and the end of its upgrade."""
+    text = machine.read(HELLO)
+    assert text.count("WRAPPER = 2") == 1
+    machine.as_root(f"{GATE_IS_UP}; {before}")
+    machine.replace(HELLO, text.replace("WRAPPER = 2", "WRAPPER = 3"))
+    try:
+        machine.as_root(after)
+        why = "the gate has version {} of the protocol, the wrapper version {}".format(*versions)
+        assert told(machine, "alice", "probe", 70) == f"{why}: `sudo {fix}`"
+        machine.as_root(fix)
+        machine.as_user("alice", "mcpwrap-connect probe </dev/null")  # the twin: done as it says
+    finally:
+        machine.replace(HELLO, text)
+        machine.as_root(f"{GATE_IS_UP}; {RESTART_GATE}; systemctl stop 'mcpwrap@*.service'")
+
+
 def test_no_name_is_answered_with_the_usage(machine: Machine) -> None:
     assert (
         "usage: mcpwrap-connect NAME" in machine.as_user("alice", "mcpwrap-connect", status=64).err
@@ -157,6 +189,10 @@ def test_only_two_streams_and_an_honest_hello_are_taken(answers: dict[str, str])
     assert {
         what for what, answer in refused.items() if not answer.startswith(("!76 ", "!64 "))
     } == set()
+    assert answers["other protocol"] == (
+        "!76 the program that connects has version 2 of the protocol, the gate version 1: "
+        "`sudo systemctl restart mcpwrap-gate.service`"
+    )
 
 
 def test_a_fifo_of_another_account_is_refused(machine: Machine) -> None:

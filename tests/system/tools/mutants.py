@@ -113,6 +113,13 @@ MUTANTS = (
         "session",
     ),
     Mutant(
+        "the version of the protocol in a hello",
+        "mcpwrap/core/hello.py",
+        "    if int(number[1]) != protocol:\n",
+        "    if False:\n",
+        "session",
+    ),
+    Mutant(
         "whose a FIFO is",
         "mcpwrap/linux/descriptors.py",
         "info.st_uid not in {uid, 0}",

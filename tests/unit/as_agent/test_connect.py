@@ -74,7 +74,7 @@ def test_its_constants_are_ours() -> None:
 
 
 def test_its_hello_is_ours() -> None:
-    assert hello.encode_hello("", {}) in TEXTS
+    assert hello.encode_hello(hello.Protocol.GATE, "", {}) in TEXTS
 
 
 def test_it_knows_every_kind_of_packet() -> None:

@@ -111,7 +111,8 @@ class StandingGate:
         if self.asks:
             connection.send(hello.encode(hello.Ask(self.asks)))
             self.answered.append(connection.recv(hello.MAX_PACKET_BYTES))
-        held = Held(connection, *hello.decode_hello(packet), fds)
+        said = hello.decode_hello(hello.Protocol.GATE, packet)
+        held = Held(connection, *said, fds)
         self.sessions.append(held)
         connection.send(hello.encode(hello.Started()))
         self._play(held)

@@ -49,7 +49,7 @@ class Gate:
 
     def _serve(self, connection: socket.socket) -> None:
         packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
-        name, said = hello.decode_hello(packet)
+        name, said = hello.decode_hello(hello.Protocol.GATE, packet)
         self.hellos.append((name, said))
         for packet in self.packets:
             connection.send(packet)

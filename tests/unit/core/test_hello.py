@@ -12,6 +12,7 @@ from mcpwrap.core.hello import (
     Ask,
     Ended,
     Packet,
+    Protocol,
     ProtocolError,
     Refused,
     Started,
@@ -98,16 +99,18 @@ def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
     with suppress(ProtocolError):
         assert "" not in decode_env(untrusted)
     with suppress(ProtocolError):
-        assert "\0" not in decode_hello(b"mcpwrap 1\0" + untrusted)[0]
+        assert "\0" not in decode_hello(Protocol.GATE, b"mcpwrap 1\0" + untrusted)[0]
 
 
 def test_no_question_is_the_name_of_a_server() -> None:
     assert not [question for question in QUESTIONS if is_server_name(question)]
 
 
-@given(values.filter(bool), st.dictionaries(names, values))
-def test_a_hello_is_read_as_it_was_written(subject: str, env: dict[str, str]) -> None:
-    assert decode_hello(encode_hello(subject, env)) == (subject, env)
+@given(st.sampled_from(Protocol), values.filter(bool), st.dictionaries(names, values))
+def test_a_hello_is_read_as_it_was_written(
+    protocol: Protocol, subject: str, env: dict[str, str]
+) -> None:
+    assert decode_hello(protocol, encode_hello(protocol, subject, env)) == (subject, env)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,42 @@ def test_a_hello_is_read_as_it_was_written(subject: str, env: dict[str, str]) ->
 )
 def test_garbage_is_no_hello(untrusted: bytes) -> None:
     with pytest.raises(ProtocolError):
-        decode_hello(untrusted)
+        decode_hello(Protocol.GATE, untrusted)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "theirs", "why"),
+    [
+        (
+            Protocol.WRAPPER,
+            1,
+            "the gate has version 1 of the protocol, the wrapper version 2: {gate}",
+        ),
+        (
+            Protocol.WRAPPER,
+            3,
+            "the gate has version 3 of the protocol, the wrapper version 2: {wrappers}",
+        ),
+        (
+            Protocol.GATE,
+            2,
+            "the program that connects has version 2 of the protocol, the gate version 1: {gate}",
+        ),
+    ],
+)
+def test_a_hello_of_another_version_says_what_to_restart(
+    protocol: Protocol, theirs: int, why: str
+) -> None:
+    gate = "`sudo systemctl restart mcpwrap-gate.service`"
+    wrappers = "`sudo systemctl restart 'mcpwrap@*.service'`"
+    with pytest.raises(ProtocolError) as raised:
+        decode_hello(protocol, b"mcpwrap %d\x00git" % theirs)
+    assert str(raised.value) == why.format(gate=gate, wrappers=wrappers)
+
+
+def test_the_gate_s_hello_to_a_wrapper_has_another_number_than_in_0_1_0() -> None:
+    """Of that release the wrapper takes `mcpwrap 1` alone, and its gate says so to ours."""
+    assert encode_hello(Protocol.WRAPPER, "1000", {"A": "1"}) == b"mcpwrap 2\x001000\0A=1"
 
 
 @pytest.mark.parametrize(
