@@ -120,6 +120,13 @@ MUTANTS = (
         "session",
     ),
     Mutant(
+        "an upgrade's end of the wrappers before the new gate starts",
+        "units/mcpwrap-upgrade.service",
+        "ExecStart=-/usr/bin/systemctl --quiet stop mcpwrap@*.service\n",
+        "",
+        "install",
+    ),
+    Mutant(
         "whose a FIFO is",
         "mcpwrap/linux/descriptors.py",
         "info.st_uid not in {uid, 0}",
