@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from mcpwrap.linux import packet_rules, prctl
@@ -20,7 +21,8 @@ from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
 from mcpwrap.plan import nft, paths
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
-_LOOK_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
+_LOOK_EVERY_S = 10.0  # also where no change was seen
+_ALIVE_EVERY_S = 0.5  # a sixth of the unit's WatchdogSec=
 _SETTLE_S = 0.5  # whoever changes elements on our behalf writes the file first, then loads it
 _FIXED = ("private4", "private6")  # sets of which the rules' own file says what is in them
 _RESOLVERS = ("resolvers4", "resolvers6")
@@ -41,22 +43,30 @@ def main() -> int:
     os.umask(0o022)
     prctl.forbid_dumps()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    notifier = Notifier()
+    notifier = Notifier(_ALIVE_EVERY_S)
     good = ""  # how the rules look when they are ours; unknown, so they are loaded first
-    for _ in changes(_LOOK_EVERY_S):
-        if not good or not _are_ours(good):
-            good = _put_back(was_known=bool(good))
-        notifier.ready("the packet rules are in place" if good else "NO PACKET RULES: all stopped")
+    look_at_s = 0.0
+    for has_changed in changes(_ALIVE_EVERY_S):
+        if has_changed or time.monotonic() >= look_at_s:
+            if not good or not _are_ours(good, notifier.alive):
+                notifier.alive()
+                good = _put_back(was_known=bool(good))
+            text = "the packet rules are in place" if good else "NO PACKET RULES: all are stopped"
+            notifier.ready(text)
+            look_at_s = time.monotonic() + _LOOK_EVERY_S
         notifier.alive()
     return 0
 
 
-def _are_ours(good: str) -> bool:
+def _are_ours(good: str, alive: Callable[[], None]) -> bool:
+    """Compare; between the steps say that we are alive: on a busy host each is slow."""
     if _look() != good:
         return False
+    alive()
     if _have_our_elements():
         return True
     time.sleep(_SETTLE_S)
+    alive()
     return _look() == good and _have_our_elements()
 
 
@@ -112,9 +122,12 @@ def _put_back(*, was_known: bool) -> str:
 
 
 def _stop_everything() -> None:
-    """Irreversibly: an agent that tries again meanwhile would take the stop back."""
+    """Irreversibly: an agent that tries again meanwhile would take the stop back.
+
+    Not waited for: that may take longer than the watchdog does, and it is done without us.
+    """
     try:
-        run(SYSTEMCTL, "stop", "--job-mode=replace-irreversibly", "--", *_ALL)
+        run(SYSTEMCTL, "stop", "--no-block", "--job-mode=replace-irreversibly", "--", *_ALL)
     except ToolError as error:
         say(f"not everything is stopped, and it is tried again: {error.problem}")
 

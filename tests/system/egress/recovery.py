@@ -86,6 +86,11 @@ def await_that(machine: Machine, condition: str) -> None:
     machine.look(f"timeout {pace.WAIT_S} sh -c {loop}")
 
 
+def lives_for(unit: str, least_s: int) -> str:
+    """Return the condition that the main process of a unit is this old."""
+    return f"[ $(ps -o etimes= -p $(systemctl show --value -p MainPID {unit})) -ge {least_s} ]"
+
+
 def rules(machine: Machine) -> str:
     """Return the rules as they are."""
     return machine.look(LIST_RULES)

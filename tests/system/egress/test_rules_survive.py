@@ -15,8 +15,10 @@ from tests.system.egress.recovery import (
     PUT_BACK,
     RULES,
     Journal,
+    await_that,
     booted,
     changed,
+    lives_for,
     outside,
     own_address,
     rules,
@@ -127,6 +129,33 @@ def test_what_somebody_changed_is_back_within_a_second(machine: Machine, command
     assert pace.best(time_until_back, bound_s) < bound_s
     if "nftables" in command:  # the twin: Debian's own is there, too
         assert "table inet filter" in machine.look("nft list tables")
+
+
+@pytest.mark.parametrize(
+    "whom",
+    ["all", pytest.param("main", marks=only_in_test_all("what else it has started lives on"))],
+)
+def test_rules_that_are_flushed_while_the_watch_hangs_are_back_within_5_seconds(
+    machine: Machine, whom: str
+) -> None:
+    machine.announce("mcpwrap-watch")
+    # The twin: one that is well lives for longer than one that hangs.
+    await_that(machine, lives_for("mcpwrap-watch", 6))
+    before = rules(machine)
+    hang = f"systemctl kill --signal=STOP --kill-who={whom} mcpwrap-watch"
+
+    def time_until_back() -> float:
+        tamper = ("time_until_back", f"{hang} && nft flush ruleset", LIST_RULES, before)
+        took_s = machine.call("tampering", *tamper, pace.WAIT_S / 2)
+        print(f"back after {took_s} s")
+        assert took_s is not None
+        return float(took_s)
+
+    bound_s = pace.promised(5.0)
+    assert pace.best(time_until_back, bound_s) < bound_s
+    journal = Journal(machine)
+    machine.as_root("nft flush ruleset")
+    journal.await_line(PUT_BACK)
 
 
 def test_a_stream_goes_on_while_the_rules_are_flushed(machine: Machine) -> None:

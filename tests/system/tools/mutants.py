@@ -155,6 +155,13 @@ MUTANTS = (
         "isolation",
     ),
     Mutant(
+        "the watchdog of a watch that hangs",
+        "units/mcpwrap-watch.service",
+        "WatchdogSec=3\n",
+        "WatchdogSec=30\n",
+        "egress",
+    ),
+    Mutant(
         "a line of Squid's: what was not judged good is refused",
         "squid/last.conf",
         "miss_access deny all\n",
