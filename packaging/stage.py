@@ -34,6 +34,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-wrapper": "mcpwrap.as_wrapper.main",
     f"{LIB}/mcpwrap-front": "mcpwrap.as_front.main",
     f"{LIB}/mcpwrap-front-reload": "mcpwrap.as_front.reload",
+    f"{LIB}/mcpwrap-squid": "mcpwrap.as_squid.main",
     f"{LIB}/mcpwrap-webhook": "mcpwrap.as_webhook.main",
     f"{LIB}/mcpwrap-web": "mcpwrap.as_web.main",
     f"{LIB}/mcpwrap-http": "mcpwrap.as_http.main",

@@ -2,7 +2,7 @@
 
 Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT` or `read PATH`. Prints one line. Exit
 status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads there, 12
-another error. Any other: it was not tried.
+another error, 13 the proxy did not answer. Any other: it was not tried.
 """
 
 import errno
@@ -13,7 +13,7 @@ from pathlib import Path
 from mcpwrap.linux import tty
 
 _WAIT_S = 20.0
-_WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _MISUSED = 0, 10, 11, 12, 2
+_WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _MISUSED = 0, 10, 11, 12, 13, 2
 _PROXY_PORT = 3128
 _REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
 
@@ -40,15 +40,18 @@ def main() -> int:
 def _kind_of(error: OSError) -> int:
     if error.errno == errno.ENETUNREACH:
         return _NO_ROUTE
-    # A Squid that does not answer has refused nothing: its list was not asked.
-    return _REFUSED if error.errno in _REFUSALS and sys.argv[1] != "proxy" else _OTHERWISE
+    if sys.argv[1] == "proxy":
+        return _NO_ANSWER  # which is no refusal: its list was not asked
+    return _REFUSED if error.errno in _REFUSALS else _OTHERWISE
 
 
 def _by_proxy(address: str, place: str) -> int:
     with socket.create_connection((address, _PROXY_PORT), _WAIT_S) as connection:
         connection.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
         status = connection.recv(64).split(b"\r\n")[0].decode("ascii", "replace")
-    tty.say(status)
+    tty.say(status or "it closed the connection")
+    if not status:
+        return _NO_ANSWER
     code = status.split(" ")[1] if " " in status else ""
     return {"200": _WORKED, "403": _REFUSED}.get(code, _OTHERWISE)
 

@@ -22,7 +22,16 @@ from mcpwrap.errors import (
     McpwrapError,
     UsageError,
 )
-from mcpwrap.linux import accounts, approval_checkup, checkup, observe, systemd, trials, tty
+from mcpwrap.linux import (
+    accounts,
+    approval_checkup,
+    checkup,
+    observe,
+    squid_health,
+    systemd,
+    trials,
+    tty,
+)
 from mcpwrap.linux.executables.check import changeable, missing
 from mcpwrap.linux.executables.look import Look
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
@@ -47,6 +56,7 @@ class _Trial:
     is_allowed: bool = False
     path: str = ""  # that must be there for its refusal to mean anything
     is_offline: bool = False  # in a namespace without network, where no route is the refusal
+    proxy_unit: str = ""  # of the Squid by which it is tried
 
 
 @click.command("doctor")
@@ -147,13 +157,15 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
         # By the wrapper's own start, if it has been started since the boot; it may not.
         with suppress(systemd.ToolError):  # then nothing is reached by it, and that is found
             systemd.run(systemd.SYSTEMCTL, "start", "--", paths.address_unit(address))
+        squid = observe.registry().by_name[server.name].squid
+        out = paths.proxy_unit(squid) if squid else ""
         hosts = [h for h in server.egress if isinstance(h, Destination) and not h.with_subdomains]
         for host in hosts[:1]:
             place = f"{host.host}:{host.port}"
             title = f"{server.name}: reach {place}"
-            yield _Trial(title, ("proxy", address, place), is_allowed=True)
+            yield _Trial(title, ("proxy", address, place), is_allowed=True, proxy_unit=out)
         title = f"{server.name}: reach a host that is not listed"
-        yield _Trial(title, ("proxy", address, _UNLISTED))
+        yield _Trial(title, ("proxy", address, _UNLISTED), proxy_unit=out)
 
 
 def _program(server: Server) -> Iterator[Check]:
@@ -218,10 +230,21 @@ def _session(server: Server, agent: str) -> Check:
 
 
 def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
+    unit = trial.proxy_unit
+    for problem in squid_health.problems([unit] if unit else []).values():  # without a wait for it
+        return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
     tried = trials.reach(view, *trial.what)
     if tried.ended is Ended.UNKNOWN:
         return unknown(trial.title, tried.line, _AGAIN)
+    if tried.ended is Ended.NO_ANSWER:
+        fix = f"try again: one that hangs is restarted within 15 s; `journalctl -u {unit}`"
+        return _without_squid(trial, f"{unit} did not answer ({tried.line})", fix)
     return _allowed(server, trial, tried) if trial.is_allowed else _refused(trial, tried)
+
+
+def _without_squid(trial: _Trial, text: str, fix: str) -> Check:
+    """Name Squid, whose list was not asked: no rule has refused anything."""
+    return (failed if trial.is_allowed else unknown)(trial.title, text, fix)
 
 
 def _allowed(server: Server, trial: _Trial, tried: Outcome) -> Check:

@@ -10,7 +10,15 @@ from mcpwrap.core.http_listener import url
 from mcpwrap.core.names import account_of
 from mcpwrap.core.status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import accounts, observe, packet_rules, systemd, this_machine, tty
+from mcpwrap.linux import (
+    accounts,
+    observe,
+    packet_rules,
+    squid_health,
+    systemd,
+    this_machine,
+    tty,
+)
 from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
@@ -18,6 +26,7 @@ from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"
 _CLOSED = "closed: `sudo mcpwrap apply`"
+_UNUSABLE = {"no-egress", "failed", "stopped"}
 _MIB = 1024 * 1024
 _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothing counts memory
 
@@ -37,8 +46,10 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     account: str
     uid: int
-    state: str  # ready: starts on first use · running · starting · failed · stopped
-    status: str  # what the wrapper, or systemd, says of it
+    # ready: starts on first use · running · starting · no-egress: its Squid does not serve it ·
+    # failed · stopped
+    state: str
+    status: str  # what the wrapper, or systemd, says of it or its Squid
     sessions: int
     memory_bytes: int | None
     refused: int | None  # packets, by the packet rules, since these were loaded; null: ask as root
@@ -85,9 +96,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     is_listening = _gate_listens()
     if not is_listening:
         tty.warn(_NO_GATE)
-    is_good = (
-        is_listening and not flaws and all(row.state not in {"failed", "stopped"} for row in rows)
-    )
+    is_good = is_listening and not flaws and all(row.state not in _UNUSABLE for row in rows)
     is_good = is_good and all(each.is_open for row in rows for each in row.http)
     return EXIT_OK if is_good else EXIT_FAILED
 
@@ -126,7 +135,7 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemd.properties(units, names)
     refused = packet_rules.refused_by_uid() if os.geteuid() == 0 else None
-    http = _http()
+    http, without_squid = _http(), _without_squid(known)
     found = [
         _status(
             n,
@@ -137,7 +146,24 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
         )
         for n, a in known.items()
     ]
-    return [msgspec.structs.replace(each, http=http.get(each.name, ())) for each in found]
+    found = [msgspec.structs.replace(each, http=http.get(each.name, ())) for each in found]
+    return [
+        msgspec.structs.replace(each, state="no-egress", status=without_squid[each.name])
+        if each.name in without_squid and each.state in {"ready", "running"}
+        else each
+        for each in found
+    ]
+
+
+def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:
+    """Return what is wrong with its Squid, by server."""
+    units = {name: paths.proxy_unit(a.squid) for name, a in known.items() if a.squid}
+    problems = squid_health.problems(units.values())
+    return {
+        name: f"{unit} {problems[unit]}: {squid_health.fix(unit, problems[unit])}"
+        for name, unit in units.items()
+        if unit in problems
+    }
 
 
 def _http() -> dict[str, tuple[HttpStatus, ...]]:

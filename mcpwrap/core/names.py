@@ -11,6 +11,7 @@ ACCOUNT_PREFIX = "mcpw-"
 # useradd(8): a login is at most 32 characters; `mcpw-` takes five.
 MAX_NAME_CHARS = 26
 _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS - 1}}}")
+_HEALTH = {"proxy": 128, "intercept": 192}
 _NO_NAME = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -59,6 +60,17 @@ def egress_address(uid: int) -> str:
     """
     high, low = divmod(uid - FIRST_UID, 256)
     return f"127.77.{high}.{low}"
+
+
+def health_address(instance: str) -> str:
+    """Return where an instance of Squid, for example `proxy-1`, is asked whether it answers.
+
+    From 127.77.128.0 on those that see names, from 127.77.192.0 on those that open TLS, so that the
+    packet rules can keep the two kinds apart. Beyond the egress addresses of wrappers.
+    """
+    kind, _, number = instance.rpartition("-")
+    high, low = divmod(int(number), 256)
+    return f"127.77.{_HEALTH[kind] + high}.{low}"
 
 
 def next_uid(uid: int) -> int:

@@ -11,7 +11,7 @@ from mcpwrap.config.model import Config
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import landlock, observe, packet_rules
+from mcpwrap.linux import landlock, observe, packet_rules, squid_health
 from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.linux.systemd import ToolError, properties, run
 from mcpwrap.plan import paths
@@ -128,6 +128,9 @@ def _strangers() -> Check:
 
 
 def _unit(unit: str, meaning: str) -> Check:
+    if paths.instance_of(unit) and squid_health.problems([unit]).get(unit) == squid_health.SILENT:
+        what = f"{squid_health.SILENT}; {meaning}"
+        return failed(unit, what, squid_health.fix(unit, squid_health.SILENT))
     shown = properties([unit], ["ActiveState", "SubState"])[unit]
     state = shown["ActiveState"]
     if state in {"active", "reloading"}:

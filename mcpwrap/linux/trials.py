@@ -31,6 +31,7 @@ class Ended(Enum):
     REFUSED = 10  # by what should refuse it; of a session: no answer
     NO_ROUTE = 11  # no network leads there, so the packet rules did not judge it
     OTHERWISE = 12  # it was tried, and neither worked nor was refused
+    NO_ANSWER = 13  # Squid did not answer, so its list was not asked
     UNKNOWN = -1  # it was not tried, or not to its end
 
 

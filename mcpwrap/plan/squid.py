@@ -12,10 +12,13 @@ from itertools import chain, product
 from operator import add
 
 from mcpwrap.config.model import Destination, Direct, Request
+from mcpwrap.core.names import health_address
 from mcpwrap.plan import paths
 
 PORT = 3128
-MAX_LISTENERS = 128  # MAXTCPLISTENPORTS in Squid: beyond, it leaves ports out and says nothing
+# MAXTCPLISTENPORTS in Squid is 128: beyond, it leaves ports out and says nothing. At one of them
+# Squid is asked whether it answers.
+MAX_LISTENERS = 127
 
 # By these a host may act on another method, path or host than those that were judged. Squid removes
 # headers by their whole names and has no patterns for them, so each is listed.
@@ -95,7 +98,12 @@ def _common(instance: str, listeners: Sequence[Listener]) -> list[str]:
     ports = sorted({host.port for listener in listeners for host in listener.hosts})
     return [
         f"include {paths.SQUID}/common.conf",
-        f"access_log stdio:{paths.access_log(instance)} logformat=mcpwrap",
+        # Where mcpwrap-squid asks whether Squid answers. Everything is refused there: by this too,
+        # should a server's rules ever fail to name their listener. And nothing is noted.
+        f"http_port {health_address(instance)}:{PORT} name=_health",
+        "acl to_health myportname _health",  # which no server is called
+        "http_access deny to_health",
+        f"access_log stdio:{paths.access_log(instance)} logformat=mcpwrap !to_health",
         *(f"acl port.{port} port {port}" for port in ports),
     ]
 

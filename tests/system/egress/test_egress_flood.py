@@ -104,6 +104,7 @@ def test_a_flood_of_connections_is_nobody_elses(
     field: Battlefield, sessions: list[Session], port: int, each: int
 ) -> None:
     field.run("b", connect, "other.test:443")
+    squid = pid_of_squid(field)
     flood_by(sessions, port, each)
     held = left_of_it(sessions)
     print(f"port {port}: {held} of {SESSIONS * each} are held, and Squid has", end=" ")
@@ -113,6 +114,7 @@ def test_a_flood_of_connections_is_nobody_elses(
     for session in sessions:
         call(session, flood.let_go)
     await_service(field, "a", "api.good.test:443")
+    assert pid_of_squid(field) == squid  # which was busy, and did not hang
 
 
 @only_in_test_all("mutation twin: shows that the flood above is one")

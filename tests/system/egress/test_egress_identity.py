@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcpwrap.core.names import health_address
 from tests.system.bed import internet_map as world
 from tests.system.egress import battlefield
 from tests.system.egress.battlefield import (
@@ -23,6 +24,9 @@ STAGE = battlefield.booted
 STOP, START = "systemctl stop mcpwrap-squid-proxy@1", "systemctl start mcpwrap-squid-proxy@1"
 
 
+HEALTH = [health_address(instance) for instance in ("proxy-1", "intercept-1")]
+
+
 def test_a_server_does_not_pass_for_another(field: Battlefield) -> None:
     a, b = field.address_of("a"), field.address_of("b")
     refused = [*["ECONNREFUSED"] * 3, "EPERM"]
@@ -38,7 +42,7 @@ def test_a_server_does_not_pass_for_another(field: Battlefield) -> None:
 @pytest.mark.parametrize("user", ["root", "alice", "mallory", "mcpwrap-gate", "mcpw-none"])
 def test_nobody_passes_for_a_server(field: Battlefield, user: str) -> None:
     """An address in the range that no server has is no door either."""
-    for address in (field.address_of("a"), field.address_of("look"), "127.77.255.254"):
+    for address in (field.address_of("a"), field.address_of("look"), "127.77.255.254", *HEALTH):
         told = field.run(user, proxy_attacks.use, address, "api.good.test:443")
         assert told == [*["ECONNREFUSED"] * 3, "EPERM"], address
     assert field.seen().is_nothing()
@@ -101,6 +105,11 @@ def test_squid_and_the_front_reach_no_more_than_they_need(field: Battlefield) ->
         told = field.run(account, attacks.tcp_and_udp_to, public, (22,), (53, 443))
         assert told == ["ECONNREFUSED", "EPERM", "EPERM"]
     assert field.seen().is_nothing()
+    # Each kind asks itself whether it answers, and is told that everything is refused there.
+    for account, own in zip(("mcpwrap-proxy", "mcpwrap-intercept"), HEALTH, strict=True):
+        told = field.run(account, attacks.tcp_to, [(address, 3128) for address in HEALTH])
+        assert told == ["connected" if address == own else "ECONNREFUSED" for address in HEALTH]
+        assert field.run(account, proxy_attacks.connect, "api.good.test:443", own) == "403"
     twin = [(public, 443), ("2001:db8:2::10", 443)]
     assert field.run("mcpwrap-proxy", attacks.tcp_to, twin) == ["connected"] * 2
     assert field.run("mcpwrap-front", attacks.tcp_to, twin) == ["ECONNREFUSED"] * 2

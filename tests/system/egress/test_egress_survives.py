@@ -23,6 +23,7 @@ from tests.system.egress.recovery import (
     booted,
     changed,
     is_fast,
+    lives_for,
     outside,
     own_address,
 )
@@ -46,6 +47,72 @@ def test_a_killed_squid_comes_back(machine: Machine, unit: str, server: str) -> 
         machine.as_root(f"systemctl kill --signal=KILL {unit}")
         journal.await_line(f"{unit}.service: Started")
         expect_service(session)
+
+
+OF_THE_OTHER_KIND = only_in_test_all(
+    "the other kind of the same unit; the first row has Squid alone hang"
+)
+
+
+@pytest.mark.parametrize(
+    ("unit", "server", "whom"),
+    [
+        (SPLICING, "probe", "main"),
+        pytest.param(INTERCEPTING, "look", "all", marks=OF_THE_OTHER_KIND),
+    ],
+)
+def test_a_squid_that_hangs_is_named_and_restarted(
+    machine: Machine, unit: str, server: str, whom: str
+) -> None:
+    """Squid alone, or with it the process that asks it."""
+    machine.announce(unit)
+    problem = f"{unit}.service does not answer: it is restarted within 15 s"
+    # The twin: one that answers lives for longer than one that hangs.
+    await_that(machine, lives_for(unit, 12))
+    with machine.session(server) as session:
+        assert play(session, "status()") == 200
+
+        def time_until_restarted() -> float:
+            found = machine.call("hanging", "hang", f"{unit}.service", whom, pace.WAIT_S)
+            assert found, "it still hangs"
+            took_s, said = found
+            print(f"restarted after {took_s:.1f} s")
+            named = [state for state, status in said if status.startswith(problem)]
+            assert named == ["no-egress"] * len(named) != []
+            expect_service(session)
+            return float(took_s)
+
+        bound_s = pace.promised(15.0)
+        assert pace.best(time_until_restarted, bound_s) < bound_s
+        machine.as_root("mcpwrap status")
+
+
+def test_while_squid_hangs_it_is_squid_that_doctor_names(machine: Machine) -> None:
+    """With a long watchdog, so that it hangs for as long as we look."""
+    drop_in = f"/etc/systemd/system/{SPLICING}.service.d/60-patient.conf"
+    unit, listed = f"{SPLICING}.service", "probe: reach h2.good.test:443"
+    unlisted = "probe: reach a host that is not listed"
+    machine.write(drop_in, "[Service]\nWatchdogSec=1h\n")
+    machine.as_root(f"systemctl daemon-reload; systemctl restart {unit}")
+    try:
+        machine.as_root(f"systemctl kill --signal=STOP --kill-who=main {unit}")
+        await_that(machine, f"mcpwrap status probe | grep -q 'no-egress.*{unit} does not answer'")
+        machine.as_root("mcpwrap status", status=1)
+        said = machine.as_root("mcpwrap doctor probe", status=1).out
+        print(said)
+        assert f"failed   {unit}: does not answer; its servers do not get out" in said
+        assert f"failed   {listed}: {unit} does not answer" in said
+        assert f"unknown  {unlisted}: could not be checked: {unit} does not answer" in said
+        assert "which rule refused" not in said
+        machine.as_root(f"systemctl kill --signal=CONT --kill-who=main {unit}")
+        await_that(machine, "mcpwrap status")
+        # The twin. That no MCP server is behind `probe` is the one thing that it finds.
+        said = machine.as_root("mcpwrap doctor probe", status=1).out
+        for what in (f"{unit}: active", f"{listed}: HTTP/1.1 200", f"{unlisted}: refused"):
+            assert f"good     {what}" in said
+    finally:
+        machine.path(drop_in).unlink()
+        machine.as_root(f"systemctl daemon-reload; systemctl restart {unit}")
 
 
 NO_DIRECTIVE = "this is no directive"  # status 1

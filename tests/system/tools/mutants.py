@@ -155,6 +155,20 @@ MUTANTS = (
         "isolation",
     ),
     Mutant(
+        "the watchdog of a Squid that hangs",
+        "units/mcpwrap-squid-KIND@.service",
+        "WatchdogSec=10\n",
+        "WatchdogSec=1h\n",
+        "egress",
+    ),
+    Mutant(
+        "the packet rules by which Squid is asked whether it answers",
+        "nftables/mcpwrap.nft",
+        '        meta skuid "mcpwrap-proxy" ip daddr 127.77.128.0/18 tcp dport 3128 accept\n',
+        "",
+        "egress",
+    ),
+    Mutant(
         "the watchdog of a watch that hangs",
         "units/mcpwrap-watch.service",
         "WatchdogSec=3\n",

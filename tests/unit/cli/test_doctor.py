@@ -14,10 +14,11 @@ from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.checkup import Check, good
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN
-from mcpwrap.linux import systemd, trials
+from mcpwrap.linux import observe, squid_health, systemd, trials
 from mcpwrap.linux.systemd import ToolError
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.plan import paths
+from mcpwrap.plan.registry import Allocation, Registry
 
 CONFIG = """
 [mcp_servers.one]
@@ -49,8 +50,17 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "alice"
 
 
-def tried(monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str = "") -> dict[str, str]:
+def tried(
+    monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str = "", squid: str = ""
+) -> dict[str, str]:
     """Return the states of all checks of a server, whose trials end so."""
+    return states(checks(monkeypatch, ended, settings, squid))
+
+
+def checks(
+    monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str, squid: str
+) -> Iterator[Check]:
+    """Yield all checks of a server, whose trials end so, and whose Squid has this problem."""
 
     @contextmanager
     def inside(_: str) -> Iterator[Inside]:
@@ -59,7 +69,12 @@ def tried(monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str = "") -> 
     monkeypatch.setattr(trials, "inside", inside)
     monkeypatch.setattr(trials, "reach", lambda *_: Outcome(ended, "said"))
     monkeypatch.setattr(systemd, "run", lambda *_: "")
-    return states(doctor.server_checks(configured(settings), 20_000))
+    allocation = Allocation(uid=20_000, squid="proxy-1")
+    monkeypatch.setattr(observe, "registry", lambda: Registry(by_name={"one": allocation}))
+    monkeypatch.setattr(
+        squid_health, "problems", lambda units: dict.fromkeys(units, squid) if squid else {}
+    )
+    return doctor.server_checks(configured(settings), 20_000)
 
 
 def states(checks: Iterator[Check]) -> dict[str, str]:
@@ -76,7 +91,8 @@ LISTED, UNLISTED = "reach a.test:443", "reach a host that is not listed"
     [
         (Ended.WORKED, "failed", "good", "failed"),
         (Ended.REFUSED, "good", "failed", "good"),
-        (Ended.OTHERWISE, "unknown", "failed", "unknown"),  # Squid is down: its list was not asked
+        (Ended.OTHERWISE, "unknown", "failed", "unknown"),
+        (Ended.NO_ANSWER, "unknown", "failed", "unknown"),  # Squid's list was not asked
         (Ended.NO_ROUTE, "unknown", "failed", "unknown"),  # the packet rules were not asked
         (Ended.UNKNOWN, "unknown", "unknown", "unknown"),
     ],
@@ -88,6 +104,30 @@ def test_a_verdict_follows_from_what_was_tried(
     found = tried(monkeypatch, ended, 'egress = ["a.test"]')
     assert found[PAST] == past
     assert (found[LISTED], found[UNLISTED]) == (listed, unlisted)
+
+
+UNIT = "mcpwrap-squid-proxy@1.service"
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        ("", f"{UNIT} did not answer (said)"),  # it has hung since a moment ago
+        ("does not answer", f"{UNIT} does not answer"),
+        ("is inactive", f"{UNIT} is inactive"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_a_squid_that_does_not_answer_is_named_and_no_rule(
+    monkeypatch: pytest.MonkeyPatch, problem: str, text: str
+) -> None:
+    found = checks(monkeypatch, Ended.NO_ANSWER, 'egress = ["a.test"]', problem)
+    by_proxy = [check for check in found if check.what in {f"one: {LISTED}", f"one: {UNLISTED}"}]
+    assert [check.state for check in by_proxy] == ["failed", "unknown"]
+    for check in by_proxy:
+        assert check.found.endswith(text)
+        assert UNIT in check.fix
+        assert "egress" not in check.fix
 
 
 @pytest.mark.usefixtures("home")

@@ -100,3 +100,21 @@ def test_no_two_uids_share_an_egress_address() -> None:
     every_uid = range(names.FIRST_UID, names.LAST_UID + 1)
     assert len({names.egress_address(uid) for uid in every_uid}) == len(every_uid)
     assert all(IPv4Address(names.egress_address(uid)) in ADDRESSES for uid in every_uid)
+
+
+@pytest.mark.parametrize(
+    ("instance", "address"),
+    [
+        ("proxy-1", "127.77.128.1"),
+        ("proxy-300", "127.77.129.44"),
+        ("proxy-9999", "127.77.167.15"),
+        ("intercept-1", "127.77.192.1"),
+        ("intercept-9999", "127.77.231.15"),
+    ],
+)
+def test_an_instance_of_squid_is_asked_at_an_address_that_no_wrapper_has(
+    instance: str, address: str
+) -> None:
+    assert names.health_address(instance) == address
+    assert IPv4Address(names.egress_address(names.LAST_UID)) < IPv4Address(address)
+    assert IPv4Address(address) in ADDRESSES

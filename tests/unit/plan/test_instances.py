@@ -62,7 +62,7 @@ FULL = many("proxy-1")
         # the room of who has gone is for the next
         (config(["a", *list(FULL)[1:]]), {"a": "", **FULL}, {"a": "proxy-1", **FULL, "s000": ""}),
         # somebody wrote more into the file than Squid can listen for
-        (config(many("", 129)), many("proxy-1", 129), {**FULL, "s128": "proxy-2"}),
+        (config(many("", 128)), many("proxy-1", 128), {**FULL, "s127": "proxy-2"}),
     ],
 )  # fmt: skip
 def test_a_server_gets_the_first_instance_with_room_and_keeps_it(

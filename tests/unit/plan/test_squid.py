@@ -211,6 +211,10 @@ def test_what_a_pattern_could_mean_is_written_out() -> None:
     assert pattern("/*.x/*") == r"^/[^?;]*\.x/[^?]*(\?|$)"
 
 
+# Where an instance is asked whether it answers.
+HEALTH: dict[Tell, str] = {tell_spliced: "127.77.128.1:3128", tell_intercepted: "127.77.192.1:3128"}
+
+
 @pytest.mark.parametrize(
     ("listeners", "expected"),
     [
@@ -223,7 +227,7 @@ def test_what_a_pattern_could_mean_is_written_out() -> None:
 def test_where_an_instance_listens_is_read_from_its_text(
     tell: Tell, listeners: list[Listener], expected: set[str]
 ) -> None:
-    assert squid.ports(tell(listeners, PARENT)) == expected
+    assert squid.ports(tell(listeners, PARENT)) == expected | {HEALTH[tell]}
     assert squid.ports("") == frozenset()
 
 

@@ -1,0 +1,35 @@
+"""Which instances of Squid serve nobody, as systemd tells anybody."""
+
+import time
+from collections.abc import Iterable
+
+from mcpwrap.linux.systemd import properties
+
+SILENT = "does not answer"
+_SILENT_S = 5.0  # half of the units' WatchdogSec=; one that answers has said so a second ago
+_UP = ("active", "reloading")
+_MICROSECONDS = 1_000_000
+
+
+def problems(units: Iterable[str]) -> dict[str, str]:
+    """Return of each unit that serves nobody what it is or does not do, after its name."""
+    found = properties(set(units), ["ActiveState", "WatchdogTimestampMonotonic"])
+    said = {unit: problem(shown, time.monotonic()) for unit, shown in found.items()}
+    return {unit: text for unit, text in said.items() if text}
+
+
+def fix(unit: str, problem: str) -> str:
+    """Return what to do about one with this problem."""
+    restart = f"`sudo systemctl restart {unit}`"
+    if problem == SILENT:
+        return f"it is restarted within 15 s, or by {restart}"
+    return f"{restart}; `journalctl -u {unit}` says why"
+
+
+def problem(shown: dict[str, str], now_s: float) -> str:
+    """Return what is wrong with one; "" if it answers, or nobody asks it."""
+    if shown["ActiveState"] not in _UP:
+        return f"is {shown['ActiveState']}"
+    last_us = int(shown["WatchdogTimestampMonotonic"])  # on the clock of time.monotonic()
+    is_silent = last_us and now_s - last_us / _MICROSECONDS > _SILENT_S
+    return SILENT if is_silent else ""

@@ -1,0 +1,76 @@
+"""What systemd is told of a Squid that answers, hangs, or is not there."""
+
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mcpwrap.as_squid import main
+from mcpwrap.linux.notifier import Notifier
+
+WAIT_S = 30.0
+ANSWER = b"HTTP/1.1 403 Forbidden\r\n\r\n"
+
+
+class Told(Notifier):
+    """Takes the word that Squid is alive in place of systemd."""
+
+    def __init__(self) -> None:
+        self.words: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def alive(self) -> None:
+        self.words.put(None)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Ask without a pause."""
+    monkeypatch.setattr(main, "_ASK_EVERY_S", 0.001)
+    return Told()
+
+
+@pytest.fixture
+def squid() -> Iterator[socket.socket]:
+    """Listen in Squid's place."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(WAIT_S)
+        yield listener
+
+
+def ask(told: Told, address: tuple[str, int]) -> None:
+    threading.Thread(target=main.report, args=(address, told), daemon=True).start()
+
+
+def test_one_connection_asks_again_and_again(told: Told, squid: socket.socket) -> None:
+    ask(told, squid.getsockname())
+    connection, _ = squid.accept()
+    with connection:
+        for _ in range(3):
+            assert connection.recv(4096).startswith(b"GET http://health.invalid/ ")
+            assert told.words.empty()  # while it waits
+            connection.sendall(ANSWER)
+            told.words.get(timeout=WAIT_S)
+
+
+def test_after_a_connection_that_squid_closes_it_asks_over_another(
+    told: Told, squid: socket.socket
+) -> None:
+    ask(told, squid.getsockname())
+    for _ in range(3):
+        connection, _ = squid.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(ANSWER)
+            told.words.get(timeout=WAIT_S)
+
+
+def test_where_nothing_listens_there_is_no_squid_that_hangs(
+    told: Told, squid: socket.socket
+) -> None:
+    address = squid.getsockname()
+    squid.close()
+    ask(told, address)
+    for _ in range(3):
+        told.words.get(timeout=WAIT_S)
