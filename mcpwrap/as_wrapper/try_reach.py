@@ -1,19 +1,22 @@
 """RUNS AS mcpw-NAME, started by `mcpwrap doctor`: tries what the account may do, and what not.
 
-Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT` or `read PATH`. Prints one line. Exit
-status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads there, 12
-another error, 13 the proxy did not answer. Any other: it was not tried.
+Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH` or `write PATH`. Prints
+one line. Exit status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads
+there, 12 another error, 13 the proxy did not answer, 14 a file can be written in place and not be
+replaced. Any other: it was not tried.
 """
 
 import errno
+import os
 import socket
 import sys
 from pathlib import Path
 
-from mcpwrap.linux import tty
+from mcpwrap.linux import mountinfo, tty
 
 _WAIT_S = 20.0
-_WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _MISUSED = 0, 10, 11, 12, 13, 2
+_WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _IN_PLACE = 0, 10, 11, 12, 13, 14
+_MISUSED = 2
 _PROXY_PORT = 3128
 _REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
 
@@ -28,6 +31,8 @@ def main() -> int:
                 socket.create_connection((address, int(port)), _WAIT_S).close()
             case ["read", path]:
                 list(Path(path).iterdir()) if Path(path).is_dir() else Path(path).read_bytes()
+            case ["write", path]:
+                return _written(Path(path))
             case _:
                 return _MISUSED
     except OSError as error:
@@ -43,6 +48,48 @@ def _kind_of(error: OSError) -> int:
     if sys.argv[1] == "proxy":
         return _NO_ANSWER  # which is no refusal: its list was not asked
     return _REFUSED if error.errno in _REFUSALS else _OTHERWISE
+
+
+def _written(path: Path) -> int:
+    """Try to write in a folder, or to replace a file. What is there stays as it is."""
+    if path.is_dir():
+        _save_in(path)
+    else:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
+        os.close(os.open(path, flags))  # without a byte
+        if why := _irreplaceable(path):
+            tty.say(why)
+            return _IN_PLACE
+    tty.say("worked")
+    return _WORKED
+
+
+def _irreplaceable(path: Path) -> str:
+    """Return why a program could not replace a file by one that it writes beside it; "" if it can.
+
+    rename(2) refuses to replace what something is mounted on. That is not tried: it would succeed
+    if the mount went meanwhile, and the file be gone.
+    """
+    try:
+        _save_in(path.parent)
+    except OSError as error:
+        return error.strerror or str(error)
+    return os.strerror(errno.EBUSY) if str(path) in mountinfo.at_or_below([str(path)]) else ""
+
+
+def _save_in(folder: Path) -> None:
+    """Write a file under one name, rename it as programs do that save, and remove it."""
+    written = folder / f".mcpwrap-doctor-{os.urandom(8).hex()}"
+    saved = Path(f"{written}.saved")
+    with written.open("xb") as file:
+        try:
+            file.write(b"`mcpwrap doctor` tries whether its server can write here.\n")
+            file.flush()
+            written.rename(saved)
+        except OSError:
+            written.unlink()
+            raise
+    saved.unlink()
 
 
 def _by_proxy(address: str, place: str) -> int:

@@ -5,7 +5,9 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
+from typing import assert_never
 
 import click
 
@@ -47,13 +49,21 @@ _COLOURS: dict[str, tty.Style] = {
 }  # fmt: skip
 
 
+class _Due(Enum):
+    """What must come of a trial."""
+
+    REFUSED = auto()
+    GRANTED = auto()  # by Squid
+    WRITTEN = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """One thing to try from inside a wrapper, and what must come of it."""
 
     title: str
     what: tuple[str, ...]
-    is_allowed: bool = False
+    due: _Due = _Due.REFUSED
     path: str = ""  # that must be there for its refusal to mean anything
     is_offline: bool = False  # in a namespace without network, where no route is the refusal
     proxy_unit: str = ""  # of the Squid by which it is tried
@@ -66,9 +76,9 @@ def command(*, name: str | None, as_json: bool) -> int:
     """Try every server, or NAME, as its agent and as its account. Needs root.
 
     \b
-    It opens a session and lists the tools; asks Squid for the first host of the allowlist; and
-    tries a host that is not listed, an address past Squid, and files of root's and the agent's, all
-    of which must be refused.
+    It opens a session and lists the tools; asks Squid for the first host of the allowlist; writes,
+    renames and removes a file in each `:rw` workspace; and tries a host that is not listed, an
+    address past Squid, and files of root's and the agent's, all of which must be refused.
     Example:  sudo mcpwrap doctor git --json
     Exit status: 0 all is well, 1 something is broken or open, 2 there is no server NAME, 3 nothing
     was found broken or open, but a check could not be made.
@@ -163,9 +173,13 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
         for host in hosts[:1]:
             place = f"{host.host}:{host.port}"
             title = f"{server.name}: reach {place}"
-            yield _Trial(title, ("proxy", address, place), is_allowed=True, proxy_unit=out)
+            yield _Trial(title, ("proxy", address, place), _Due.GRANTED, proxy_unit=out)
         title = f"{server.name}: reach a host that is not listed"
         yield _Trial(title, ("proxy", address, _UNLISTED), proxy_unit=out)
+    for folder in server.workspace:
+        if folder.is_writable:
+            title = f"{server.name}: write in {folder.path}"
+            yield _Trial(title, ("write", folder.path), _Due.WRITTEN)
 
 
 def _program(server: Server) -> Iterator[Check]:
@@ -239,15 +253,35 @@ def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
     if tried.ended is Ended.NO_ANSWER:
         fix = f"try again: one that hangs is restarted within 15 s; `journalctl -u {unit}`"
         return _without_squid(trial, f"{unit} did not answer ({tried.line})", fix)
-    return _allowed(server, trial, tried) if trial.is_allowed else _refused(trial, tried)
+    match trial.due:
+        case _Due.REFUSED:
+            return _refused(trial, tried)
+        case _Due.GRANTED:
+            return _granted(server, trial, tried)
+        case _Due.WRITTEN:
+            return _written(trial, tried)
+        case _:
+            assert_never(trial.due)
 
 
 def _without_squid(trial: _Trial, text: str, fix: str) -> Check:
     """Name Squid, whose list was not asked: no rule has refused anything."""
-    return (failed if trial.is_allowed else unknown)(trial.title, text, fix)
+    return (failed if trial.due is _Due.GRANTED else unknown)(trial.title, text, fix)
 
 
-def _allowed(server: Server, trial: _Trial, tried: Outcome) -> Check:
+def _written(trial: _Trial, tried: Outcome) -> Check:
+    if tried.ended is Ended.WORKED:
+        return good(trial.title, tried.line)
+    if tried.ended is Ended.IN_PLACE:
+        text = "this file can be written in place, and a program that saves it by another cannot"
+        folder = Path(trial.what[-1]).parent
+        fix = f'give the folder, `workspace = ["{folder}:rw"]`, unless its server needs no more'
+        return warned(trial.title, f"{text} ({tried.line})", fix)
+    fix = "see that the agent's account can write there, and that its file system is not read-only"
+    return failed(trial.title, f"its server cannot ({tried.line})", f"{fix}; or give it `:ro`")
+
+
+def _granted(server: Server, trial: _Trial, tried: Outcome) -> Check:
     if tried.ended is Ended.WORKED:
         return good(trial.title, tried.line)
     fix = f"`sudo mcpwrap egress {server.name}` says which rule refused"

@@ -32,6 +32,7 @@ class Ended(Enum):
     NO_ROUTE = 11  # no network leads there, so the packet rules did not judge it
     OTHERWISE = 12  # it was tried, and neither worked nor was refused
     NO_ANSWER = 13  # Squid did not answer, so its list was not asked
+    IN_PLACE = 14  # a file can be written, and not be replaced by another
     UNKNOWN = -1  # it was not tried, or not to its end
 
 

@@ -130,6 +130,25 @@ def test_a_squid_that_does_not_answer_is_named_and_no_rule(
         assert "egress" not in check.fix
 
 
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [
+        (Ended.WORKED, "good"),
+        (Ended.IN_PLACE, "warning"),  # servers that append work
+        (Ended.REFUSED, "failed"),
+        (Ended.OTHERWISE, "failed"),  # a file system that is read-only
+        (Ended.UNKNOWN, "unknown"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_what_may_be_written_is_written(
+    monkeypatch: pytest.MonkeyPatch, ended: Ended, state: str
+) -> None:
+    found = tried(monkeypatch, ended, 'workspace = ["/srv/a:rw", "/srv/b:ro"]')
+    assert found["write in /srv/a"] == state
+    assert not any("/srv/b" in what for what in found)
+
+
 @pytest.mark.usefixtures("home")
 def test_in_a_namespace_without_network_no_route_is_the_refusal(
     monkeypatch: pytest.MonkeyPatch,
