@@ -200,8 +200,13 @@ def _place(path: Path, home: str, uid: int) -> Place | None:
     if stat.S_ISDIR(info.st_mode):
         return Place(is_folder=True, leads_to=leads_to)
     is_code = path.suffix in _CODE or os.access(path, os.X_OK)
-    top = top_of(path, home) if is_code else str(path.parent)
+    top = top_of(path, home) if is_code else _own_folder(path, uid)
     return Place(is_folder=False, is_code=is_code, top=top, leads_to=leads_to)
+
+
+def _own_folder(path: Path, uid: int) -> str:
+    """Return the folder of a file, if it is this account's: another's is not this one's to give."""
+    return str(path.parent) if path.parent.stat().st_uid == uid else ""
 
 
 def _is_everybodys(path: str) -> bool:

@@ -40,7 +40,7 @@ class Place:
     is_folder: bool
     is_there: bool = True  # False: its folder is, and it may be made
     is_code: bool = False  # a file that a program reads its code from
-    top: str = ""  # the folder of the code that it belongs to, or the one that it is in
+    top: str = ""  # the folder of its code, or the one that it is in; "" if that is another's
     leads_to: str = ""  # where it really is, if a link is on the way
 
 

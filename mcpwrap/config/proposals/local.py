@@ -1,8 +1,9 @@
 """A program that an agent starts, as a server of ours."""
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mcpwrap.config.agent_files.launch import Stdio
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
@@ -23,6 +24,21 @@ _RAISED = {"sudo", "pkexec", "flatpak", "snap"}
 _DAEMONS = {"docker", "podman", "nerdctl"}
 _RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
 _DATABASES = (".db", ".sqlite", ".sqlite3")
+# Options, variables and files that name settings, certificates or a log: read, or written in place.
+_NOT_REPLACED = re.compile(
+    r"config|settings|(?<![a-z])(conf|cfg|options|preferences|env|log|spec|schema|openapi|swagger"
+    r"|template|manifest|rules|policy|cert|certs|ca|credentials|creds)(?![a-z])"
+    r"|\.(ya?ml|toml|ini|properties|pem|crt)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A path, and the variable or option that names it; "" for both is an argument by itself."""
+
+    path: str
+    variable: str = ""
+    option: str = ""
 
 
 def expanded(launch: Stdio, around: Around) -> Stdio:
@@ -69,26 +85,28 @@ def _absolute(path: str, around: Around) -> str:
 
 def paths(launch: Stdio, around: Around) -> Iterator[str]:
     """Yield the absolute paths that an entry names, which may be there or not."""
-    for _, path in _named(launch, around):
-        yield path
+    for named in _named(launch, around):
+        yield named.path
 
 
-def _named(launch: Stdio, around: Around) -> Iterator[tuple[str, str]]:
-    """Yield each path with the name of its variable; "" is an argument."""
+def _named(launch: Stdio, around: Around) -> Iterator[_Named]:
     if launch.cwd:
-        yield "", launch.cwd
+        yield _Named(launch.cwd)
+    before = ""
     for arg in launch.args:
-        value = arg.partition("=")[2] if arg.startswith("-") else arg
+        is_option = arg.startswith("-")
+        option, _, value = arg.partition("=") if is_option else (before, "", arg)
         if (
             value == "~"
             or value.startswith(("/", "~/"))
             or (around.base and _seems_relative(value))
         ):
-            yield "", _absolute(value, around)
+            yield _Named(_absolute(value, around), option=option)
+        before = arg if is_option else ""
     for name, text in {**launch.env, **{n: f"${{{n}}}" for n in launch.inherits}}.items():
         said = filled_in(text, around.variables)
         if said and said.startswith(("/", "~/")) and "\n" not in said:
-            yield name, _absolute(said, around)
+            yield _Named(_absolute(said, around), variable=name)
 
 
 def _seems_relative(value: str) -> bool:
@@ -144,6 +162,7 @@ def draft(
         variables_by_key=kept.variables_by_key,
         notes=(
             *notes.of(launch, server.egress, around.variables), *_lost(launch, around),
+            *_folders_of_files(launch, around),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
         ),
     )  # fmt: skip
@@ -188,11 +207,10 @@ def _workspace(launch: Stdio, around: Around, code: tuple[str, ...]) -> tuple[Wo
     base = _folder(launch, around)
     if base in around.places:
         found[base] = True
-    for variable, path in _named(launch, around):
-        if place := around.places.get(path):
-            folder = _given(path, place, around)
-            is_key = bool(variable) and is_secret_name(variable)
-            found[folder] = found.get(folder, False) or not (place.is_code or is_key)
+    for named in _named(launch, around):
+        if place := around.places.get(named.path):
+            folder = _given(named, place, around)
+            found[folder] = found.get(folder, False) or not (place.is_code or _is_key(named))
     for path, is_writable in found.items():
         if why := why_not(path, around.home, is_writable=is_writable):
             fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
@@ -204,23 +222,60 @@ def _workspace(launch: Stdio, around: Around, code: tuple[str, ...]) -> tuple[Wo
     )
 
 
-def _given(path: str, place: Place, around: Around) -> str:
+def _is_key(named: _Named) -> bool:
+    """Say whether a variable names a file with a secret, which is to be read alone."""
+    return bool(named.variable) and is_secret_name(named.variable)
+
+
+def _given(named: _Named, place: Place, around: Around) -> str:
     """Return what is given for a path.
 
     Raises:
         UnfitError: that would be a whole home, or is behind a link, and none is followed.
     """
+    path = named.path
     if place.leads_to:
         raise UnfitError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
-    if place.is_folder:
-        given = path
-    elif place.is_code or not place.is_there or path.endswith(_DATABASES):
-        given = place.top
-    else:
-        given = path
+    given = place.top if _needs_folder(named, place) else path
     if f"{around.home}/".startswith(f"{given}/"):
-        raise UnfitError(f"{path!a} would give it the whole of {around.home}; name a folder in it")
+        fix = "name a folder in it"
+        if given != path:
+            fix = "a program saves a file by writing beside it; name one in a folder of its own"
+        raise UnfitError(f"{path!a} would give it the whole of {around.home}; {fix}")
     return given
+
+
+def _needs_folder(named: _Named, place: Place) -> bool:
+    """Say whether a file is no use without the folder that it is in.
+
+    A file that is mounted by itself can be written in place, and not replaced (rename(2), EBUSY):
+    most programs save data by a temporary file beside it, and a database has its journal there.
+    """
+    if place.is_folder:
+        return False
+    if place.is_code or not place.is_there:
+        return True
+    return bool(place.top) and (named.path.endswith(_DATABASES) or _is_data(named))
+
+
+def _is_data(named: _Named) -> bool:
+    """Say whether a file seems to be one that a program saves, and not one that it reads.
+
+    An argument by itself is more often a file to work on, and its folder holds others.
+    """
+    name = named.variable or named.option.lstrip("-")
+    if not name or is_secret_name(name):
+        return False
+    said = (name, posixpath.basename(named.path))
+    return not any(_NOT_REPLACED.search(text.lower()) for text in said)
+
+
+def _folders_of_files(launch: Stdio, around: Around) -> Iterator[str]:
+    """Yield a note for each folder that it may write for one file in it."""
+    for named in _named(launch, around):
+        place = around.places.get(named.path)
+        if place and not place.is_code and _needs_folder(named, place):
+            yield f"it may write all of {place.top}, which it needs to save {named.path}"
 
 
 def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:

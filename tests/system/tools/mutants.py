@@ -204,6 +204,13 @@ MUTANTS = (
         "approvals",
     ),
     Mutant(
+        "the folder around a file that its server replaces",
+        "mcpwrap/config/proposals/local.py",
+        "        return True\n    return bool(place.top) and (",
+        "        return True\n    return False and (",
+        "wrap",
+    ),
+    Mutant(
         "the order: a record is written before its message is forwarded",
         "mcpwrap/session/recorder.py",
         "not self._file.append(encode(self._record(decided, us)))",

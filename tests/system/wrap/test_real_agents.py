@@ -9,8 +9,16 @@ import pytest
 from tests.system.bed.machine import Machine
 from tests.system.support.tiers import on_release, only_in_test_all
 from tests.system.wrap import machines, real_agents
-from tests.system.wrap.people import ANSWERS, UNWRAPS
-from tests.system.wrap.real_agents import AGENTS, CLAUDE_CODE, GEMINI, INSPECTOR, SECRET, Agent
+from tests.system.wrap.people import ANSWERS, HOME, UNWRAPS
+from tests.system.wrap.real_agents import (
+    AGENTS,
+    CLAUDE_CODE,
+    GEMINI,
+    INSPECTOR,
+    MEMORY,
+    SECRET,
+    Agent,
+)
 
 STAGE = machines.with_agents
 # Of the release whose Node is new enough for the agents. Beside the tests of this file a layer is
@@ -105,3 +113,71 @@ def test_an_agent_says_so_when_its_server_is_not_there(agents_machine: Machine) 
         machine.as_root("systemctl start mcpwrap-gate.socket")
     assert not re.search(CLAUDE_CODE.healthy, found.said, re.MULTILINE)
     assert found.servers == set()
+
+
+FOLDER = f"{HOME}/knowledge"
+MEMORY_ENTRY = {
+    "command": "/usr/bin/node",
+    "args": [MEMORY],
+    "env": {"MEMORY_FILE_PATH": f"{FOLDER}/memory.json"},
+}
+KNOWN: dict[str, object] = {"name": "old", "entityType": "x", "observations": []}
+LEARNT: dict[str, object] = {**KNOWN, "name": "new"}
+DEFINITION = "/etc/mcpwrap/conf.d/memory.toml"
+
+
+def doctor_says(machine: Machine, path: str) -> tuple[str, str]:
+    """Return what the doctor finds of writing to a workspace of the server."""
+    done = machine.as_root("mcpwrap doctor memory --json || true")
+    [check] = [c for c in json.loads(done.out) if c["what"] == f"memory: write in {path}"]
+    return check["state"], check["found"]
+
+
+def test_a_server_that_replaces_its_file_saves_it(agents_machine: Machine) -> None:
+    """By a temporary file and rename(2), so that the file alone would be no use to it."""
+    machine = agents_machine
+    known = json.dumps({"type": "entity", **KNOWN})
+    machine.as_user("alice", f"mkdir {FOLDER}; cat > {FOLDER}/memory.json", stdin=known)
+    config = json.dumps({"mcpServers": {"memory": MEMORY_ENTRY}})
+    machine.as_user("alice", "mkdir .cursor; cat > .cursor/mcp.json", stdin=config)
+    status, shown = machine.typed("mcpwrap wrap cursor", ANSWERS)
+    assert status == 0, shown
+    assert f"it may write all of {FOLDER}, which it needs to save" in shown
+    machine.call_tool("memory", "create_entities", {"entities": [LEARNT]})
+    path = f"{FOLDER}/memory.json"
+    saved = machine.read(path).splitlines()
+    assert [json.loads(line)["name"] for line in saved] == ["old", "new"]
+    assert machine.look(f"stat -c '%n %U' {FOLDER}/*") == f"{path} alice\n"
+    assert doctor_says(machine, FOLDER) == ("good", "worked")
+
+    # With the file alone the server cannot save it. The doctor says so, and leaves it as it is.
+    alone = machine.read(DEFINITION).replace(f"{FOLDER}:rw", f"{path}:rw")
+    machine.write(DEFINITION, alone)
+    machine.apply()
+    before = machine.read(path)
+    state, found = doctor_says(machine, path)
+    assert state == "warning"
+    assert "a program that saves it by another cannot (Read-only file system)" in found
+    assert "EROFS" in machine.call_tool("memory", "create_entities", {"entities": [KNOWN]})
+    assert machine.read(path) == before
+
+
+@only_in_test_all("the same trial as above, with another refusal of the kernel's")
+def test_the_doctor_notices_a_workspace_that_is_read_only(agents_machine: Machine) -> None:
+    machine = agents_machine
+    machine.as_user("alice", f"mkdir {FOLDER}")
+    machine.write(
+        "/etc/mcpwrap/config.toml",
+        f'[mcp_servers.memory]\ncommand = "/usr/bin/node"\nargs = ["{MEMORY}"]\n'
+        f'[mcp_servers.memory.mcpwrap]\nagents = ["alice"]\nworkspace = ["{FOLDER}:rw"]\n',
+    )
+    machine.apply()
+    read_only = f"mount --bind {FOLDER} {FOLDER}; mount -o remount,bind,ro {FOLDER}"
+    machine.look(read_only)
+    try:
+        state, found = doctor_says(machine, FOLDER)
+        assert (state, found) == ("failed", "its server cannot (Read-only file system)")
+    finally:
+        machine.look(f"umount --lazy {FOLDER}; systemctl stop mcpwrap@memory")
+    assert doctor_says(machine, FOLDER) == ("good", "worked")
+    assert machine.look(f"ls -A {FOLDER}") == ""

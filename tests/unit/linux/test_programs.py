@@ -95,6 +95,15 @@ def test_places_that_are_given(home: Path) -> None:
     assert places(map(str, asked), str(home), MINE + 1) == {}
 
 
+def test_a_folder_of_another_account_is_not_given_for_a_file(home: Path) -> None:
+    team = home / "team"
+    team.mkdir()
+    (team / "notes.json").touch()
+    os.chown(team, MINE + 1, -1)
+    asked = [f"{team}/notes.json", f"{team}/new.json"]
+    assert places(asked, str(home), MINE) == {asked[0]: Place(is_folder=False)}
+
+
 def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> None:
     """Else the first line of a file from a repository could have any folder of its person given."""
     key = home / ".ssh/id_ed25519"

@@ -23,6 +23,11 @@ AROUND = Around(
         f"{HOME}/notes.json": Place(is_folder=False, top=HOME),
         f"{HOME}/new/notes.json": Place(is_folder=False, is_there=False, top=f"{HOME}/new"),
         f"{HOME}/data/x.db": Place(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/notes.json": Place(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/settings.json": Place(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/out.log": Place(is_folder=False, top=f"{HOME}/data"),
+        "/srv/team/notes.json": Place(is_folder=False),  # in a folder of another account's
+        "/srv/team/x.db": Place(is_folder=False),
         f"{HOME}/key.json": Place(is_folder=False, top=HOME),
         f"{SHOP}/src/server.js": Place(is_folder=False, is_code=True, top=SHOP),
         HOME: Place(is_folder=True),
@@ -50,7 +55,26 @@ def given(path: str, *, is_writable: bool) -> Workspace:
         ((f"{HOME}/new/notes.json",), {}, (given(f"{HOME}/new", is_writable=True),)),
         ((f"{HOME}/data/x.db",), {}, (given(f"{HOME}/data", is_writable=True),)),  # its journal
         ((f"{SHOP}/src/server.js",), {}, (given(SHOP, is_writable=False),)),
-        ((), {"NOTES": f"{HOME}/notes.json"}, (given(f"{HOME}/notes.json", is_writable=True),)),
+        ((), {"NOTES": f"{HOME}/data/notes.json"}, (given(f"{HOME}/data", is_writable=True),)),
+        (("--file", "~/data/notes.json"), {}, (given(f"{HOME}/data", is_writable=True),)),
+        (("--file=~/data/notes.json",), {}, (given(f"{HOME}/data", is_writable=True),)),
+        (  # a file to work on: others lie beside it
+            (f"{HOME}/data/notes.json",), {},
+            (given(f"{HOME}/data/notes.json", is_writable=True),),
+        ),
+        *(
+            (args, env, (given(f"{HOME}/data/{name}", is_writable=True),))
+            for args, env, name in (
+                (("--file", "~/data/settings.json"), {}, "settings.json"),
+                (("--log-file", "~/data/notes.json"), {}, "notes.json"),
+                (("--config", "~/data/notes.json"), {}, "notes.json"),
+                (("--token-file", f"{HOME}/data/notes.json"), {}, "notes.json"),
+                ((), {"APP_CONFIG": f"{HOME}/data/notes.json"}, "notes.json"),
+                ((), {"OUT": f"{HOME}/data/out.log"}, "out.log"),
+            )
+        ),
+        ((), {"NOTES": "/srv/team/notes.json"}, (given("/srv/team/notes.json", is_writable=True),)),
+        (("--db", "/srv/team/x.db"), {}, (given("/srv/team/x.db", is_writable=True),)),
         ((), {"API_KEY": f"{HOME}/key.json"}, (given(f"{HOME}/key.json", is_writable=False),)),
         ((), {"DIR": "${DATA}"}, (given(f"{HOME}/data", is_writable=True),)),
         (("/srv/other",), {}, ()),  # nothing of alice's
@@ -163,6 +187,7 @@ def test_secrets_leave_it() -> None:
         (Stdio("npx", ("~",)), AROUND, "would give it the whole of"),
         (Stdio("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
         (Stdio("npx", (f"{HOME}/new.db",)), AROUND, "would give it the whole of"),  # not there yet
+        (Stdio("npx", (), {"NOTES": f"{HOME}/notes.json"}), AROUND, "in a folder of its own"),
         (Stdio("npx", (f"{HOME}/link",)), AROUND, "behind a link: write '/data/alice' in its"),
         (Stdio("env", ("npx", "x")), AROUND, "make that the `command`"),
         (Stdio("flatpak", ("run", "x")), AROUND, "needs rights that no server of ours gets"),
@@ -206,6 +231,17 @@ def test_the_home_that_a_server_would_take_for_its_own() -> None:
         (Stdio("node", (), {"URL": "http://localhost:8080/"}), AROUND, ["names localhost:8080"]),
         (Stdio("node", (), {"DB": "postgres://u:9/x@db.example/"}), AROUND, []),  # of a password
         (Stdio("node", (), {"DB": "postgres://u:9@db.example/"}), AROUND, ["names db.example,"]),
+        (
+            Stdio("node", (), {"NOTES": f"{HOME}/data/notes.json"}),
+            AROUND,
+            [f"it may write all of {HOME}/data, which it needs to save {HOME}/data/notes.json"],
+        ),
+        (
+            Stdio("node", ("--file", f"{HOME}/new/notes.json")),
+            AROUND,
+            [f"it may write all of {HOME}/new, which it needs to save {HOME}/new/notes.json"],
+        ),
+        (Stdio("node", (f"{HOME}/data", f"{HOME}/notes.json")), AROUND, []),
         (Stdio("sh", ("-c", "cd x && y")), AROUND, ["what a shell is told"]),
         (Stdio("sh", ("x.sh",)), AROUND, ["write 'x.sh' with its whole path"]),
         (Stdio("sh", ("x.sh",)), IN_SHOP, []),
