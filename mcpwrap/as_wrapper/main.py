@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core import hello
 from mcpwrap.core.spec import Spec, decode_spec
-from mcpwrap.linux import cgroup, descriptors, prctl
+from mcpwrap.linux import cgroup, descriptors, prctl, wakeup
 from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
@@ -28,6 +29,8 @@ def main() -> int:
     environ = dict(os.environ)  # noqa: TID251 - a main()
     prctl.forbid_dumps()
     prctl.adopt_orphans()
+    # With workspaces systemd takes us for up, and `mcpwrap doctor` may send this, before `serve`.
+    wakeup.hold_back(signal.SIGUSR1)
     credentials = Path(environ["CREDENTIALS_DIRECTORY"])
     spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())

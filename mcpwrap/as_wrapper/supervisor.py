@@ -56,9 +56,10 @@ class Supervisor:
         self._poll = select.poll()
         self._last_note = ""
         self._idle_since_s = time.monotonic()
+        self._ends_when_idle = False
 
     def serve(self) -> None:
-        """Serve until SIGTERM or for too long without a session, then end every session."""
+        """Serve until SIGTERM, SIGUSR1 without a session, or too long without one; then end all."""
         wake_fd = wakeup.on_signals()
         self._watch(wake_fd)
         self._notifier.ready(self._status())
@@ -106,8 +107,10 @@ class Supervisor:
         return _ALIVE_EVERY_S
 
     def _is_idle_for_too_long(self) -> bool:
-        if self._session_by_fd or not self._spec.idle_exit_s:
+        if self._session_by_fd:
             return False
+        if self._ends_when_idle or not self._spec.idle_exit_s:
+            return self._ends_when_idle
         return time.monotonic() - self._idle_since_s >= self._spec.idle_exit_s
 
     def _obey(self, signals: bytes) -> bool:
@@ -116,6 +119,8 @@ class Supervisor:
             return False
         if signal.SIGHUP in signals:
             self._reload()
+        # `mcpwrap doctor` has started this wrapper and needs it no more; an agent may by now.
+        self._ends_when_idle |= signal.SIGUSR1 in signals
         self._reap()
         return True
 

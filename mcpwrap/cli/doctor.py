@@ -1,11 +1,14 @@
 """`mcpwrap doctor [NAME]`: try for real what should work and what should not. As root."""
 
 import os
+import signal
 import stat
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import assert_never
 
@@ -31,6 +34,7 @@ from mcpwrap.linux import (
     observe,
     squid_health,
     systemd,
+    trial_wrappers,
     trials,
     tty,
 )
@@ -78,7 +82,8 @@ def command(*, name: str | None, as_json: bool) -> int:
     \b
     It opens a session and lists the tools; asks Squid for the first host of the allowlist; writes,
     renames and removes a file in each `:rw` workspace; and tries a host that is not listed, an
-    address past Squid, and files of root's and the agent's, all of which must be refused.
+    address past Squid, and files of root's and the agent's, all of which must be refused. It tries
+    eight servers at a time, and ends the wrappers that it started and no agent uses.
     Example:  sudo mcpwrap doctor git --json
     Exit status: 0 all is well, 1 something is broken or open, 2 there is no server NAME, 3 nothing
     was found broken or open, but a check could not be made.
@@ -87,13 +92,13 @@ def command(*, name: str | None, as_json: bool) -> int:
     config = parse(observe.config_files())
     if name is not None and name not in config.servers:
         raise UsageError(f"no server {name!r}", where="mcpwrap doctor", fix="`mcpwrap status`")
+    _end_as_by_ctrl_c()
     found: list[Check] = []
-    for check in _checks(config, name):
-        found.append(check)
-        if not as_json:
-            tty.say(_mark(check), f" {check.what}: {check.found}")
-            if check.fix:
-                tty.say(f"  fix: {check.fix}")
+    with closing(_checks(config, name)) as checks:
+        for check in checks:
+            found.append(check)
+            if not as_json:
+                _show(check)
     if as_json:
         print_json(found)
     return status_of([check.state for check in found])
@@ -106,20 +111,38 @@ def status_of(states: Collection[str]) -> int:
     return EXIT_UNKNOWN if "unknown" in states else EXIT_OK
 
 
-def _mark(check: Check) -> tty.Styled:
-    return tty.styled(f"{check.state:8}", _COLOURS[check.state])
+def _end_as_by_ctrl_c() -> None:
+    """Have other signals end it in the same way, which ends the wrappers first."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # of nohup(1)
+            signal.signal(number, signal.default_int_handler)
 
 
-def _checks(config: Config, name: str | None) -> Iterator[Check]:
+def _show(check: Check) -> None:
+    tty.say(tty.styled(f"{check.state:8}", _COLOURS[check.state]), f" {check.what}: {check.found}")
+    if check.fix:
+        tty.say(f"  fix: {check.fix}")
+
+
+def _checks(config: Config, name: str | None) -> Generator[Check]:
     yield from guarded("the machine", checkup.machine(config))
     yield from guarded("approvals", approval_checkup.approvals(config))
     uid_by_name = {n: a.uid for n, a in observe.registry().by_name.items() if not a.is_retired}
-    for server in config.servers.values():
-        if name in {None, server.name}:
-            if server.name in uid_by_name:
-                yield from guarded(server.name, server_checks(server, uid_by_name[server.name]))
-            else:
-                yield failed(server.name, "is not applied", _APPLY)
+    asked = [server for server in config.servers.values() if name in {None, server.name}]
+    with trial_wrappers.side_by_side() as pool:
+        yield from chain.from_iterable(pool.map(partial(_of_server, uid_by_name), asked))
+
+
+def _of_server(uid_by_name: Mapping[str, int], server: Server) -> list[Check]:
+    if server.name not in uid_by_name:
+        return [failed(server.name, "is not applied", _APPLY)]
+    checks = _ending_what_it_starts(server, uid_by_name[server.name])
+    return list(guarded(server.name, checks))
+
+
+def _ending_what_it_starts(server: Server, uid: int) -> Iterator[Check]:
+    with trial_wrappers.ended_afterwards(server.name):
+        yield from server_checks(server, uid)
 
 
 def guarded(what: str, checks: Iterable[Check]) -> Iterator[Check]:

@@ -4,6 +4,7 @@ import os
 import pwd
 import select
 import subprocess
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _MACHINE = Path("/proc/1/ns/mnt")
 _WAIT_S = 90
 _MAX_LINE_CHARS = 200
 _UP = ("active", "reloading")
+_is_broken_off = threading.Event()
+_at_work: set[subprocess.Popen[bytes]] = set()
 
 
 class Ended(Enum):
@@ -57,6 +60,13 @@ class Inside:
     net_fd: int
 
 
+def break_off() -> None:
+    """End what is being tried, by whichever thread, and try nothing more in this process."""
+    _is_broken_off.set()
+    for process in _at_work.copy():
+        process.kill()
+
+
 def session(account: str, server: str) -> Outcome:
     """Open a session of `server` as an agent under `account` does."""
     try:
@@ -77,7 +87,8 @@ def inside(server: str) -> Iterator[Inside]:
     unit = paths.service_unit(server)
     shown = properties([unit, paths.socket_unit(server)], ["ActiveState"])
     is_listening = shown[paths.socket_unit(server)]["ActiveState"] == "active"
-    if shown[unit]["ActiveState"] not in _UP and is_listening:
+    is_up = shown[unit]["ActiveState"] in _UP
+    if not is_up and is_listening and not _is_broken_off.is_set():
         with suppress(ToolError):  # what it says of itself is read below
             run(SYSTEMCTL, "start", "--", unit)
     with ExitStack() as held:
@@ -147,15 +158,7 @@ def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
 def _run(argv: list[str], fds: Collection[int] = ()) -> Outcome:
     """Run it; what it prints is not to be trusted."""
     try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-            timeout=_WAIT_S,
-            check=False,
-            pass_fds=fds,
-        )
+        done = _done(argv, fds)
     except subprocess.TimeoutExpired:
         return Outcome(Ended.UNKNOWN, f"no end within {_WAIT_S} s")
     except OSError as error:
@@ -166,6 +169,30 @@ def _run(argv: list[str], fds: Collection[int] = ()) -> Outcome:
     return Outcome(
         _ended(done.returncode), "".join(filter(str.isprintable, line))[:_MAX_LINE_CHARS]
     )
+
+
+def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end, unless `break_off` ends it."""
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        pass_fds=fds,
+    ) as process:
+        _at_work.add(process)
+        try:
+            if _is_broken_off.is_set():  # it came too late for `break_off` to see it
+                process.kill()
+            out, err = process.communicate(timeout=_WAIT_S)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _at_work.discard(process)
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 def _ended(status: int) -> Ended:

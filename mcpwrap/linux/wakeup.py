@@ -10,15 +10,21 @@ _CREATED, _MOVED_TO, _OVERFLOWED = 0x100, 0x80, 0x4000  # linux/inotify.h
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name that follows
 _BUFFER_BYTES = 64 * 1024
 _libc = ctypes.CDLL(None, use_errno=True)
-_NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
+_NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+def hold_back(number: signal.Signals) -> None:
+    """Let a signal wait for `on_signals`; it would end the process before."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
 
 def on_signals() -> int:
-    """Return a descriptor on which SIGCHLD, SIGTERM and SIGHUP arrive, as bytes of their number."""
+    """Return a descriptor on which a byte arrives for each signal of `_NUMBERS`: its number."""
     read_fd, write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
     for number in _NUMBERS:
         signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)
     return read_fd
 
 

@@ -81,6 +81,7 @@ def test_the_doctor_finds_a_machine_that_is_well(machine: Machine) -> None:
 
 
 def test_the_doctor_finds_what_is_broken_and_what_is_open(machine: Machine) -> None:
+    machine.as_root("systemctl start mcpwrap@node")  # its own start would bring Squid back
     machine.as_root("systemctl stop mcpwrap-watch 'mcpwrap-squid-proxy@1'")
     machine.as_root("nft flush table inet mcpwrap && useradd -u 20005 intruder")
     found = json.loads(machine.as_root("mcpwrap doctor node --json", status=1).out)

@@ -204,6 +204,13 @@ MUTANTS = (
         "approvals",
     ),
     Mutant(
+        "the end of the wrappers that `doctor` started",
+        "mcpwrap/linux/trial_wrappers.py",
+        "        if not is_anothers:\n",
+        "        if False:\n",
+        "install",
+    ),
+    Mutant(
         "the folder around a file that its server replaces",
         "mcpwrap/config/proposals/local.py",
         "        return True\n    return bool(place.top) and (",

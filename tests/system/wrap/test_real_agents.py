@@ -142,12 +142,12 @@ def test_a_server_that_replaces_its_file_saves_it(agents_machine: Machine) -> No
     machine.as_user("alice", "mkdir .cursor; cat > .cursor/mcp.json", stdin=config)
     status, shown = machine.typed("mcpwrap wrap cursor", ANSWERS)
     assert status == 0, shown
-    assert f"it may write all of {FOLDER}, which it needs to save" in shown
     machine.call_tool("memory", "create_entities", {"entities": [LEARNT]})
     path = f"{FOLDER}/memory.json"
     saved = machine.read(path).splitlines()
     assert [json.loads(line)["name"] for line in saved] == ["old", "new"]
     assert machine.look(f"stat -c '%n %U' {FOLDER}/*") == f"{path} alice\n"
+    assert f"it may write all of {FOLDER}, which it needs to save" in shown
     assert doctor_says(machine, FOLDER) == ("good", "worked")
 
     # With the file alone the server cannot save it. The doctor says so, and leaves it as it is.

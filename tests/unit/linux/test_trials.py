@@ -3,13 +3,16 @@
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mcpwrap.linux import trials
 from mcpwrap.linux.trials import Ended, NotTriedError
+from tests.shared import pace
 
 UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
 
@@ -110,6 +113,35 @@ def test_a_program_that_did_not_say_how_it_ended_has_not_said(
     program.chmod(0o755)
     monkeypatch.setattr(trials, "SETPRIV", str(program))
     assert trials.session("root", "one").ended is ended
+
+
+def test_what_is_broken_off_ends_and_nothing_more_is_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program, begun = tmp_path / "setpriv", tmp_path / "begun"
+    program.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(trials, "SETPRIV", str(program))
+    monkeypatch.setattr(trials, "_is_broken_off", threading.Event())
+    with ThreadPoolExecutor() as pool:
+        tried = pool.submit(trials.session, "root", "one")
+        pace.until(begun.exists)
+        trials.break_off()
+        assert tried.result().ended is Ended.UNKNOWN
+    begun.unlink()
+    program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")
+    assert trials.session("root", "one").ended is Ended.UNKNOWN
+    assert not begun.exists()
+    asked: list[tuple[str, ...]] = []
+    shown = {
+        unit: {"ActiveState": state} for unit, state in ((UNIT, "inactive"), (SOCKET, "active"))
+    }
+    shown[UNIT] |= {"StatusText": "", "Result": "success"}
+    monkeypatch.setattr(trials, "properties", lambda *_: shown)
+    monkeypatch.setattr(trials, "run", lambda *argv: asked.append(argv))
+    with pytest.raises(NotTriedError), trials.inside("one"):
+        pass
+    assert asked == []  # no wrapper is started any more
 
 
 def test_a_program_or_an_account_that_is_not_there_says_nothing(

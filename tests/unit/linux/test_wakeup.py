@@ -12,7 +12,7 @@ from mcpwrap.linux.wakeup import NewNames
 from tests.shared import pace
 from tests.unit.plain_account import NOBODY, without_root
 
-NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP]
+NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 LISTEN = """
 import os, select, signal
 from mcpwrap.linux import wakeup
@@ -40,6 +40,23 @@ print(list(os.read(read_fd, 99)))
 def test_a_signal_is_a_byte(number: signal.Signals) -> None:
     done = run(ARRIVES, int(number))
     assert (done.stdout, done.stderr, done.returncode) == (f"[{int(number)}]\n", "", 0)
+
+
+EARLY = """
+import os, select, signal
+from mcpwrap.linux import wakeup
+
+wakeup.hold_back(signal.SIGUSR1)
+os.kill(os.getpid(), signal.SIGUSR1)
+read_fd = wakeup.on_signals()
+print(list(os.read(read_fd, 99)))
+"""
+
+
+def test_a_signal_that_was_held_back_arrives() -> None:
+    command = [sys.executable, "-c", EARLY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=pace.WAIT_S)
+    assert (done.stdout, done.stderr) == (f"[{int(signal.SIGUSR1)}]\n", "")
 
 
 MANY = """

@@ -1,0 +1,130 @@
+"""Which wrappers `mcpwrap doctor` ends: those that it has started, and none that others may use."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from mcpwrap.linux import trial_wrappers, trials
+from mcpwrap.linux.systemd import SYSTEMCTL, ToolError
+from tests.shared import pace
+
+UNIT = "mcpwrap@one.service"
+KILL = (SYSTEMCTL, "kill", "--kill-whom=main", "--signal=SIGUSR1", "--", UNIT)
+START = (SYSTEMCTL, "start", "--", UNIT)
+
+
+class Systemd:
+    """A unit whose state is one after the other, and a process that ends when it is told."""
+
+    def __init__(self, states: list[str], process: subprocess.Popen[bytes]) -> None:
+        self.states = states
+        self.process = process
+        self.told: list[tuple[str, ...]] = []
+
+    def properties(self, units: list[str], _: list[str]) -> dict[str, dict[str, str]]:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return {unit: {"ActiveState": state, "MainPID": str(self.process.pid)} for unit in units}
+
+    def run(self, *argv: str) -> str:
+        self.told.append(argv)
+        if "kill" in argv:
+            self.process.kill()
+        return ""
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"]) as started:
+        yield started
+        started.kill()
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        (["inactive", "active"], [KILL]),
+        (["failed", "active"], [KILL]),
+        (["deactivating", "active"], [KILL]),
+        (["active"], []),  # an agent's, or idle since one left
+        (["reloading"], []),
+        (["activating", "active"], []),  # an agent has just asked for it
+        (["inactive", "inactive"], []),  # it did not start, or has ended
+        (["inactive", "activating", "active"], [START, KILL]),  # broken off
+        (["inactive", "activating", "failed"], [START]),
+    ],
+)
+def test_what_was_started_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+    process: subprocess.Popen[bytes],
+    states: list[str],
+    told: list[tuple[str, ...]],
+) -> None:
+    systemd = Systemd(list(states), process)
+    monkeypatch.setattr(trial_wrappers, "properties", systemd.properties)
+    monkeypatch.setattr(trial_wrappers, "run", systemd.run)
+    monkeypatch.setattr(trial_wrappers, "_END_S", pace.WAIT_S)
+    with pytest.raises(KeyboardInterrupt), trial_wrappers.ended_afterwards("one"):
+        raise KeyboardInterrupt
+    assert systemd.told == told
+    assert (process.poll() is not None) == (KILL in told)
+
+
+def test_what_cannot_be_ended_is_left(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
+) -> None:
+    def fails(*_: str) -> str:
+        raise ToolError("timed out", where="systemctl", fix="see")
+
+    states = Systemd(["inactive", "active"], process)
+    monkeypatch.setattr(trial_wrappers, "properties", states.properties)
+    monkeypatch.setattr(trial_wrappers, "run", fails)
+    with trial_wrappers.ended_afterwards("one"):
+        pass
+    process.kill()
+    process.wait()
+    states.states = ["inactive", "active"]  # its PID is no process's by now
+    with trial_wrappers.ended_afterwards("one"):
+        pass
+
+
+def test_few_at_a_time_and_in_order() -> None:
+    at_work, most = 0, 0
+    lock = threading.Lock()
+
+    def one(number: int) -> int:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.001)
+        with lock:
+            at_work -= 1
+        return number
+
+    with trial_wrappers.side_by_side() as pool:
+        assert list(pool.map(one, range(50))) == list(range(50))
+    assert most <= trial_wrappers.AT_ONCE
+
+
+def test_leaving_early_breaks_off_what_is_tried_and_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken_off, ended = threading.Event(), threading.Event()
+    monkeypatch.setattr(trials, "break_off", broken_off.set)
+
+    def one() -> None:
+        broken_off.wait()
+        ended.set()
+
+    def fill(number: int) -> None:
+        with trial_wrappers.side_by_side() as pool:
+            for _ in range(number):
+                pool.submit(one)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill(20)
+    assert ended.is_set()
