@@ -256,10 +256,11 @@ def serve(gate: socket, pids: list[int]) -> None:
         kind, rest = packet[:1], packet[1:]
         if kind == b"E":
             write_all(2, rest)
-        elif kind == b"X":
+        elif kind in (b"X", b"!"):
             status, _, why = rest.partition(b" ")
             if why:
-                write_all(2, b"mcpwrap-connect: the server ended: " + why + b"\n")
+                ended = b"the server ended: " if kind == b"X" else b""
+                write_all(2, b"mcpwrap-connect: " + ended + why + b"\n")
             end(int(status), pids)
         else:
             write_all(2, b"mcpwrap-connect: " + OTHER_VERSION + b"\n")

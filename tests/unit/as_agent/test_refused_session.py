@@ -195,6 +195,14 @@ def test_until_the_session_starts_the_gate_is_asked_again_and_nothing_is_read(ga
     assert json.loads(out) == error(1)
 
 
+def test_a_session_that_is_broken_off_is_answered_by_nobody_here(gate: Gate) -> None:
+    """The gate answers what is open, and the stub has read nothing."""
+    gate.answers = [[b"S", b"!70 the wrapper was stopped"]]
+    with gate.listens():
+        ended = answered(gate, lines(INITIALIZE))
+    assert ended == (70, [], "mcpwrap-connect: the wrapper was stopped\n")
+
+
 def test_in_a_session_the_stub_holds_neither_end(gate: Gate) -> None:
     """The twin: the server has the request, and its end is seen although the stub still runs."""
     gate.answers = [[b"S"]]
