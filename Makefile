@@ -47,6 +47,9 @@ proofs: .venv/done  ## each promise, its stories, and whether `make test` runs t
 mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
 	@$(PYTHON) -m tests.system.tools.mutants
 
+soak: .venv/done  ## sessions of all kinds under random faults, and a report in dist/; MINUTES=20 SEED=7 (root)
+	@$(PYTHON) -m tests.system.tools.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults '$(FAULTS)')
+
 screenshots: .venv/done  ## docs/screenshots, from a real browser in a booted machine (root)
 	@$(PYTHON) -m tests.system.tools.screenshots
 
@@ -81,5 +84,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants screenshots messages bench bench-gate bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants soak screenshots messages bench bench-gate bench-growth deb pins clean
 .DEFAULT_GOAL := help

@@ -4,6 +4,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from tests.system.bed.nspawn import Profile
 from tests.system.bed.session import probe_call
 from tests.system.session import machines
 from tests.system.support.servers import PROBE_SERVER
-from tests.system.support.tiers import only_in_test_all
+from tests.system.support.soak.report import Wanted
+from tests.system.support.tiers import ON_ONE_RELEASE, only_in_test_all
+from tests.system.tools import soak
 
 STAGE = machines.of_profile
 
@@ -228,3 +231,13 @@ def test_a_failing_start_is_explained_and_held_back(boot: Callable[..., Machine]
     machine.as_root("mcpwrap secret set probe TOKEN", stdin="a-canary-value")
     machine.as_root("mcpwrap restart probe")  # which does not wait for the gate
     machine.as_user("alice", "until mcpwrap-connect probe </dev/null; do :; done 2>/dev/null")
+
+
+@only_in_test_all("random faults for a minute: `make soak` takes twenty")
+@ON_ONE_RELEASE
+def test_a_minute_of_random_faults_leaves_no_failure_unexplained(
+    suite: str, tmp_path: Path
+) -> None:
+    """Each failed call has a fault that explains it, and each answered one its record."""
+    status = soak.soak(Wanted(suite, minutes=1, seed=7), tmp_path)
+    assert status == 0, (tmp_path / "report.md").read_text()

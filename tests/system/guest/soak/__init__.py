@@ -1,0 +1,1 @@
+"""Load, faults and samples of `make soak`. Runs inside a machine."""

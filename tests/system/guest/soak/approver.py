@@ -1,0 +1,34 @@
+"""Person who approves whatever waits, until the end. Runs in the machine as an account."""
+
+import time
+
+from mcpwrap.core.approve_words import Decide, Verdict
+from mcpwrap.errors import McpwrapError
+from mcpwrap.linux.approve_door import Door
+from tests.system.guest.soak.model import STOP
+
+AGAIN_S = 0.2
+
+
+def serve() -> None:
+    """Approve what waits, as long as the gate lives."""
+    with Door() as door:
+        listing = door.watch()
+        while True:
+            for pending in listing.pending:
+                with Door() as other:
+                    digest = other.show(pending.id).digest
+                    other.decide(Decide(id=pending.id, digest=digest, verdict=Verdict("approve")))
+            listing = door.next_listing()
+
+
+def main() -> None:
+    while not STOP.exists():
+        try:
+            serve()
+        except (McpwrapError, OSError):
+            time.sleep(AGAIN_S)  # the gate has gone, or another answer came first
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The host's side of `make soak`: schedule, machine, judgement and report."""

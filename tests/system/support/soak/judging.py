@@ -1,0 +1,129 @@
+"""Judgement of a run of `make soak`: which fault explains a failure, and what came back how soon.
+
+A failure lies between the last moment at which its session is known to have worked and its own end.
+A fault explains it if it takes something away that this kind of session needs, and was there in
+that time: from its beginning until a session of that kind that began after its end has worked, at
+most `Fault.back_in_s` after its end.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.system.guest.soak.model import EACH, FAULTS, KINDS, Call, Done
+
+GOOD = frozenset({"answered", "refused"})
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How soon after a fault a call works again: the first of all kinds, and each kind's first."""
+
+    fault: str
+    first_s: float
+    all_s: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a run has shown."""
+
+    calls: Sequence[Call]
+    faults: Sequence[Done]
+    explained: Sequence[tuple[Call, Done]]
+    unexplained: Sequence[Call]
+    problems: Sequence[Done]  # faults that could not be done, or whose end went wrong
+    recoveries: Sequence[Recovery]
+    recorded: int
+    lost: Sequence[Call]
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing is left that has no explanation, and no record is lost."""
+        return not (self.unexplained or self.lost or self.problems)
+
+
+def concerns(fault: Done, kind: str) -> bool:
+    """Say whether a fault takes away what this kind of session needs."""
+    is_of_victim = fault.victim in {EACH, KINDS[kind].server}
+    return fault.is_done and is_of_victim and bool(FAULTS[fault.fault].takes & KINDS[kind].needs)
+
+
+def over_s(fault: Done, kind: str, calls: Sequence[Call]) -> float:
+    """Return when a kind of session worked again after a fault; not later than it should."""
+    limit_s = fault.ended_s + FAULTS[fault.fault].back_in_s
+    return min(limit_s, _back_s(calls, kind, fault.ended_s))
+
+
+def _back_s(calls: Sequence[Call], kind: str, after_s: float) -> float:
+    back = (
+        call.ended_s
+        for call in calls
+        if call.kind == kind and call.outcome in GOOD and call.session_s >= after_s and call.mark
+    )
+    return min(back, default=math.inf)
+
+
+def explanation(call: Call, faults: Sequence[Done], calls: Sequence[Call]) -> Done | None:
+    """Return the fault that explains a failure, the last one if there are several."""
+    for fault in sorted(faults, key=lambda fault: fault.began_s, reverse=True):
+        if call.outcome == "silent" and not FAULTS[fault.fault].is_silent:
+            continue
+        was_there = fault.began_s <= call.ended_s and call.since_s <= over_s(
+            fault, call.kind, calls
+        )
+        if was_there and concerns(fault, call.kind):
+            return fault
+    return None
+
+
+def recovery(fault: Done, calls: Sequence[Call]) -> Recovery | None:
+    """Return how soon sessions that begin after a fault work; nothing if none was broken by it."""
+    kinds = [kind for kind in KINDS if concerns(fault, kind)]
+    broken = {
+        call.kind
+        for call in calls
+        if call.kind in kinds
+        and call.outcome not in GOOD
+        and call.since_s <= fault.ended_s
+        and call.ended_s >= fault.began_s
+    }
+    back = [_back_s(calls, kind, fault.began_s) - fault.began_s for kind in broken]
+    back = [took_s for took_s in back if took_s < math.inf]
+    return Recovery(fault.fault, min(back), max(back)) if back else None
+
+
+def judged(calls: Sequence[Call], faults: Sequence[Done], recorded: Iterable[str]) -> Judgement:
+    """Return what a run has shown. `recorded` are the marks that the audit has."""
+    explained: list[tuple[Call, Done]] = []
+    unexplained: list[Call] = []
+    by_kind = {kind: [call for call in calls if call.kind == kind] for kind in KINDS}
+    for call in calls:
+        if call.outcome in GOOD:
+            continue
+        fault = None
+        if call.outcome != "wrong":
+            fault = explanation(call, faults, by_kind[call.kind])
+        if fault:
+            explained.append((call, fault))
+        else:
+            unexplained.append(call)
+    marks = frozenset(recorded)
+    to_record = [c for c in calls if c.outcome in GOOD and c.mark and KINDS[c.kind].is_recorded]
+    lost = [call for call in to_record if call.mark not in marks]
+    return Judgement(
+        calls=calls,
+        faults=faults,
+        explained=explained,
+        unexplained=unexplained,
+        problems=[fault for fault in faults if fault.note.startswith("PROBLEM")],
+        recoveries=[r for fault in faults if (r := recovery(fault, calls))],
+        recorded=len(to_record) - len(lost),
+        lost=lost,
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that this share of all values does not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
