@@ -1,8 +1,8 @@
 """RUNS AS ROOT, at each start of the gate: gives it the key with which its audit begins.
 
-`mcpwrap-audit start` is the gate's ExecStartPre=, `begun` its ExecStartPost=, and `forget` its
-ExecStopPost=. All keys of the audit come from the root key, which stays here: only root can check
-what the gate wrote, and `mcpwrap audit` has it from here.
+`mcpwrap-audit start` is the gate's ExecStartPre=, and `begun` its ExecStartPost=. All keys of the
+audit come from the root key, which stays here: only root can check what the gate wrote, and
+`mcpwrap audit` has it from here.
 """
 
 import os
@@ -51,8 +51,6 @@ def _do_as_asked(argv: list[str]) -> int:
             start()
         case ["begun"]:
             begun()
-        case ["forget"]:
-            Path(paths.AUDIT_START).unlink(missing_ok=True)
         case ["keys"]:
             tty.say(encode(keys()).removesuffix("\n"))
         case ["remove", before] if _TIME.fullmatch(before):
