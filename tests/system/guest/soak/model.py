@@ -34,23 +34,24 @@ _OUT, _HTTP = frozenset({WAY_OUT}), frozenset({LISTENER})
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("quick", "quick", "alice", (1, 2), 0.3),
-        Kind("short", "memory", "alice", (1, 3), 1.5),
-        Kind("long", "everything", "alice", (40, 80), 1.0),
-        Kind("several-everything", "everything", "alice", (8, 20), 1.0),
-        Kind("several-time", "time", "alice", (8, 20), 1.0),
-        Kind("other-account", "time", "bob", (4, 30), 1.0),
-        Kind("blocked", "everything", "bob", (8, 20), 1.0),
-        Kind("limited", "limited", "alice", (10, 25), 1.0),
-        Kind("approved", "sqlite", "alice", (4, 15), 1.0),
-        Kind("workspace", "files", "alice", (6, 20), 1.0),
-        Kind("secret", "token", "alice", (6, 20), 1.0),
-        Kind("direct", "direct", "alice", (6, 20), 1.0, is_recorded=False),
-        Kind("egress", "fetch", "alice", (4, 15), 1.0, _OUT),
-        Kind("remote", "far", "alice", (6, 20), 1.0, _OUT),
-        Kind("http", "web", "alice", (6, 20), 1.0, _HTTP),
-        Kind("crowded-1", "crowded", "alice", (4, 10), 1.0, is_contended=True),
-        Kind("crowded-2", "crowded", "bob", (4, 10), 1.0, is_contended=True),
+        Kind("quick", "quick", "alice", (1, 2), 0.5),
+        Kind("short", "memory", "alice", (1, 3), 2.0),
+        Kind("long", "everything", "alice", (40, 80), 1.5),
+        Kind("several-everything", "everything", "alice", (15, 30), 1.5),
+        Kind("several-time", "time", "alice", (15, 30), 1.5),
+        Kind("other-account", "time", "bob", (5, 40), 1.5),
+        Kind("blocked", "everything", "bob", (15, 30), 1.5),
+        Kind("limited", "limited", "alice", (15, 30), 1.5),
+        # One who is asked too often is asked no more for a while: 20 times a minute.
+        Kind("approved", "sqlite", "alice", (6, 15), 4.0),
+        Kind("workspace", "files", "alice", (10, 30), 1.5),
+        Kind("secret", "token", "alice", (10, 30), 1.5),
+        Kind("direct", "direct", "alice", (10, 30), 1.5, is_recorded=False),
+        Kind("egress", "fetch", "alice", (6, 15), 2.0, _OUT),
+        Kind("remote", "far", "alice", (10, 30), 1.5, _OUT),
+        Kind("http", "web", "alice", (10, 30), 1.5, _HTTP),
+        Kind("crowded-1", "crowded", "alice", (4, 10), 1.5, is_contended=True),
+        Kind("crowded-2", "crowded", "bob", (4, 10), 1.5, is_contended=True),
     )
 }
 # Each process of the load: a kill takes all sessions of one, and of no other.

@@ -69,7 +69,7 @@ async def blocked(client: Any, mark: str) -> Result:
 
 async def limited(client: Any, mark: str) -> Result:
     is_error, text = await _tool(client, mark, "get_current_time", {"timezone": "UTC"})
-    if is_error and REFUSED in text and "limit" in text:
+    if is_error and REFUSED in text and "calls in" in text:
         return "refused", ""
     return _judged(text, is_error=is_error, wanted="UTC")
 

@@ -17,7 +17,11 @@ GOOD = frozenset({"answered", "refused"})
 
 @dataclass(frozen=True)
 class Recovery:
-    """How soon after a fault a call works again: the first of all kinds, and each kind's first."""
+    """How soon after a fault a call works in a session that began after it.
+
+    `first_s` is of any kind of session that needs what the fault took away: what is waited for is
+    ours. `all_s` is of the slowest kind that it broke: their servers all start at once.
+    """
 
     fault: str
     first_s: float
@@ -88,9 +92,9 @@ def recovery(fault: Done, calls: Sequence[Call]) -> Recovery | None:
         and call.since_s <= fault.ended_s
         and call.ended_s >= fault.began_s
     }
-    back = [_back_s(calls, kind, fault.began_s) - fault.began_s for kind in broken]
-    back = [took_s for took_s in back if took_s < math.inf]
-    return Recovery(fault.fault, min(back), max(back)) if back else None
+    took_s = {kind: _back_s(calls, kind, fault.began_s) - fault.began_s for kind in kinds}
+    back = [took_s[kind] for kind in broken if took_s[kind] < math.inf]
+    return Recovery(fault.fault, min(took_s.values()), max(back)) if back else None
 
 
 def judged(calls: Sequence[Call], faults: Sequence[Done], recorded: Iterable[str]) -> Judgement:

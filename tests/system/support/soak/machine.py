@@ -16,8 +16,8 @@ from tests.system.bed.machine import BED_AT, CLIENT, Machine
 from tests.system.bed.nspawn import Profile
 from tests.system.guest.soak.model import KINDS, PROCESSES, Call, Done, Planned
 from tests.system.http import remote
-from tests.system.support.soak.judging import GOOD
 from tests.system.support.servers import NODE_MODULES
+from tests.system.support.soak.judging import GOOD
 
 FOLDER = "/run/soak"
 AUDIT = "/var/log/mcpwrap/audit"
@@ -176,6 +176,7 @@ def _start(machine: Machine, unit: str, user: str, argv: list[str], path: str = 
     more = [f"--property={each}" for each in (*more, "KillMode=process")]
     more += [f"--setenv=PYTHONPATH={path}", "--setenv=PYTHONDONTWRITEBYTECODE=1"]
     run = ["systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--uid={user}", *more]
+    run += ["--slice=user.slice"]  # where agents are: their share of the processors is not ours
     run += [f"--setenv=HOME=/home/{user}"]
     machine.look(shlex.join([*run, "--", *argv]))
 

@@ -81,7 +81,7 @@ def _recoveries(recoveries: Sequence[Recovery]) -> Iterator[str]:
     yield "## Recovery"
     yield ""
     yield "Seconds from a fault to the end of the first call that works in a session that began"
-    yield "after it: of any kind of session that it broke, and of the slowest such kind."
+    yield "after it: of any kind that it concerns, and of the slowest kind that it broke."
     yield ""
     yield "| fault | count | first: median | p95 | max | slowest kind: median | p95 | max |"
     yield "|---|---|---|---|---|---|---|---|"
