@@ -64,6 +64,13 @@ MUTANTS = (
         "isolation",
     ),
     Mutant(
+        "the restart of a killed gate at once",
+        "units/mcpwrap-gate.service",
+        "RestartSec=100ms\n",
+        "RestartSec=6\n",
+        "session",
+    ),
+    Mutant(
         "which variables an agent may choose",
         "mcpwrap/core/environment.py",
         '    return "" if kind.values.fullmatch(value) else',

@@ -22,7 +22,8 @@ from tests.system.guest.soak.model import KINDS, PROCESSES, STOP, Call, Kind
 
 # A client of the official library waits without end. The gate and the wrapper give up before that.
 PATIENCE_S = 60.0
-AGAIN_S = 0.2  # after a session that was cut off; an agent reconnects at once
+# After a session that was cut off an agent reconnects at once, and then less often.
+AGAIN_S, LAST_AGAIN_S = 0.2, 1.0
 START_S = 3.0  # in which the agents of a process begin
 FULL_S = 3.0  # after there was no place
 MAX_TEXT_CHARS = 400
@@ -52,9 +53,11 @@ class Agent:
     async def run(self) -> None:
         """Hold sessions until it is time to stop."""
         await anyio.sleep(random.uniform(0, START_S))
+        again_s = AGAIN_S
         while not STOP.exists():
             good = await self._session()
-            await anyio.sleep(self._pause_s() if good else AGAIN_S)
+            await anyio.sleep(self._pause_s() if good else again_s)
+            again_s = AGAIN_S if good else min(LAST_AGAIN_S, again_s * 1.5)
 
     def _pause_s(self) -> float:
         return random.uniform(0.2, 1.8) * self._kind.pause_s
