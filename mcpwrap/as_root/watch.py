@@ -8,8 +8,10 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mcpwrap.linux import packet_rules, prctl
@@ -23,6 +25,7 @@ from mcpwrap.plan import nft, paths
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 _LOOK_EVERY_S = 10.0  # also where no change was seen
 _ALIVE_EVERY_S = 0.5  # a sixth of the unit's WatchdogSec=
+_PATIENCE_S = 10.0  # with nft(8), several times for a look; each is slow on a busy host
 _SETTLE_S = 0.5  # whoever changes elements on our behalf writes the file first, then loads it
 _FIXED = ("private4", "private6")  # sets of which the rules' own file says what is in them
 _RESOLVERS = ("resolvers4", "resolvers6")
@@ -48,9 +51,9 @@ def main() -> int:
     look_at_s = 0.0
     for has_changed in changes(_ALIVE_EVERY_S):
         if has_changed or time.monotonic() >= look_at_s:
-            if not good or not _are_ours(good, notifier.alive):
-                notifier.alive()
-                good = _put_back(was_known=bool(good))
+            with _alive_meanwhile(notifier):
+                if not good or not _are_ours(good):
+                    good = _put_back(was_known=bool(good))
             text = "the packet rules are in place" if good else "NO PACKET RULES: all are stopped"
             notifier.ready(text)
             look_at_s = time.monotonic() + _LOOK_EVERY_S
@@ -58,15 +61,31 @@ def main() -> int:
     return 0
 
 
-def _are_ours(good: str, alive: Callable[[], None]) -> bool:
-    """Compare; between the steps say that we are alive: on a busy host each is slow."""
+@contextmanager
+def _alive_meanwhile(notifier: Notifier) -> Iterator[None]:
+    """Say that we are alive while tools run, for as long as patience with them lasts."""
+    is_done = threading.Event()
+
+    def say_so() -> None:
+        give_up_at_s = time.monotonic() + _PATIENCE_S
+        while not is_done.wait(_ALIVE_EVERY_S) and time.monotonic() < give_up_at_s:
+            notifier.alive()
+
+    thread = threading.Thread(target=say_so)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
+
+
+def _are_ours(good: str) -> bool:
     if _look() != good:
         return False
-    alive()
     if _have_our_elements():
         return True
     time.sleep(_SETTLE_S)
-    alive()
     return _look() == good and _have_our_elements()
 
 
