@@ -48,6 +48,7 @@ def _run(argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
             input=stdin,
             timeout=_TIMEOUT_S,
+            start_new_session=True,  # some give up root, and then root's terminal is not theirs
         )
     except (OSError, subprocess.SubprocessError) as error:
         said, *more = str(getattr(error, "stderr", None) or error).strip().split("\n")

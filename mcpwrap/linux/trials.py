@@ -181,6 +181,7 @@ def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[
         cwd="/",
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         pass_fds=fds,
+        start_new_session=True,  # by root's terminal the account could type (ioctl_tty(2), TIOCSTI)
     ) as process:
         _at_work.add(process)
         try:

@@ -3,14 +3,15 @@
 import os
 import re
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import trials
+from mcpwrap.linux import systemd, trials
 from mcpwrap.linux.trials import Ended, NotTriedError
 from tests.shared import pace
 
@@ -150,3 +151,12 @@ def test_a_program_or_an_account_that_is_not_there_says_nothing(
     monkeypatch.setattr(trials, "SETPRIV", "/nowhere/setpriv")
     assert trials.session("root", "one").ended is Ended.UNKNOWN
     assert trials.session("no-such-account", "one").ended is Ended.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "run", [lambda argv: trials._run(argv).line, lambda argv: systemd.run(*argv).strip()]
+)
+def test_what_runs_as_another_account_has_no_terminal(run: Callable[[list[str]], str]) -> None:
+    """By root's, that account could type into root's shell (ioctl_tty(2), TIOCSTI)."""
+    leads = "import os; print(os.getsid(0) == os.getpid())"
+    assert run([sys.executable, "-c", leads]) == "True"
