@@ -11,7 +11,7 @@ from mcpwrap.linux.systemd import ToolError
 from mcpwrap.plan.registry import Registry
 
 CONFIG = parse([SourceFile("c", b"")])
-NOT_LOADED = "Error: No such file or directory\nlist table inet mcpwrap"
+LOADED = "table inet mcpwrap {\n\tset wrapped {\n\t\ttype uid\n\t}\n}\n"
 GATE, WATCH = "mcpwrap-gate.socket", "mcpwrap-watch.service"
 
 
@@ -24,9 +24,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
     monkeypatch.setattr(observe, "listeners", list)
     monkeypatch.setattr(observe, "registry", Registry)
-    monkeypatch.setattr(packet_rules, "NFT", str(tmp_path / "nft"))
-    (tmp_path / "nft").touch()
-    monkeypatch.setattr(packet_rules, "run", lambda *_: '{"nftables": []}')
+    monkeypatch.setattr(packet_rules, "run", nft(LOADED))
     monkeypatch.setattr(checkup, "properties", units("active", "running"))
 
 
@@ -63,29 +61,34 @@ def test_a_unit_is_judged_once_it_is_there_or_not(
     assert (state_of(GATE), state_of(WATCH)) == (state, state)
 
 
-@pytest.mark.parametrize(
-    ("said", "state"),
-    [("", "good"), (NOT_LOADED, "failed"), ("timed out after 90 seconds", "unknown")],
-)
-def test_rules_are_missing_only_where_nft_says_so(
-    monkeypatch: pytest.MonkeyPatch, said: str, state: str
-) -> None:
-    def run(*argv: str) -> str:
-        if said:
-            raise ToolError(said, where=" ".join(argv), fix="see what it says")
-        return '{"nftables": []}'
+def nft(ruleset: str) -> Callable[..., str]:
+    """Return what prints these rules, and sets without elements."""
+    return lambda *argv: ruleset if "ruleset" in argv else '{"nftables": []}'
 
-    monkeypatch.setattr(packet_rules, "run", run)
+
+@pytest.mark.parametrize(
+    ("ruleset", "state"),
+    [
+        (LOADED, "good"),
+        (f"table inet filter {{\n}}\n{LOADED}table inet other {{\n}}\n", "good"),
+        ("", "failed"),
+        ("table inet mcpwrap2 {\n}\n", "failed"),
+    ],
+)
+def test_rules_are_loaded_if_our_table_is(
+    monkeypatch: pytest.MonkeyPatch, ruleset: str, state: str
+) -> None:
+    monkeypatch.setattr(packet_rules, "run", nft(ruleset))
     assert state_of("packet rules") == state
 
 
-def test_without_nft_nobody_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "said", ["timed out after 90 seconds", "[Errno 2] No such file or directory: 'nft'"]
+)
+def test_without_an_answer_of_nft_nobody_knows(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     def run(*argv: str) -> str:
-        raise ToolError(
-            "[Errno 2] No such file or directory: 'nft'", where=" ".join(argv), fix="see"
-        )
+        raise ToolError(said, where=" ".join(argv), fix="see what it says")
 
-    (tmp_path / "nft").unlink()
     monkeypatch.setattr(packet_rules, "run", run)
     assert state_of("packet rules") == "unknown"
 

@@ -1,27 +1,30 @@
-"""What is in our sets, by one call of nft(8)."""
+"""Our table among others, and what is in its sets."""
+
+from collections.abc import Callable
 
 import pytest
 
 from mcpwrap.linux import packet_rules
 from mcpwrap.linux.systemd import ToolError
 
-# As nft 1.0.6 lists the table, in part.
-LISTED = """{"nftables": [{"metainfo": {"version": "1.0.6"}}, {"table": {"family": "inet"}},
-{"set": {"name": "wrapped", "type": "uid", "handle": 2, "elem": [20001, 20002]}},
-{"set": {"name": "own", "elem": [{"concat": [20001, "127.77.0.1"]}]}},
-{"set": {"name": "direct6", "elem": [{"concat": [20001, "fd00::5", 443]}]}},
-{"set": {"name": "parents4", "type": ["ipv4_addr", "inet_service"]}},
-{"set": {"name": "private4", "elem": [{"prefix": {"addr": "10.0.0.0", "len": 8}}]}},
-{"set": {"name": "refused_uid", "elem": [{"elem": {"val": 20001, "counter": {"packets": 1}}}]}},
-{"chain": {"family": "inet", "table": "mcpwrap", "name": "out"}}]}"""
+# As nft 1.0.6 lists each set.
+LISTED = {
+    "wrapped": '"elem": [20001, 20002]',
+    "own": '"elem": [{"concat": [20001, "127.77.0.1"]}]',
+    "direct6": '"elem": [{"concat": [20001, "fd00::5", 443]}]',
+    "parents4": '"type": ["ipv4_addr", "inet_service"]',
+}
+OURS = "table inet mcpwrap {\n\tset wrapped {\n\t\ttype uid\n\t}\n}"
 
 
-def test_all_sets_that_apply_fills_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[str, ...]] = []
+def test_the_sets_that_apply_fills_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table as a whole has sets that servers fill."""
 
     def run(*argv: str) -> str:
-        calls.append(argv)
-        return LISTED
+        *_, listed, family, table, name = argv
+        assert (listed, family, table) == ("set", "inet", "mcpwrap")
+        what = LISTED.get(name, '"type": "uid"')
+        return f'{{"nftables": [{{"metainfo": {{}}}}, {{"set": {{"name": "{name}", {what}}}}}]}}'
 
     monkeypatch.setattr(packet_rules, "run", run)
     assert packet_rules.elements() == {
@@ -30,12 +33,31 @@ def test_all_sets_that_apply_fills_are_read_at_once(monkeypatch: pytest.MonkeyPa
         ("own", "20001 . 127.77.0.1"),
         ("direct6", "20001 . fd00::5 . 443"),
     }
-    assert len(calls) == 1
 
 
-def test_without_the_table_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("ruleset", "text"),
+    [
+        (f"{OURS}\n", OURS),
+        (f"table inet filter {{\n\tchain a {{\n\t}}\n}}\n{OURS}\ntable inet z {{\n}}\n", OURS),
+        ("table inet mcpwrap2 {\n}\n", ""),
+        ("", ""),
+    ],
+)
+def test_our_table_is_found_among_others(
+    monkeypatch: pytest.MonkeyPatch, ruleset: str, text: str
+) -> None:
+    monkeypatch.setattr(packet_rules, "run", lambda *_: ruleset)
+    assert packet_rules.text() == text
+    assert packet_rules.is_loaded() == bool(text)
+
+
+@pytest.mark.parametrize("read", [packet_rules.elements, packet_rules.text])
+def test_without_an_answer_there_is_nothing(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]
+) -> None:
     def run(*argv: str) -> str:
         raise ToolError("No such file or directory", where=argv[0], fix="")
 
     monkeypatch.setattr(packet_rules, "run", run)
-    assert packet_rules.elements() == frozenset()
+    assert not read()
