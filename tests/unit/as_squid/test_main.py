@@ -1,9 +1,12 @@
 """What systemd is told of a Squid that answers, hangs, or is not there."""
 
+import os
 import queue
+import resource
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +42,8 @@ def squid() -> Iterator[socket.socket]:
         yield listener
 
 
-def ask(told: Told, address: tuple[str, int]) -> None:
-    threading.Thread(target=main.report, args=(address, told), daemon=True).start()
+def ask(told: Told, address: tuple[str, int], is_full: Callable[[], bool] = lambda: False) -> None:
+    threading.Thread(target=main.report, args=(address, told, is_full), daemon=True).start()
 
 
 def test_one_connection_asks_again_and_again(told: Told, squid: socket.socket) -> None:
@@ -74,3 +77,26 @@ def test_where_nothing_listens_there_is_no_squid_that_hangs(
     ask(told, address)
     for _ in range(3):
         told.words.get(timeout=WAIT_S)
+
+
+def test_one_that_has_used_up_its_descriptors_does_not_hang(
+    told: Told, squid: socket.socket
+) -> None:
+    """It takes no connection then, and goes on with those that it has; one that hangs is silent."""
+    full: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    ask(told, squid.getsockname(), lambda: full.get(timeout=WAIT_S))
+    for _ in range(3):
+        full.put(item=False)
+    while not full.empty():  # which it takes while it waits for an answer
+        pass
+    assert told.words.empty()
+    full.put(item=True)
+    told.words.get(timeout=WAIT_S)
+
+
+def test_descriptors_of_the_process_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    for limit, is_full in ((used - 1, True), (used + 40, False)):
+        limits = (limit + main._RESERVED_FDS, 0)
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
+        assert main.has_no_descriptors_left(os.getpid()) == is_full
