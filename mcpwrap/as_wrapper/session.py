@@ -101,6 +101,7 @@ class Opening:
             raise hello.ProtocolError("no UID, or a variable that is not inherited")
         if any(environment.why_not(name, value) for name, value in of_a_kind.items()):
             raise hello.ProtocolError("a variable with a value that is not of its kind")
+        self.umask_for(spec)
         if len(self.fds) != 3:
             raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])

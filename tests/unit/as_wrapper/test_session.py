@@ -174,4 +174,4 @@ def test_a_server_has_the_umask_that_root_wrote_or_its_agents(
 @pytest.mark.parametrize("untrusted", ["0700", "22", "0022 "])
 def test_a_umask_that_the_gate_would_not_send_is_refused(untrusted: str) -> None:
     with pytest.raises(ValueError, match="umask"):
-        Opening(agent_uid="1000", inherited={}, fds=[], umask=untrusted).umask_for(HERE)
+        Opening(agent_uid="1000", inherited={}, fds=[], umask=untrusted).expect_sound(HERE)
