@@ -205,8 +205,15 @@ def _place(path: Path, home: str, uid: int) -> Place | None:
 
 
 def _own_folder(path: Path, uid: int) -> str:
-    """Return the folder of a file, if it is this account's: another's is not this one's to give."""
-    return str(path.parent) if path.parent.stat().st_uid == uid else ""
+    """Return the folder of a file, if it can be given along.
+
+    Another account's is not this one's to give. And in one of repositories nothing holds their
+    hooks: what is held is held at the top of a workspace (core/workspaces.py).
+    """
+    folder = path.parent
+    if folder.stat().st_uid != uid or any(folder.glob("*/.git")):
+        return ""
+    return str(folder)
 
 
 def _is_everybodys(path: str) -> bool:

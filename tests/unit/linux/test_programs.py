@@ -95,6 +95,16 @@ def test_places_that_are_given(home: Path) -> None:
     assert places(map(str, asked), str(home), MINE + 1) == {}
 
 
+def test_a_folder_of_repositories_is_not_given_for_a_file(home: Path) -> None:
+    """One of other folders is: a repository itself is held where it is a workspace."""
+    for name, inside in (("code", "one/.git"), ("data", "logs"), ("project", ".git")):
+        (home / name / inside).mkdir(parents=True)
+        (home / name / "notes.json").touch()
+    asked = [f"{home}/{name}/notes.json" for name in ("code", "data", "project")]
+    given = [place.top for place in places(asked, str(home), MINE).values()]
+    assert given == ["", f"{home}/data", f"{home}/project"]
+
+
 def test_a_folder_of_another_account_is_not_given_for_a_file(home: Path) -> None:
     team = home / "team"
     team.mkdir()
