@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -64,6 +64,11 @@ def _signalled(pid: int, number: signal.Signals) -> None:
         raise NothingToDoError(f"{pid} has ended") from error
 
 
+def _continue(pid: int) -> None:
+    with suppress(ProcessLookupError):  # its watchdog has ended it
+        os.kill(pid, signal.SIGCONT)
+
+
 def _killed(part: str) -> Callable[[Planned], Iterator[str]]:
     def act(planned: Planned) -> Iterator[str]:
         pid = FIND[part](planned)
@@ -78,7 +83,7 @@ def _stopped(part: str) -> Callable[[Planned], Iterator[str]]:
         pid = FIND[part](planned)
         _signalled(pid, signal.SIGSTOP)
         yield f"SIGSTOP {pid}"
-        _signalled(pid, signal.SIGCONT)
+        _continue(pid)
 
     return act
 
@@ -121,7 +126,7 @@ def _unwatched(planned: Planned) -> Iterator[str]:
     _signalled(pid, signal.SIGSTOP)
     sh("nft flush ruleset")
     yield f"SIGSTOP {pid}, nft flush ruleset"
-    _signalled(pid, signal.SIGCONT)
+    _continue(pid)
 
 
 @fault("reload bad policy")

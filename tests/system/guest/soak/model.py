@@ -77,6 +77,7 @@ class Fault:
     victims: tuple[str, ...] = ()  # servers, one of which is drawn
     hold_s: tuple[float, float] = (0.0, 0.0)
     is_silent: bool = False  # a call may be left without an answer, instead of being refused
+    is_unrecorded: bool = False  # a refusal may be missing from the audit, as it needs no record
     back_in_s: float = 20.0  # after its end; what fails later than that is not explained by it
 
 
@@ -127,7 +128,7 @@ FAULTS = {
         Fault("panic", _of(GATE), hold_s=(1.0, 4.0)),
         Fault("panic of a server", _of(WRAPPER), victims=SERVERS, hold_s=(1.0, 4.0)),
         Fault("kill by operator", _of(GATE)),
-        Fault("fill the audit's disk", _of(GATE), hold_s=(2.0, 5.0)),
+        Fault("fill the audit's disk", _of(GATE), hold_s=(2.0, 5.0), is_unrecorded=True),
     )
 }
 

@@ -114,7 +114,7 @@ def judged(calls: Sequence[Call], faults: Sequence[Done], recorded: Iterable[str
             unexplained.append(call)
     marks = frozenset(recorded)
     to_record = [c for c in calls if c.outcome in GOOD and c.mark and KINDS[c.kind].is_recorded]
-    lost = [call for call in to_record if call.mark not in marks]
+    lost = [c for c in to_record if c.mark not in marks and not _may_lack_record(c, faults)]
     return Judgement(
         calls=calls,
         faults=faults,
@@ -122,8 +122,17 @@ def judged(calls: Sequence[Call], faults: Sequence[Done], recorded: Iterable[str
         unexplained=unexplained,
         problems=[fault for fault in faults if fault.note.startswith("PROBLEM")],
         recoveries=[r for fault in faults if (r := recovery(fault, calls))],
-        recorded=len(to_record) - len(lost),
+        recorded=sum(call.mark in marks for call in to_record),
         lost=lost,
+    )
+
+
+def _may_lack_record(call: Call, faults: Sequence[Done]) -> bool:
+    return call.outcome == "refused" and any(
+        FAULTS[fault.fault].is_unrecorded
+        and fault.began_s <= call.ended_s
+        and call.began_s <= fault.ended_s
+        for fault in faults
     )
 
 

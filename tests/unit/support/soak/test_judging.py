@@ -86,6 +86,19 @@ def test_each_answered_call_has_its_record() -> None:
     assert (found.recorded, list(found.lost), found.is_good) == (1, [refused], False)
 
 
+def test_a_refusal_needs_no_record_while_none_can_be_written() -> None:
+    refused = replace(CALL, kind="blocked", outcome="refused", mark="blocked-1-1")
+    full = at("fill the audit's disk", 100.0, 101.0)
+    for fault, call, lost in (
+        (full, refused, []),
+        (full, CALL, [CALL]),  # an answered call has its record before it is carried out
+        (replace(full, ended_s=100.9), refused, [refused]),
+        (at("kill gate", 100.0, 101.0), refused, [refused]),
+    ):
+        found = judging.judged([call], [fault], [])
+        assert (found.recorded, list(found.lost)) == (0, lost)
+
+
 def test_recovery_is_until_the_first_call_of_a_new_session() -> None:
     slow = replace(AGAIN, kind="long", ended_s=109.0)
     other = replace(CALL, kind="several-time", mark="x")  # which nothing broke
