@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from mcpwrap.core.names import EGRESS_PORT
+
 # Of both ports, at a time. A server opens a few; a runaway one must not take the front from others.
 MAX_CONNECTIONS = 256
 
@@ -13,7 +15,7 @@ class Ports:
 
     dns: int = 53
     tls: int = 443
-    proxy: int = 3128
+    proxy: int = EGRESS_PORT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import files, listening
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run, run_for_all_output
 from mcpwrap.plan import paths
-from mcpwrap.plan.squid import PORT
 
 SQUID = "/usr/sbin/squid"
 SETPRIV = "/usr/bin/setpriv"
@@ -50,7 +50,7 @@ def reread(instance: str) -> None:
         McpwrapError: its ports are not open again within 30 s.
     """
     wanted = _addresses(Path(paths.proxy(instance)).read_text())
-    before = listening.inodes(PORT)
+    before = listening.inodes(EGRESS_PORT)
     with _held(wanted):
         # Not the signal alone: the unit looks for mistakes first, by which Squid would end. Not in
         # order either: it comes after mcpwrap-resolvers.service, which may be who waits here.
@@ -105,12 +105,12 @@ def _expect_good(candidate: str, instance: str) -> None:
 
 def _is_renewed(wanted: set[str], before: dict[str, int]) -> bool:
     """Squid closes all its ports and opens them again: as new sockets, by which this is seen."""
-    now = listening.inodes(PORT)
+    now = listening.inodes(EGRESS_PORT)
     return all(now.get(a) is not None and now[a] != before.get(a) for a in wanted)
 
 
 def _addresses(text: str) -> set[str]:
-    return set(re.findall(rf"^http_port ([0-9.]+):{PORT} ", text, re.MULTILINE))
+    return set(re.findall(rf"^http_port ([0-9.]+):{EGRESS_PORT} ", text, re.MULTILINE))
 
 
 @contextmanager

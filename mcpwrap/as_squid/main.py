@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.core.names import health_address
+from mcpwrap.core.names import EGRESS_PORT, health_address
 from mcpwrap.linux import prctl
 from mcpwrap.linux.notifier import Notifier
 
-_PORT = 3128
 _ASK_EVERY_S = 1.0  # a tenth of the unit's WatchdogSec=
 _CONNECT_S = 2.0  # the kernel answers for Squid, also for one that hangs
 _REQUEST = b"GET http://health.invalid/ HTTP/1.1\r\nHost: health.invalid\r\n\r\n"
@@ -37,7 +36,7 @@ def main() -> None:
         prctl.end_with_parent(signal.SIGKILL)
         if os.getppid() == squid:
             is_full = partial(has_no_descriptors_left, squid)
-            report((health_address(instance), _PORT), Notifier(_ASK_EVERY_S), is_full)
+            report((health_address(instance), EGRESS_PORT), Notifier(_ASK_EVERY_S), is_full)
         return
     os.execv(command[0], command)
 

@@ -12,12 +12,12 @@ import socket
 import sys
 from pathlib import Path
 
+from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.linux import mountinfo, tty
 
 _WAIT_S = 20.0
 _WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _IN_PLACE = 0, 10, 11, 12, 13, 14
 _MISUSED = 2
-_PROXY_PORT = 3128
 _REFUSALS = {errno.ECONNREFUSED, errno.EPERM, errno.EACCES, errno.ENOENT}
 
 
@@ -93,7 +93,7 @@ def _save_in(folder: Path) -> None:
 
 
 def _by_proxy(address: str, place: str) -> int:
-    with socket.create_connection((address, _PROXY_PORT), _WAIT_S) as connection:
+    with socket.create_connection((address, EGRESS_PORT), _WAIT_S) as connection:
         connection.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
         status = connection.recv(64).split(b"\r\n")[0].decode("ascii", "replace")
     tty.say(status or "it closed the connection")

@@ -268,7 +268,7 @@ def _session(server: Server, agent: str) -> Check:
 
 def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
     unit = trial.proxy_unit
-    for problem in squid_health.problems([unit] if unit else []).values():  # without a wait for it
+    if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
     tried = trials.reach(view, *trial.what)
     if tried.ended is Ended.UNKNOWN:

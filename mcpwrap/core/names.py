@@ -11,6 +11,7 @@ ACCOUNT_PREFIX = "mcpw-"
 # useradd(8): a login is at most 32 characters; `mcpw-` takes five.
 MAX_NAME_CHARS = 26
 _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS - 1}}}")
+EGRESS_PORT = 3128  # of Squid, at each egress and health address
 _HEALTH = {"proxy": 128, "intercept": 192}
 _NO_NAME = re.compile(r"[^a-z0-9_-]+")
 

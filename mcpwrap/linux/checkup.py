@@ -13,7 +13,7 @@ from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import landlock, observe, packet_rules, squid_health
 from mcpwrap.linux.policy_files import policy_files
-from mcpwrap.linux.systemd import ToolError, properties, run
+from mcpwrap.linux.systemd import UP, ToolError, properties, run
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 
@@ -133,7 +133,7 @@ def _unit(unit: str, meaning: str) -> Check:
         return failed(unit, what, squid_health.fix(unit, squid_health.SILENT))
     shown = properties([unit], ["ActiveState", "SubState"])[unit]
     state = shown["ActiveState"]
-    if state in {"active", "reloading"}:
+    if state in UP:
         return good(unit, "active")
     if state in {"activating", "deactivating"} and shown["SubState"] != "auto-restart":
         return unknown(unit, f"it is {state}", "try again in a moment")

@@ -1,13 +1,12 @@
-"""Which instances of Squid serve nobody, as systemd tells anybody."""
+"""Health of the instances of Squid, as systemd reports it to every account."""
 
 import time
 from collections.abc import Iterable
 
-from mcpwrap.linux.systemd import properties
+from mcpwrap.linux.systemd import UP, properties
 
 SILENT = "does not answer"
 _SILENT_S = 5.0  # half of the units' WatchdogSec=; one that answers has said so a second ago
-_UP = ("active", "reloading")
 _MICROSECONDS = 1_000_000
 
 
@@ -28,7 +27,7 @@ def fix(unit: str, problem: str) -> str:
 
 def problem(shown: dict[str, str], now_s: float) -> str:
     """Return what is wrong with one; "" if it answers, or nobody asks it."""
-    if shown["ActiveState"] not in _UP:
+    if shown["ActiveState"] not in UP:
         return f"is {shown['ActiveState']}"
     last_us = int(shown["WatchdogTimestampMonotonic"])  # on the clock of time.monotonic()
     is_silent = last_us and now_s - last_us / _MICROSECONDS > _SILENT_S

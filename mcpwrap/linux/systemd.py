@@ -8,6 +8,7 @@ from mcpwrap.errors import McpwrapError
 
 SYSTEMCTL = "/usr/bin/systemctl"
 ANALYZE = "/usr/bin/systemd-analyze"
+UP = frozenset({"active", "reloading"})  # values of ActiveState=
 _TIMEOUT_S = 90
 _AS_TABLE = ("--all", "--plain", "--no-legend", "--full")
 _MARK = "| "  # before what a tool said: none of it passes for ours

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 from mcpwrap.linux import trials
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run
+from mcpwrap.linux.systemd import SYSTEMCTL, UP, ToolError, properties, run
 from mcpwrap.plan import paths
 
 AT_ONCE = 8  # with its server each takes 7 to 150 MiB; a machine may have hundreds
-_UP = ("active", "reloading")
 _END_S = 10.0  # for the session of our own, which the gate ends within 2 s on an idle machine
 
 
@@ -39,7 +38,7 @@ def ended_afterwards(server: str) -> Iterator[None]:
         ToolError: systemd does not say whether it does.
     """
     unit = paths.service_unit(server)
-    is_anothers = _state(unit) in {*_UP, "activating"}
+    is_anothers = _state(unit) in {*UP, "activating"}
     try:
         yield
     finally:
@@ -58,7 +57,7 @@ def _end(unit: str) -> None:
         with suppress(ToolError):
             run(SYSTEMCTL, "start", "--", unit)  # which waits for the start that is under way
     shown = properties([unit], ["ActiveState", "MainPID"])[unit]
-    if shown["ActiveState"] not in _UP:
+    if shown["ActiveState"] not in UP:
         return
     try:
         pidfd = os.pidfd_open(int(shown["MainPID"]))

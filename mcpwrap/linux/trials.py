@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mcpwrap.core.names import account_of
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run
+from mcpwrap.linux.systemd import SYSTEMCTL, UP, ToolError, properties, run
 from mcpwrap.plan import paths
 
 LIB = "/usr/lib/mcpwrap"
@@ -22,7 +22,6 @@ NSENTER = "/usr/bin/nsenter"
 _MACHINE = Path("/proc/1/ns/mnt")
 _WAIT_S = 90
 _MAX_LINE_CHARS = 200
-_UP = ("active", "reloading")
 _is_broken_off = threading.Event()
 _at_work: set[subprocess.Popen[bytes]] = set()
 
@@ -87,7 +86,7 @@ def inside(server: str) -> Iterator[Inside]:
     unit = paths.service_unit(server)
     shown = properties([unit, paths.socket_unit(server)], ["ActiveState"])
     is_listening = shown[paths.socket_unit(server)]["ActiveState"] == "active"
-    is_up = shown[unit]["ActiveState"] in _UP
+    is_up = shown[unit]["ActiveState"] in UP
     if not is_up and is_listening and not _is_broken_off.is_set():
         with suppress(ToolError):  # what it says of itself is read below
             run(SYSTEMCTL, "start", "--", unit)
@@ -115,7 +114,7 @@ def _namespaces(server: str, unit: str, held: ExitStack) -> tuple[int, int]:
     """
     found = properties([unit], ["ActiveState", "MainPID", "ControlGroup", "StatusText", "Result"])
     shown = found[unit]
-    if shown["ActiveState"] not in _UP:
+    if shown["ActiveState"] not in UP:
         said = shown["StatusText"] or shown["Result"]
         raise _not_tried(server, f"its wrapper does not run ({shown['ActiveState']}; {said})")
     pid = int(shown["MainPID"])

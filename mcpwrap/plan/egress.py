@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from mcpwrap.config.model import Config, Destination, Group, Server
-from mcpwrap.core.names import egress_address
+from mcpwrap.core.names import EGRESS_PORT, egress_address
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths, squid
 from mcpwrap.plan.instances import OPEN
 from mcpwrap.plan.registry import Registry
-from mcpwrap.plan.squid import PORT, Listener
+from mcpwrap.plan.squid import Listener
 
 # Each runtime has its own name for the file of certificates it trusts.
 _CA_VARIABLES = (
@@ -61,7 +61,7 @@ def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
         }
     if not server.egress:
         return given
-    proxy = f"http://{egress_address(uid)}:{PORT}"
+    proxy = f"http://{egress_address(uid)}:{EGRESS_PORT}"
     for name in ("HTTPS_PROXY", "HTTP_PROXY"):
         given |= {name: proxy, name.lower(): proxy}
     given["NODE_USE_ENV_PROXY"] = "1"  # Node 22.21 and 24.5 and later

@@ -12,10 +12,9 @@ from itertools import chain, product
 from operator import add
 
 from mcpwrap.config.model import Destination, Direct, Request
-from mcpwrap.core.names import health_address
+from mcpwrap.core.names import EGRESS_PORT, health_address
 from mcpwrap.plan import paths
 
-PORT = 3128
 # MAXTCPLISTENPORTS in Squid is 128: beyond, it leaves ports out and says nothing. At one of them
 # Squid is asked whether it answers.
 MAX_LISTENERS = 127
@@ -100,7 +99,7 @@ def _common(instance: str, listeners: Sequence[Listener]) -> list[str]:
         f"include {paths.SQUID}/common.conf",
         # Where mcpwrap-squid asks whether Squid answers. Everything is refused there: by this too,
         # should a server's rules ever fail to name their listener. And nothing is noted.
-        f"http_port {health_address(instance)}:{PORT} name=_health",
+        f"http_port {health_address(instance)}:{EGRESS_PORT} name=_health",
         "acl to_health myportname _health",  # which no server is called
         "http_access deny to_health",
         f"access_log stdio:{paths.access_log(instance)} logformat=mcpwrap !to_health",
@@ -178,7 +177,7 @@ def _spellings(header: str) -> Iterator[str]:
 
 def _port(listener: Listener, ca: str, options: str) -> str:
     certificate = f"tls-cert={paths.ca_certificate(ca)} tls-key={paths.ca_key(ca)}"
-    where = f"{listener.address}:{PORT}"
+    where = f"{listener.address}:{EGRESS_PORT}"
     return f"http_port {where} name={listener.name} ssl-bump {certificate} {options}"
 
 

@@ -14,7 +14,7 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core import spec as specs
 from mcpwrap.core.front import decode_front
 from mcpwrap.core.http_listener import Listener
-from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
+from mcpwrap.core.names import ACCOUNT_PREFIX, EGRESS_PORT, account_of
 from mcpwrap.core.webhook import decode as decode_webhook
 from mcpwrap.plan import listeners, nft, paths, registry, squid, steps, units
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
@@ -233,7 +233,7 @@ class Machine:
         for units_of_way_out in re.findall("Wants=(.*)", unit):
             assert set(units_of_way_out.split()) <= self.serving()
             [address] = re.findall(r"IPAddressAllow=(127\.77\S+)", unit)
-            assert any(f"{address}:{squid.PORT}" in self.ports_of(i) for i in self.squids)
+            assert any(f"{address}:{EGRESS_PORT}" in self.ports_of(i) for i in self.squids)
 
     def _remove_tree(self, path: str) -> None:
         folder, _, name = path.rpartition("/")
