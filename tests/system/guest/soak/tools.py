@@ -34,28 +34,31 @@ def _judged(text: str, *, is_error: bool, wanted: str) -> Result:
     return "failed" if is_error else "wrong", text
 
 
+async def _asked(
+    client: Any, mark: str, tool: str, arguments: dict[str, Any], *, wanted: str
+) -> Result:
+    is_error, text = await _tool(client, mark, tool, arguments)
+    return _judged(text, is_error=is_error, wanted=wanted)
+
+
 async def echo(client: Any, mark: str) -> Result:
-    is_error, text = await _tool(client, mark, "echo", {"message": mark})
-    return _judged(text, is_error=is_error, wanted=mark)
+    return await _asked(client, mark, "echo", {"message": mark}, wanted=mark)
 
 
 async def take_long(client: Any, mark: str) -> Result:
     if random.random() < 0.7:
         return await echo(client, mark)
     job = {"duration": random.uniform(1, 5), "steps": 4}
-    is_error, text = await _tool(client, mark, LONG, job)
-    return _judged(text, is_error=is_error, wanted="completed")
+    return await _asked(client, mark, LONG, job, wanted="completed")
 
 
 async def search(client: Any, mark: str) -> Result:
-    is_error, text = await _tool(client, mark, "search_nodes", {"query": mark})
-    return _judged(text, is_error=is_error, wanted="entities")
+    return await _asked(client, mark, "search_nodes", {"query": mark}, wanted="entities")
 
 
 async def noon(client: Any, mark: str) -> Result:
     given = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-    is_error, text = await _tool(client, mark, "convert_time", given)
-    return _judged(text, is_error=is_error, wanted="21:00")
+    return await _asked(client, mark, "convert_time", given, wanted="21:00")
 
 
 async def blocked(client: Any, mark: str) -> Result:
@@ -76,8 +79,7 @@ async def limited(client: Any, mark: str) -> Result:
 
 async def approved(client: Any, mark: str) -> Result:
     query = {"query": f"CREATE TABLE IF NOT EXISTS t (name TEXT) -- {mark}"}
-    is_error, text = await _tool(client, mark, "create_table", query)
-    return _judged(text, is_error=is_error, wanted="success")
+    return await _asked(client, mark, "create_table", query, wanted="success")
 
 
 async def workspace(client: Any, mark: str) -> Result:
@@ -87,8 +89,7 @@ async def workspace(client: Any, mark: str) -> Result:
     is_error, text = await _tool(client, mark, "write_file", given)
     if is_error:
         return "failed", text
-    is_error, text = await _tool(client, f"{mark}+", "read_text_file", {"path": path})
-    return _judged(text, is_error=is_error, wanted=mark)
+    return await _asked(client, f"{mark}+", "read_text_file", {"path": path}, wanted=mark)
 
 
 async def secret(client: Any, mark: str) -> Result:
@@ -101,13 +102,11 @@ async def secret(client: Any, mark: str) -> Result:
 
 async def fetch(client: Any, mark: str) -> Result:
     given = {"url": f"{PAGE}?{mark}"}
-    is_error, text = await _tool(client, mark, "fetch", given)
-    return _judged(text, is_error=is_error, wanted="Contents of")
+    return await _asked(client, mark, "fetch", given, wanted="Contents of")
 
 
 async def far(client: Any, mark: str) -> Result:
-    is_error, text = await _tool(client, mark, "test_simple_text", {})
-    return _judged(text, is_error=is_error, wanted="")
+    return await _asked(client, mark, "test_simple_text", {}, wanted="")
 
 
 CALLS: dict[str, Callable[[Any, str], Awaitable[Result]]] = {
