@@ -1,4 +1,4 @@
-"""What root tells the gate and the wrappers: two JSON files, written by `apply`."""
+"""Guest list of the gate and description of each server: JSON files, written by `apply`."""
 
 from typing import Literal, TypeVar
 

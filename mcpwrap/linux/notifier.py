@@ -1,4 +1,4 @@
-"""What is said back to systemd, sd_notify(3)."""
+"""Notifications to systemd: ready, status, watchdog (sd_notify(3))."""
 
 import math
 import time

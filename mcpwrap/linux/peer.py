@@ -1,4 +1,4 @@
-"""Who is at the other end of a unix socket, as the kernel noted when it connected."""
+"""Peer credentials of a unix socket, as the kernel noted them when it connected."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a command and a path of an agent's entry are on this machine. Reads only."""
+"""Programs and paths of an agent's entry, as they are on this machine. Reads only."""
 
 import os
 import shutil

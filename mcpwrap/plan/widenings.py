@@ -1,4 +1,4 @@
-"""What the configuration takes off a boundary, for `plan` and `apply` to say each time."""
+"""Boundaries that the configuration widens, which `plan` and `apply` report each time."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,5 +1,4 @@
-"""What `mcpwrap doctor` starts, and leaves as it was: on a machine with more servers than it tries
-at a time."""
+"""Wrappers that `mcpwrap doctor` starts, on a machine with more servers than it tries at a time."""
 
 import json
 from collections.abc import Iterator
