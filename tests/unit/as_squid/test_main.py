@@ -18,20 +18,25 @@ ANSWER = b"HTTP/1.1 403 Forbidden\r\n\r\n"
 
 
 class Told(Notifier):
-    """Takes the word that Squid is alive in place of systemd."""
+    """Takes the word that Squid is alive in place of systemd; after the test nobody goes on."""
 
     def __init__(self) -> None:
         self.words: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.is_over = False
 
     def alive(self) -> None:
+        if self.is_over:
+            threading.Event().wait()
         self.words.put(None)
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """Ask without a pause."""
     monkeypatch.setattr(main, "_ASK_EVERY_S", 0.001)
-    return Told()
+    told = Told()
+    yield told
+    told.is_over = True
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def test_one_that_has_used_up_its_descriptors_does_not_hang(
 ) -> None:
     """It takes no connection then, and goes on with those that it has; one that hangs is silent."""
     full: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    ask(told, squid.getsockname(), lambda: full.get(timeout=WAIT_S))
+    ask(told, squid.getsockname(), full.get)  # which nobody answers when we are done
     for _ in range(3):
         full.put(item=False)
     while not full.empty():  # which it takes while it waits for an answer
