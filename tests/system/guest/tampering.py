@@ -1,10 +1,14 @@
 """Change of the packet rules, and the wait for their return. Runs inside the machine, as root."""
 
+import errno
 import queue
+import socket
 import subprocess
 import threading
 import time
-from typing import IO
+
+NETLINK_NETFILTER = 12
+RULES_GROUP = 1 << 6
 
 
 def time_until_back(command: str, list_rules: str, before: str, within_s: float) -> float | None:
@@ -14,26 +18,29 @@ def time_until_back(command: str, list_rules: str, before: str, within_s: float)
     means that they are not back, and that nothing has changed for `within_s`.
     """
     changed_at: queue.SimpleQueue[float] = queue.SimpleQueue()
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
+    kernel.bind((0, RULES_GROUP))  # it listens from here on; nft monitor would after some seconds
 
-    def read(pipe: IO[bytes]) -> None:
-        for _ in pipe:
+    def read() -> None:
+        while True:
+            try:
+                kernel.recv(65536)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:  # there were more than it keeps
+                    raise
             changed_at.put(time.monotonic())
 
-    with subprocess.Popen(["nft", "monitor"], stdout=subprocess.PIPE) as monitor:
-        assert monitor.stdout
-        threading.Thread(target=read, args=(monitor.stdout,), daemon=True).start()
-        try:
-            subprocess.run(["sh", "-c", command], check=True, timeout=within_s)
-            began_s = last_s = time.monotonic()
-            while _look(list_rules) != before:
-                last_s = changed_at.get(timeout=within_s)
-                while not changed_at.empty():
-                    last_s = changed_at.get()
-            return max(0.0, last_s - began_s)
-        except queue.Empty:
-            return None
-        finally:
-            monitor.kill()
+    subprocess.run(["sh", "-c", command], check=True, timeout=within_s)
+    began_s = last_s = time.monotonic()
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while _look(list_rules) != before:
+            last_s = changed_at.get(timeout=within_s)
+            while not changed_at.empty():
+                last_s = changed_at.get()
+        return max(0.0, last_s - began_s)
+    except queue.Empty:
+        return None
 
 
 def _look(list_rules: str) -> str:

@@ -183,6 +183,13 @@ MUTANTS = (
         "egress",
     ),
     Mutant(
+        "the look at the packet rules, past what servers fill",
+        "mcpwrap/linux/packet_rules.py",
+        '"list", "ruleset", "inet"',
+        '"list", "table", "inet", "mcpwrap"',
+        "egress",
+    ),
+    Mutant(
         "a line of Squid's: what was not judged good is refused",
         "squid/last.conf",
         "miss_access deny all\n",
