@@ -49,7 +49,6 @@ SERVER_TABLE = [
     ("ProtectHostname=", "import os; result = os.readlink('/proc/self/ns/uts') == {uts!r}", False),
     ("ProtectProc=", "import os; result = os.path.exists('/proc/1')", False),
     ("ProtectKernelModules=", LIST.format("/usr/lib/modules"), DENIED),
-    ("UMask=", "import os; open('f', 'w'); result = os.stat('f').st_mode & 0o777", 0o600),
     ("InaccessiblePaths=-/run/dbus", LIST.format("/run/dbus"), DENIED),
     ("InaccessiblePaths=-/var/log", LIST.format("/var/log"), DENIED),
     ("SystemCallFilter=~", SYSCALL.format("250, 0, -3, 0"), NOT_PERMITTED),  # keyctl
@@ -111,6 +110,17 @@ def test_a_directive_of_the_wrapper_is_what_refuses(
     assert tried(machine, code) == refusal
     with without(machine, SERVICE, line):
         assert tried(machine, code) != refusal
+
+
+def test_a_directive_says_who_may_read_what_the_wrapper_makes(machine: Machine) -> None:
+    """A server has its agent's umask(2)."""
+    umask = "sed -n 's/^Umask:.//p' /proc/$(systemctl show -P MainPID mcpwrap@probe)/status"
+    start = "systemctl start mcpwrap@probe"
+    machine.as_root(start)
+    assert machine.look(umask) == "0077\n"
+    with without(machine, SERVICE, "UMask="):
+        machine.as_root(start)
+        assert machine.look(umask) == "0022\n"
 
 
 def test_the_check_is_what_keeps_a_wrapper_from_starting(machine: Machine) -> None:
