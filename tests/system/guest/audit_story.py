@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,9 @@ class Agents:
         self.answers: dict[str, str] = {}
 
     def run(self) -> None:
-        """Let all agents call until they are stopped."""
-        threads = [threading.Thread(target=self._agent, args=(n,)) for n in range(AGENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        """Let all agents call until they are stopped; raise what one of them failed by."""
+        with ThreadPoolExecutor(AGENTS) as pool:
+            list(pool.map(self._agent, range(AGENTS)))
 
     def _agent(self, number: int) -> None:
         n, pipe = 0, subprocess.PIPE
@@ -86,11 +84,12 @@ class Agents:
         tool = "drop" if name.endswith("0") else "run"
         stub.stdin.write(_line(name, tool, {"code": code, "called": name}))
         stub.stdin.flush()
-        answer = stub.stdout.readline()
-        if answer:
-            result = json.loads(answer)["result"]
-            self.answers[name] = result.get("content", [{}])[0].get("text", "") or "done"
-        return bool(answer)
+        answer = json.loads(stub.stdout.readline() or "{}")
+        if not answer or "error" in answer:  # it says why no session began, or why it ended
+            return False
+        text = answer["result"].get("content", [{}])[0].get("text", "")
+        self.answers[name] = text or "done"
+        return True
 
 
 def call_until(story: str, stop: str) -> dict[str, str]:
