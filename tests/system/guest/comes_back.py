@@ -54,8 +54,8 @@ class Agents:
     def _use(self, stdin: IO[str], stdout: IO[str], began_s: float) -> None:
         while not self._is_over.is_set():
             print(json.dumps(CALL), file=stdin, flush=True)
-            if not stdout.readline():
-                return
+            if "result" not in json.loads(stdout.readline() or "{}"):
+                return  # it is told why no session began, or why it ended
             self._answered.append((began_s, time.monotonic()))
 
     def await_answers(self, since_s: float, count: int, within_s: float) -> float:
