@@ -1,49 +1,51 @@
-"""Being told by the kernel when anybody changes packet rules. Source: netlink(7), nfnetlink.h.
+"""Being told when anybody changes packet rules. Source: nft(8), MONITOR."""
 
-Not by `nft monitor`: it reads all that is in every set before it listens, which takes seconds
-where a server has filled the sets of what was refused.
-"""
-
-import errno
-import socket
+import queue
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, cast
 
-_NETLINK_NETFILTER = 12  # netlink.h
-_RULES_GROUP = 1 << 6  # NFNLGRP_NFTABLES of nfnetlink.h, as a bit of nl_groups
-_MESSAGE_BYTES = 65536  # what is longer is cut: that there was a message is all that counts
-_BURST_S = 0.02  # one change is many messages, and they come together
+from mcpwrap.linux.packet_rules import NFT
+
+_BURST_S = 0.02  # one change is many lines, and they come together
 _MAX_BURST_S = 0.5  # of many changes the first are looked at meanwhile
+_END = ""
 
 
 def changes(every_s: float) -> Iterator[bool]:
     """Yield true at once and after each burst of changes; false where `every_s` seconds had none.
 
     Raises:
-        OSError: the kernel tells us nothing, without CAP_NET_ADMIN for one.
+        RuntimeError: nft has ended.
     """
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as kernel:
-        kernel.bind((0, _RULES_GROUP))
-        yield True
-        while True:
-            yield _await_burst(kernel, every_s)
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    argv = [NFT, "-n", "monitor"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as monitor:
+        pipe = cast(IO[str], monitor.stdout)
+        threading.Thread(target=_read, args=(pipe, lines), daemon=True).start()
+        try:
+            yield True
+            while True:
+                yield _await_burst(lines, every_s)
+        finally:  # before us: systemd waits for what we leave behind
+            monitor.terminate()
 
 
-def _await_burst(kernel: socket.socket, every_s: float) -> bool:
+def _await_burst(lines: "queue.SimpleQueue[str]", every_s: float) -> bool:
     has_changed, wait_s = False, every_s
     look_at_s = time.monotonic() + every_s + _MAX_BURST_S
-    while time.monotonic() < look_at_s and _hears(kernel, wait_s):
-        has_changed, wait_s = True, _BURST_S
+    with suppress(queue.Empty):
+        while time.monotonic() < look_at_s:
+            if lines.get(timeout=wait_s) == _END:
+                raise RuntimeError("`nft monitor` has ended")
+            has_changed, wait_s = True, _BURST_S
     return has_changed
 
 
-def _hears(kernel: socket.socket, wait_s: float) -> bool:
-    kernel.settimeout(wait_s)
-    try:
-        kernel.recv(_MESSAGE_BYTES)
-    except TimeoutError:
-        return False
-    except OSError as error:
-        if error.errno != errno.ENOBUFS:  # there were more changes than it keeps for us
-            raise
-    return True
+def _read(pipe: IO[str], lines: "queue.SimpleQueue[str]") -> None:
+    for line in pipe:
+        lines.put(line)
+    lines.put(_END)
