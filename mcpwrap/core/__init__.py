@@ -1,1 +1,1 @@
-"""PURE: values in, values out. Names, wire formats and decisions, without a machine."""
+"""PURE: values in, values out. Names, wire formats and decisions, without I/O or clocks."""

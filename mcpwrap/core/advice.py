@@ -1,7 +1,8 @@
-"""Why something was refused, and what to write to allow it: one line for each rule.
+"""Reason and remedy for each egress refusal, and the configuration entry that would allow it.
 
-An entry is pasted into the configuration, and a server chose what is in it. So it is one that
-config/values.py takes, and says what was asked for and no more: no `*`, no group.
+There is one line for each rule. An entry is pasted into the configuration, and a server chose its
+content. So it is an entry that config/values.py accepts, and it allows what was requested and no
+more: no `*`, no group.
 """
 
 import re

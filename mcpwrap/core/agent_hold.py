@@ -1,4 +1,4 @@
-"""What becomes of a request of the agent's that a person is to approve."""
+"""Approval decision on an agent's request: hold it, then forward, refuse or judge it again."""
 
 from typing import assert_never
 

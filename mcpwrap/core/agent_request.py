@@ -1,4 +1,4 @@
-"""What becomes of one request of the agent's."""
+"""Checks of one request from the agent: validity, policy, rate limits, approval, audit."""
 
 from hashlib import blake2b
 
@@ -35,7 +35,7 @@ _DIGEST_BYTES = 16
 
 
 class _RefusedError(Exception):
-    """The request goes no further; the outcome says what is answered."""
+    """Refusal of a request; `outcome` holds the response to the agent."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__()

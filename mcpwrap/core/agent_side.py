@@ -1,4 +1,4 @@
-"""What becomes of one message of the agent's."""
+"""Dispatcher of one message from the agent: request, response, notification or malformed line."""
 
 from typing import assert_never
 
@@ -83,7 +83,7 @@ def _cancel(session: Session, notification: Notification, json: bytes) -> Outcom
 
 
 def _answers(session: Session, message: Result | Failure) -> bool:
-    """Take an answer that came by the agent's own window; say whether it was one."""
+    """Take the response to an elicitation of ours; say whether it was one."""
     hold = session.holds.by_window(message.id)
     if hold is None:
         return False

@@ -1,4 +1,4 @@
-"""What an agent hears while one of its requests waits for a person, and how it comes again."""
+"""Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
 from mcpwrap.core import client_window, refusals, written
 from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session, shown, subject

@@ -1,4 +1,4 @@
-"""What a person is asked to approve: the document that is shown is the one that is bound."""
+"""Approval document of a request: the text that is shown to a person is the one that is bound."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ MAX_DOCUMENT_BYTES = 1024 * 1024  # nobody reads more, so nobody can approve it
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request, with all that makes it this one. Without `_meta`, which differs each time."""
+    """One request, with all fields that identify it. Without `_meta`, which differs each time."""
 
     agent_uid: int
     server: str
@@ -52,7 +52,7 @@ def read(shown: bytes) -> Question:
 
 
 class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question with its params as they stand there: `Json` refers to itself, and is no type."""
+    """Question with its params as raw JSON: msgspec cannot decode `Json`, a recursive type."""
 
     agent_uid: int
     server: str

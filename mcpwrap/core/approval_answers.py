@@ -1,4 +1,4 @@
-"""What people have answered already, for requests that are yet to come."""
+"""Stored approvals and denials of people, for later requests with the same document."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from mcpwrap.core.approval_entry import Key
 
 @dataclass(slots=True)
 class Grant:
-    """It may run, so many times more."""
+    """Approval of up to `times` further runs, for the sessions that asked."""
 
     id: str
     by: str
@@ -18,7 +18,7 @@ class Grant:
 
 @dataclass(slots=True)
 class Denial:
-    """It may not, and nobody is asked about it again."""
+    """Denial for suspended requests of `sessions`, without asking a person again."""
 
     why: str
     until_s: float
@@ -26,7 +26,7 @@ class Denial:
 
 
 class Answers:
-    """By account, server and document. Times are seconds of one clock."""
+    """Grants and denials by account, server and document. Times are seconds of one clock."""
 
     def __init__(self) -> None:
         self._grants_by_key: dict[Key, list[Grant]] = {}

@@ -1,7 +1,7 @@
-"""What waits for a person's answer, and what was approved for later: in memory, and nowhere else.
+"""Queue of approval questions, and the approvals stored for later; both in memory only.
 
-Times are seconds of one clock that nobody sets. A session is named by its number, and within it a
-request that is held by a number of its own.
+Times are seconds of one monotonic clock. A session is named by its number, and within it a held
+request by a number of its own.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _NO_HOLD = 0  # the first of a session is 1
 
 
 class Book:
-    """Every question and every approval of one run of the gate."""
+    """All pending questions and stored approvals of one run of the gate."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
@@ -41,7 +41,7 @@ class Book:
         return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
 
     def ask(self, session: int, hold: int, about: About, now_s: float) -> Asked:
-        """Ask for one request, or use up an approval that was given for it."""
+        """Queue a question for one request, or use up an approval that was given for it."""
         if grant := self._answers.use(session, about.key, now_s):
             return Approved(grant.id, grant.by)
         if why := self._answers.why_denied(session, about.key, now_s):

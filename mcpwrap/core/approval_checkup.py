@@ -1,4 +1,4 @@
-"""What `mcpwrap doctor` says of approvals: whether anybody can give one, and what it is worth."""
+"""Checks of `mcpwrap doctor` on approvals: existing approvers, and agents under their accounts."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ GROUP = "mcpwrap-approvers"
 
 
 class Approving(msgspec.Struct, frozen=True, kw_only=True):
-    """The accounts concerned, by their names."""
+    """Accounts that run agents or can approve, by name."""
 
     agents: Collection[str]  # of servers whose calls are held for approval
     members: Collection[str]  # of the group

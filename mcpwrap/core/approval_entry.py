@@ -1,4 +1,4 @@
-"""One question that a person is asked, and what the session that asks hears of it."""
+"""Entry of the approval queue, and the outcomes reported to the session that asked."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,7 +10,7 @@ Key = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """One request as a person is asked about it; `digest` is that of its document."""
+    """One request as described to a person; `digest` is that of its document."""
 
     digest: str
     size: int  # of the document, in bytes
@@ -40,7 +40,7 @@ class About:
 
 @dataclass(slots=True)
 class Entry:
-    """One question. Who asks the same again asks this one."""
+    """One pending question, shared by all identical requests of an agent."""
 
     id: str
     about: About
@@ -55,7 +55,7 @@ class Entry:
         return self.asked_at_s + self.about.expires_s
 
     def add(self, session: int, hold: int) -> None:
-        """Let one more wait; of those a session was told to come again with, the last count."""
+        """Add a waiting request. Of a session's suspended ones, only the latest stay valid."""
         self.times += 1
         self.held.append((session, hold))
         self.asked.append((session, hold))
@@ -71,7 +71,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """It was approved: it may run, this once."""
+    """Outcome of asking: approved, for one run."""
 
     id: str
     by: str
@@ -79,7 +79,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A person is asked."""
+    """Outcome of asking: a person is asked, and the request waits."""
 
     id: str
     is_new: bool
@@ -87,14 +87,14 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
-    """Nobody is asked, for now."""
+    """Outcome of asking: refused for now, without asking a person."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the session of a held request is to hear."""
+    """Outcome of a held request, for its session: approved, denied, expired or void."""
 
     session: int
     hold: int

@@ -1,4 +1,4 @@
-"""How a question is read by a person: everything in it is seen, and nothing of it acts."""
+"""Rendering of approval questions: hidden characters escaped, and a diff to the last approved."""
 
 import difflib
 import json
@@ -15,7 +15,7 @@ _MAX_COMPARED_LINES = 5000  # the time it takes grows with the square
 
 
 class DiffLine(msgspec.Struct, frozen=True):
-    """One line of what differs."""
+    """One line of a diff."""
 
     sign: Literal["+", "-", " ", "@"]
     text: str

@@ -1,4 +1,4 @@
-"""What a session asks of whoever asks people, and what it is told: the words between the two."""
+"""Interface of a session to the approval broker: requests for approval, and their outcomes."""
 
 from typing import Literal, Protocol
 
@@ -8,7 +8,7 @@ from mcpwrap.core.judgement import Json
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that the policy lets through only if a person does."""
+    """Request that the policy allows only with a person's approval."""
 
     method: str
     target: str
@@ -20,7 +20,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approved(msgspec.Struct, frozen=True):
-    """A person has approved it: it may run, this once."""
+    """Outcome of asking: a person has approved the request, for one run."""
 
     id: str
     shown: str  # digest of what was shown
@@ -28,20 +28,20 @@ class Approved(msgspec.Struct, frozen=True):
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """A person is asked."""
+    """Outcome of asking: a person is asked, and the request is held."""
 
     id: str
     shown: str
 
 
 class NotAsked(msgspec.Struct, frozen=True):
-    """Nobody is asked; it does not run."""
+    """Outcome of asking: no person is asked, and the request is refused."""
 
     why: str
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a request that is held."""
+    """Later outcome of a held request: approved, denied, expired or void."""
 
     hold: int
     what: Literal["approved", "denied", "expired", "void"]
@@ -51,7 +51,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approvals(Protocol):
-    """Where people are asked. A hold is one request that waits, by its number in the session."""
+    """Interface of the approval broker. A hold is the number of a held request in its session."""
 
     state_key: bytes  # 32 random bytes, of this session alone
 
@@ -59,26 +59,26 @@ class Approvals(Protocol):
         """Ask for a request, or use up an approval that was given for it."""
 
     def withdraw(self, hold: int, *, comes_again: bool) -> None:
-        """Say that a request waits no more; its approval still may, if it `comes_again`."""
+        """Report that a request waits no more; its approval still may, if it `comes_again`."""
 
     def answer(self, hold: int, *, approves: bool) -> None:
         """Give the answer that came by the agent's own window."""
 
 
 class Nobody:
-    """Where there is nobody to be asked."""
+    """Approval broker of a session that has none: it asks no person and holds nothing."""
 
     state_key = bytes(32)  # nothing is ever sealed with it
 
     def ask(self, _hold: int, _wanted: Wanted) -> NotAsked:
-        """Say so."""
+        """Return that no person is asked."""
         return NotAsked("")
 
     def withdraw(self, _hold: int, *, comes_again: bool) -> None:
-        """Hold nothing."""
+        """Do nothing: no request is held."""
 
     def answer(self, _hold: int, *, approves: bool) -> None:
-        """Hold nothing."""
+        """Do nothing: no request is held."""
 
 
 NOBODY = Nobody()

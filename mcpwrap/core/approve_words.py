@@ -1,11 +1,14 @@
-"""The packets on `/run/mcpwrap/approve.sock`, a SOCK_SEQPACKET (unix(7)): one is one message.
+"""Protocol of the approval socket, `/run/mcpwrap/approve.sock`: lists, decisions and logins.
+
+The socket is a SOCK_SEQPACKET (unix(7)): one packet is one message.
 
 person → gate   lines of text: a verb, and its fields. Of these only a reason, the last of
-                `Decide`, may hold a newline. The gate cuts them apart and decodes nothing.
-gate → person   JSON. `Pending`, once for each, and then `End`, answer `list`; after `watch` they
-                come again whenever something has changed. `Shown` comes with the documents.
+                `Decide`, may hold a newline. The gate splits them and decodes nothing.
+gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `End`; after
+                `watch` these are sent again whenever something has changed. `Shown` comes with
+                the documents.
 
-    list | watch | show ID | login USER PASSWORD | decide …, as `Decide` has it
+    list | watch | show ID | login USER PASSWORD | decide …, with the fields of `Decide`
 """
 
 from enum import StrEnum
@@ -22,7 +25,7 @@ _DECIDE_FIELDS = 11
 
 
 class Verdict(StrEnum):
-    """What a person says."""
+    """Decision of a person on a request."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -30,7 +33,7 @@ class Verdict(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an approval holds for; always for the same request alone."""
+    """Validity of an approval; always for the same request alone."""
 
     ONCE = "once"
     MINUTES = "minutes"
@@ -38,7 +41,7 @@ class Scope(StrEnum):
 
 
 class Channel(StrEnum):
-    """How the answer came, by the word of the program that brings it; it goes to the audit."""
+    """Channel of an answer, as reported by the program that sends it; recorded in the audit."""
 
     COMMAND = "command"
     TERMINAL = "terminal"
@@ -47,7 +50,7 @@ class Channel(StrEnum):
 
 
 class Proof(StrEnum):
-    """What the answer rests on, beside the account that connects."""
+    """Authentication of an answer, beside the account that connects."""
 
     NONE = "none"
     PASSWORD = "password"  # noqa: S105  # the name of a proof
@@ -55,28 +58,28 @@ class Proof(StrEnum):
 
 
 class List(msgspec.Struct, frozen=True):
-    """What waits?"""
+    """Request for the list of pending questions."""
 
 
 class Watch(msgspec.Struct, frozen=True):
-    """What waits, now and whenever that changes?"""
+    """Request for the list of pending questions, now and after each change."""
 
 
 class Show(msgspec.Struct, frozen=True):
-    """What is it in full?"""
+    """Request for the document of one question."""
 
     id: str
 
 
 class Login(msgspec.Struct, frozen=True):
-    """Is this the account's password? `Done` or `Refused` answers."""
+    """Check of an account's password. The reply is `Done` or `Refused`."""
 
     user: str
     password: bytes
 
 
 class Decide(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one question. The fields are sent in this order."""
+    """Answer to one question. The fields are sent in this order."""
 
     id: str
     digest: str  # of the document that was shown
@@ -119,7 +122,7 @@ class Pending(_ToPerson, frozen=True, tag="pending"):
 
 
 class Paused(_ToPerson, frozen=True, tag="paused"):
-    """An agent whose requests are refused for a while without asking anybody."""
+    """Agent whose requests are refused for a while, without asking a person."""
 
     agent_uid: int
     server: str
@@ -128,25 +131,25 @@ class Paused(_ToPerson, frozen=True, tag="paused"):
 
 
 class End(_ToPerson, frozen=True, tag="end"):
-    """That is all that waits now."""
+    """End of the list of pending questions."""
 
 
 class Shown(_ToPerson, frozen=True, tag="shown"):
-    """With one descriptor, the document; or two, then the last approved one of the tool."""
+    """Reply to `Show`, with descriptors: the document, and the tool's last approved one, if any."""
 
     id: str
     digest: str
 
 
 class Done(_ToPerson, frozen=True, tag="done"):
-    """It is decided, or logged in."""
+    """Success of a decision or a login."""
 
     text: str
     user: str = ""
 
 
 class Refused(_ToPerson, frozen=True, tag="refused"):
-    """Nothing was decided."""
+    """Refusal of a packet from a person; nothing was decided."""
 
     code: Literal["gone", "not-you", "proof", "changed", "late", "busy", "wrong"]
     why: str
@@ -159,7 +162,7 @@ _DECODER = msgspec.json.Decoder(ToPerson)
 
 
 class WordsError(ValueError):
-    """A packet that is none of these."""
+    """Malformed packet: not one of this protocol."""
 
 
 def encode_question(packet: FromPerson) -> bytes:

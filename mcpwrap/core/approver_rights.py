@@ -1,4 +1,4 @@
-"""Who may see and answer what waits: by the account that connects, and by what is proven."""
+"""Authorization of approvers: rights to see and answer a question, by account and by proof."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ May = Literal["yes", "proof", "no"]
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What this machine has set up."""
+    """Approval settings of this machine."""
 
     group: int  # of mcpwrap-approvers; -1 if there is none
     web_uid: int  # of the page's own account; -1 as above
@@ -20,7 +20,7 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """An account, by the kernel's word or by its password."""
+    """Account and groups of a caller, by peer credentials or by password."""
 
     uid: int
     gids: frozenset[int]

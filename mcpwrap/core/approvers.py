@@ -1,4 +1,4 @@
-"""Who has a password to approve with: `/var/lib/mcpwrap/approvers.json`, of root, for the gate."""
+"""Password hashes of approvers: `/var/lib/mcpwrap/approvers.json`, written by root for the gate."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ class Approver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Approvers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file; without it nobody has a password."""
+    """Content of the file; without it no account has a password."""
 
     by_user: dict[str, Approver] = {}
 

@@ -16,7 +16,7 @@ MAX_KEYS = 10_000  # of an object that a path leads through: each rule looks at 
 
 
 class Place(Enum):
-    """What is no key and no index."""
+    """Wildcard step of a path, and the results of a lookup that finds no value."""
 
     ANY = "*"  # each element of a list
     MISSING = "missing"  # nothing is there
@@ -116,7 +116,7 @@ def _value_of_many(of: dict[str, Json], key: str, folded_key: str) -> Found:
 
 
 class _LastObject:
-    """How many keys of an object have each form; of the last, as each rule asks anew."""
+    """Cache of the last object's key counts by folded form, as each rule asks for them anew."""
 
     def __init__(self) -> None:
         self._last: tuple[dict[str, Json], Counter[str]] = ({}, Counter())

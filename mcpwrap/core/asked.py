@@ -1,4 +1,4 @@
-"""What a server asked of the network, from the three that note it: Squid, the front, the kernel."""
+"""Egress access log of a server: records of Squid, of the SNI front and of the kernel."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from mcpwrap.core.host_names import MAX_NAME_CHARS, shown
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One destination by one rule. `mcpwrap egress --json` prints a list of these."""
+    """Row of the log: a destination and a rule. `mcpwrap egress --json` prints a list of these."""
 
     destination: str  # host:port, or address:port/protocol
     rule: str  # `allowed`, or what refused it
@@ -26,7 +26,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _SquidLine(msgspec.Struct):
-    """A line of the log whose form is in squid/common.conf. All of it is what a server sent."""
+    """Line of Squid's access log, in the form of squid/common.conf. All values are untrusted."""
 
     t: float
     server: str = "-"
@@ -44,7 +44,7 @@ class _SquidLine(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One thing that was noted. `detail` is what the advice is about: a request, an address."""
+    """One logged access. `detail` is the subject of the advice: a request, an address."""
 
     at: float
     server: str

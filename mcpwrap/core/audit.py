@@ -1,11 +1,11 @@
-"""What the audit consists of: the records of sessions, and those of the chain that holds them.
+"""Audit record types: decisions of a session, and events of the master chain over all sessions.
 
 Each run of the gate is an epoch, and a folder: `master.jsonl`, and `SESSION-PART.jsonl` for each
 session, in parts of a bounded size. One record is one line of JSON in ASCII, whatever is in it.
 
-Where the disk was full a line may have been begun. It is no record: what follows in the file is a
-`!`, a newline, and a record that says in `torn` how many bytes there are between the record before
-and that `!`, which may be more than one such line. At the end of a file it is what was tried last.
+A full disk can leave an unfinished line. It is not a record: it is followed in the file by a `!`, a
+newline, and a record whose `torn` is the number of bytes between the record before and that `!`,
+which may be more than one such line. At the end of a file it is the last attempt.
 """
 
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ MAX_TEXT_CHARS = 256  # of a name that somebody sent; a longer one is cut
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What root gives the gate for one epoch: `/run/mcpwrap/audit/start`, in this order.
+    """Keys and ids of one epoch, from root to the gate: `/run/mcpwrap/audit/start`, in this order.
 
-    It is no text, so that the gate need not leave the key about in its memory.
+    The file is binary, not text, so that the gate need not leave the key in its memory.
     """
 
     epoch: int  # 8 bytes, the high one first
@@ -47,7 +47,7 @@ class Start:
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
-    """What root knows of the audit, and nobody else: `mcpwrap-audit keys` prints it."""
+    """Audit keys and counters, known to root alone: `mcpwrap-audit keys` prints them."""
 
     root_key: bytes
     epochs: int  # the last
@@ -57,7 +57,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """What the journal has of the master chain: so many records, the last with this MAC."""
+    """Anchor of the master chain in the journal: its number of records, and the MAC of the last."""
 
     epoch: int
     count: int
@@ -106,7 +106,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
 
 
 class Began(_Event, frozen=True, kw_only=True, tag="began"):
-    """The gate has started."""
+    """Start of the gate."""
 
     epoch: int
     boot: str  # /proc/sys/kernel/random/boot_id
@@ -115,13 +115,13 @@ class Began(_Event, frozen=True, kw_only=True, tag="began"):
 
 
 class PolicyInForce(_Event, frozen=True, kw_only=True, tag="policy"):
-    """From now on another policy holds."""
+    """Policy in force from this record on."""
 
     digest: str
 
 
 class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
-    """A session begins; the key of its chain is `Chain.child_key` of its id, before this record."""
+    """Start of a session. Its chain's key is `Chain.child_key` of its id, before this record."""
 
     session: str
     server: str
@@ -130,20 +130,20 @@ class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
-    """How far a session's chain has come."""
+    """Head of a session's chain: its number of records, and the MAC of the last."""
 
     count: int
     mac: str
 
 
 class Heads(_Event, frozen=True, kw_only=True, tag="heads"):
-    """How far those sessions have come that wrote something since this was last written."""
+    """Chain heads of those sessions that wrote something since this was last written."""
 
     heads: dict[str, Head]
 
 
 class Part(_Event, frozen=True, kw_only=True, tag="part"):
-    """A session goes on in another file."""
+    """Continuation of a session in another file."""
 
     session: str
     part: int  # the number of the new one; the first is 1
@@ -151,7 +151,7 @@ class Part(_Event, frozen=True, kw_only=True, tag="part"):
 
 
 class Closed(_Event, frozen=True, kw_only=True, tag="closed"):
-    """A session is over."""
+    """End of a session."""
 
     session: str
     head: Head
@@ -161,7 +161,7 @@ Outcome = Literal["approved", "denied", "refused"]
 
 
 class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
-    """Somebody answered what waits for approval, or tried to."""
+    """Answer of a person to an approval question, or an attempt to give one."""
 
     outcome: Outcome
     approval: str
@@ -178,7 +178,7 @@ class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
 
 
 class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
-    """The gate was stopped; one that was killed leaves none of these."""
+    """Orderly stop of the gate; a gate that was killed leaves none of these."""
 
 
 Event = Began | PolicyInForce | Opened | Heads | Part | Closed | Answered | Ended

@@ -1,4 +1,4 @@
-"""Which anchors in the journal are those of one run of the gate."""
+"""Journal anchors of the audit's master chain, filtered by the gate process that leaves them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mcpwrap.core.audit_lines import Report
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What it has of one run of the gate, whoever sent it."""
+    """Anchors in the journal for one run of the gate, whichever process sent them."""
 
     anchors: list[Anchor] = field(default_factory=list)
     read_at: float | None = None  # None if the run was over then
@@ -39,5 +39,5 @@ def mac_by_count(
 
 
 def anchors_of(number: int) -> str:
-    """Return what is said of so many."""
+    """Return a number of anchors in words."""
     return "1 anchor" if number == 1 else f"{number} anchors"

@@ -1,7 +1,7 @@
-"""Checking a whole audit by the key that only root has: was anything in it changed, or removed?
+"""Verification of the whole audit by root's key: changed, removed and missing records.
 
-Whoever calls this reads, in this order: the anchors, the keys, the folders and what is in them. So
-what is written meanwhile is more than what must be there, and never less.
+The caller reads, in this order: the anchors, the keys, the folders and what is in them. So records
+written meanwhile are more than what must be there, and never less.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from mcpwrap.core.exchange import shown
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The files of one epoch. `names` was listed before anything is read."""
+    """Files of one epoch. `names` was listed before anything is read."""
 
     names: frozenset[str]
     read: Read

@@ -1,4 +1,4 @@
-"""Reading one chain of the audit: which lines are its records, and what the others are."""
+"""Reader of one hash chain of the audit: authentic records, and findings on all other lines."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ _END_OF_TORN = b"!\n"
 
 
 class Found(msgspec.Struct, frozen=True):
-    """One thing that was found. `line` counts from 1; 0 is the file as a whole."""
+    """One finding or remark. `line` counts from 1; 0 is the file as a whole."""
 
     file: str  # below the folder of the audit, or "journal"
     line: int
@@ -26,7 +26,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """What a check came to."""
+    """Result of a check: findings, remarks and counts."""
 
     findings: list[Found] = []
     remarks: list[Found] = []  # what is unusual, and can be so without anybody's doing
@@ -38,11 +38,11 @@ class Report(msgspec.Struct):
     records: int = 0
 
     def find(self, file: str, line: int, what: str) -> None:
-        """Take down what cannot be without somebody's doing."""
+        """Add a finding: something that cannot be without tampering."""
         self.findings.append(Found(file, line, what))
 
     def remark(self, file: str, line: int, what: str) -> None:
-        """Take down what can."""
+        """Add a remark: something unusual that can be without tampering."""
         self.remarks.append(Found(file, line, what))
 
 
@@ -51,10 +51,11 @@ class _Number(msgspec.Struct):
 
 
 class Reader(Generic[T]):
-    """One chain, up to a record; it may go on from file to file.
+    """Verifier of one chain, up to a record; the chain may go on from file to file.
 
-    Behind a line that is no record two chains may go on: the one that was read so far, if the line
-    was put in, and the one that the line says it is of, if it was changed or others are missing.
+    Behind a line that is not a record, two chains may go on: the one that was read so far, if the
+    line was inserted, and the one that the line claims to be of, if it was changed or others are
+    missing.
     """
 
     def __init__(self, chain: Chain, decode: Callable[[bytes], T], report: Report) -> None:

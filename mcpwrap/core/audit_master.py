@@ -1,4 +1,4 @@
-"""What the master chain of one run of the gate tells of its sessions, and what is wrong with it."""
+"""Verification of the master chain of one run of the gate, and its entries on each session."""
 
 import re
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _MAX_IN_PART = MAX_PART_BYTES // 64  # no record is as short as that
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a session had come, when, and in which line that stands."""
+    """Chain head of a session at one time, and the line of the master chain that has it."""
 
     head: Head
     at: float
@@ -49,7 +49,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Told:
-    """What the master chain tells of one session."""
+    """Entries of the master chain on one session."""
 
     opened: Opened
     key: bytes | bytearray  # of its first record
@@ -59,7 +59,7 @@ class Told:
 
 
 class Master:
-    """The master chain of one epoch."""
+    """Verifier of the master chain of one epoch."""
 
     def __init__(self, epoch: int, key: bytes | bytearray, report: Report) -> None:
         self.sessions: dict[str, Told] = {}

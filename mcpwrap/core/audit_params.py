@@ -1,4 +1,4 @@
-"""The params of recorded requests: plain, sealed for root, or gone but for their hash."""
+"""Params of recorded requests: plain, sealed to root's key, or only a hash."""
 
 from base64 import b64decode
 from enum import Enum
@@ -16,7 +16,7 @@ Box = SealedBox[PrivateKey]
 
 
 class Unread(Enum):
-    """Why the params of a request are not known."""
+    """Reason for which the params of a request are not known."""
 
     HASHED = "hashed"
     SEALED = "sealed"  # and the caller has no key

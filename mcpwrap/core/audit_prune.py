@@ -1,4 +1,4 @@
-"""Choosing which files of the audit may go, of one that was checked and has no findings."""
+"""Retention of the audit: old files that may be removed after a check without findings."""
 
 import re
 from collections.abc import Mapping

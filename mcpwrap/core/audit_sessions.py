@@ -1,4 +1,4 @@
-"""Checking the files of one session by what the master chain tells of it."""
+"""Verification of one session's audit files against the master chain."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MAX_LATE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """A file that is not read, as no gate leaves it so."""
+    """File that is not read, as no gate leaves it in this state."""
 
     why: str
 
@@ -24,7 +24,7 @@ Read = Callable[[str], Iterable[bytes] | Unfit | None]  # the lines of a plain f
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the files of all sessions of an epoch have in common."""
+    """Context of a check that all session files of an epoch share."""
 
     folder: str
     read: Read

@@ -1,4 +1,4 @@
-"""Showing records of the audit: which of them, as a line for people, as JSON, and since when."""
+"""Output of audit records: filter, line of text, JSON, and parser of times and spans."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which records are shown. Globs; "" is any; times in seconds since 1970."""
+    """Filter of records. Server and tool are globs; "" is any; times in seconds since 1970."""
 
     server: str = ""
     tool: str = ""
@@ -48,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record as people read it, in printable ASCII; the decision may be coloured."""
+    """Record as a line of printable ASCII; the decision may be coloured."""
 
     before: str
     decision: str

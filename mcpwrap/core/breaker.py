@@ -1,12 +1,12 @@
-"""How often a tool may be called: rate, loops and failures, over all sessions of one agent.
+"""Rate limit, loop detection and circuit breaker of tool calls, over all sessions of an agent.
 
 The pattern is Nygard's circuit breaker ("Release It!", chapter 5): it opens, cools down, and then
 lets a single call try. All times are of one monotonic clock, in seconds.
 
-An agent may invent names without end. So the first names of an agent at a server are counted each
-by itself, at most `MAX_TOOLS` and only as many as together remember `MAX_CALLS` calls; all later
-ones that the same entry of `limits` is for share one count. Tools that an entry names without a
-wildcard are always counted by themselves.
+An agent can invent any number of names. So the first names of an agent at a server have a counter
+each, at most `MAX_TOOLS` and only as many as together remember `MAX_CALLS` calls; all later names
+under the same entry of `limits` share one counter. Tools that an entry names without a wildcard
+always have their own counter.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ _SharedKey = tuple[int, str, LimitsEntry]
 
 @dataclass(slots=True)
 class _Circuit:
-    """What is known of one agent's calls to one tool."""
+    """State of one agent's calls to one tool."""
 
     called_at_s: deque[float] = field(default_factory=deque)
     last_digest: bytes = b""
@@ -39,7 +39,7 @@ class _Circuit:
 
 
 class Breaker:
-    """All calls of all agents."""
+    """Circuit breakers and rate limits of all agents."""
 
     def __init__(self) -> None:
         self._circuit_by_key: dict[Key, _Circuit] = {}
@@ -64,7 +64,7 @@ class Breaker:
         return None
 
     def tell(self, key: Key, limits: LimitsEntry, now_s: float, *, failed: bool) -> str:
-        """Note how a call ended; return why that opens the breaker, "" if it does not."""
+        """Record the outcome of a call; return why it opens the breaker, "" if it does not."""
         circuit = self._circuit(key, limits)
         if circuit.why_open and not circuit.is_trying:
             return ""  # it was on its way before

@@ -1,8 +1,8 @@
-"""What root gives a wrapper at each start so that it can open its own secrets, and only then.
+"""Capability of one start of a wrapper: unseals the wrapper's own secrets, at that start only.
 
 Root draws a session key, notes it in a capability that is bound to this start ($INVOCATION_ID,
 systemd.exec(5)), and seals the secrets with it into a bundle. The capability is a credential of the
-unit; the bundle is no secret. At a reload root seals a new bundle for the same capability.
+unit; the bundle is not secret. At a reload root seals a new bundle for the same capability.
 
 Both expire by two clocks: the wall clock, which can be set, and the boot clock (CLOCK_BOOTTIME of
 clock_gettime(2)), which cannot, and which starts anew at each boot.
@@ -25,7 +25,7 @@ _WALL_STEP = timedelta(seconds=5)  # by which the clock of a machine that boots 
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The key to one start's secrets. `refused` says why root minted none."""
+    """Key to one start's secrets. `refused` is root's reason for minting none."""
 
     name: str
     capability_id: str = ""
@@ -37,7 +37,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One secret on its way to a wrapper."""
+    """One sealed secret of a bundle."""
 
     name: str
     key: str
@@ -49,14 +49,14 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All secrets of one server."""
+    """All secrets of one server, sealed."""
 
     secrets: tuple[Sealed, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value and its version, which only ever grows."""
+    """Value of a secret, and its version, which only ever grows."""
 
     value: str
     version: int
@@ -66,12 +66,12 @@ class Secret:
 
 
 class CapabilityError(ValueError):
-    """The secrets of this start are not to be had. The text says why, and no value."""
+    """Failure to unseal the secrets of this start. The text has the reason, and no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The time by both clocks."""
+    """Current time by both clocks."""
 
     wall: datetime
     boot_s: float  # since the boot, time in suspend included
@@ -84,7 +84,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Randomness:
-    """Fresh from the system's random source: an id, a session key, and nonces by secret."""
+    """Fresh values from the system's random source: an id and a session key."""
 
     capability_id: str
     session_key: bytes

@@ -1,11 +1,11 @@
-"""A chain of records, each authenticated by a key that is gone when the next one is written.
+"""Forward-secure hash chain of records, each authenticated by a key that is erased after use.
 
     mac(n)   = BLAKE2b(key(n), mac(n-1) ‖ record(n))       16 bytes
     key(n+1) = BLAKE2b(key(n))                              32 bytes
 
-Whoever takes key(n) can write what comes next, and can change nothing before it; whoever has key(0)
-can check all. Source: Schneier and Kelsey, "Secure Audit Logs to Support Computer Forensics", 1999;
-BLAKE2 is RFC 7693.
+An attacker who takes key(n) can write later records, and can change no earlier one; the holder of
+key(0) can verify all. Source: Schneier and Kelsey, "Secure Audit Logs to Support Computer
+Forensics", 1999; BLAKE2 is RFC 7693.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""What `mcpwrap doctor` finds: one line each, and what to do about it."""
+"""Check results of `mcpwrap doctor`: one line each, with a fix."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was tried or looked at. `--json` prints a list of these."""
+    """Result of one check. `--json` prints a list of these."""
 
     what: str
     state: Literal["good", "warning", "failed", "unknown"]

@@ -1,7 +1,7 @@
-"""The name of the host in the first message of a TLS connection (RFC 8446 section 4.1.2).
+"""Server name (SNI) in the ClientHello of a TLS connection (RFC 8446 section 4.1.2).
 
-The name decides nothing here: it is what Squid is asked for, and Squid reads the message again.
-With Encrypted Client Hello it is the outer one: where the connection goes, not what is said there.
+The name decides nothing here: it is passed to Squid, and Squid parses the message again. With
+Encrypted Client Hello it is the outer name: where the connection goes, not what is said there.
 """
 
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ _SERVER_NAME, _HOST_NAME = 0, 0  # RFC 6066 section 3
 
 @dataclass(frozen=True, slots=True)
 class NeedMore:
-    """Nothing can be said before there are so many bytes; always more than there were."""
+    """Result: more bytes are needed, `total_bytes` in all; always more than there were."""
 
     total_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ServerName:
-    """The host that is asked for, in lower case."""
+    """Result: the requested host, in lower case."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotTls:
-    """These bytes do not begin a TLS connection, or none that we follow."""
+    """Result: not the beginning of a TLS connection, or of one that is not supported."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoName:
-    """It is a ClientHello, and says no name that a host can have."""
+    """Result: a ClientHello without a valid host name."""
 
     why: str
     shown: str = ""  # what it says instead, as printable ASCII
@@ -51,7 +51,7 @@ Hello = NeedMore | ServerName | NotTls | NoName
 
 
 class _BrokenError(ValueError):
-    """A length that leads out of what it is the length of."""
+    """Malformed ClientHello, as by a length that leads out of its vector."""
 
 
 def read(untrusted: bytes | bytearray) -> Hello:
@@ -120,7 +120,7 @@ def _is_whole(message: bytearray) -> bool:
 
 
 class _Reader:
-    """Takes fields from the front of a vector."""
+    """Parser that takes fields from the front of a vector."""
 
     def __init__(self, untrusted: bytes) -> None:
         self._rest = untrusted

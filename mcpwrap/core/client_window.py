@@ -1,7 +1,7 @@
-"""Asking in the agent's own window: a channel of lower trust, which a rule may allow.
+"""Elicitation of an approval in the agent's own window: less trusted, and only if a rule allows it.
 
-What is typed there passes through the agent, so it is worth what the agent is. Source:
-elicitation/create of 2025-06-18 and later; inputRequests of 2026-07-28.
+The answer passes through the agent, so it is worth as much as the agent. Source: elicitation/create
+of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
 from mcpwrap.core.approval_view import pretty_params

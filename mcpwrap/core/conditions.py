@@ -1,4 +1,4 @@
-"""From a condition of a policy to a function that judges arguments by it."""
+"""Compiler from conditions of a policy to functions that judge arguments."""
 
 import math
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Asking a proxy for a way to a host, and its answer (RFC 9110 section 9.3.6)."""
+"""HTTP CONNECT request to a proxy, and parser of its response (RFC 9110 section 9.3.6)."""
 
 import re
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: ([^\r\n]*))?")
 
 @dataclass(frozen=True, slots=True)
 class NeedMore:
-    """The head is not whole yet."""
+    """Result: the head of the response is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """From here on the host speaks; `rest` is what it has said already."""
+    """Result: the tunnel is open; `rest` is data that the host has already sent."""
 
     rest: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """There is no way to that host."""
+    """Result: the proxy opens no tunnel, by rule or because the host cannot be reached."""
 
     status: int
     reason: str  # printable ASCII
@@ -36,7 +36,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class NotHttp:
-    """What answered is no proxy."""
+    """Result: the peer is not an HTTP proxy."""
 
 
 Reply = NeedMore | Opened | Denied | NotHttp

@@ -1,7 +1,7 @@
-"""Rules on results, applied to lists of tools, prompts and resources, and to instructions.
+"""Result rules applied to lists of tools, prompts and resources, and to server instructions.
 
 Agents put these texts before their model. Only `control_characters` and `redact` apply: keys are
-those of schemas, and a list that is refused for its size would end all use of the server.
+those of schemas, and a list refused for its size would make the server unusable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ def _always(rules: Rules) -> Checks:
 
 
 class _Judging:
-    """What rules did to the parts of one result."""
+    """Application of rules to the parts of one result, with notes on the changes."""
 
     def __init__(self) -> None:
         self._changed_by: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Which servers in agents' files are not wrapped, and which of these somebody was not told of."""
+"""Configuration drift: unwrapped servers in agents' files, and those not yet reported."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ _TELLS = {"raw", "drifted"}
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One server of a file, or a file that was not read, as it is now."""
+    """Current state of one server in a file, or of a file that was not read."""
 
     agents: tuple[str, ...]
     path: str
@@ -29,7 +29,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What to tell, and what was told when that is done."""
+    """Items to report, and the state to store when that is done."""
 
     new: tuple[Sight, ...]
     told: Told

@@ -1,4 +1,4 @@
-"""The environment of a server: built from nothing, so that nothing leaks in."""
+"""Environment of a server, built from nothing so that nothing leaks in; allowlists for agents."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Variables that an agent may choose, and the values that name no file, program or host."""
+    """Variables that an agent may choose, and their allowed values: no file, program or host."""
 
     names: frozenset[str]
     values: re.Pattern[str]

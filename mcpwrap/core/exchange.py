@@ -1,4 +1,4 @@
-"""What a session knows, and what becomes of one message in it."""
+"""Session state between messages, and the outcome of one message."""
 
 import hashlib
 from codecs import unicode_escape_encode
@@ -24,7 +24,7 @@ _MAX_SHOWN_CHARS = 80
 
 
 class NoteKind(StrEnum):
-    """What the journal files a note under."""
+    """Category of a note in the journal."""
 
     BLOCKED = "blocked"  # by the policy
     LOGGED = "logged"  # a rule that only watches did match
@@ -42,7 +42,7 @@ class NoteKind(StrEnum):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A line for the journal, harmless to whoever reads it, without the values of arguments."""
+    """Line for the journal, harmless to its reader, without the values of arguments."""
 
     kind: NoteKind
     text: str
@@ -51,7 +51,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """What a person was asked for it, and who answered."""
+    """Approval question on a request, and the person who answered it."""
 
     id: str
     shown: str
@@ -59,7 +59,7 @@ class Approval(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """JSON without newlines: what goes on, what goes back to the sender, and what is noted."""
+    """Outcome of a message: what to forward, reply and log. The JSON has no newlines."""
 
     forward: bytes | None = None
     answer: bytes | None = None
@@ -72,7 +72,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Session:
-    """What is remembered from one message to the next."""
+    """State of one session, kept between messages."""
 
     policy: ServerPolicy
     limits: Limits
@@ -174,9 +174,9 @@ def pass_notification(
 
 
 def cancel(asked: InFlight, request_id: Id, json: bytes) -> Outcome:
-    """Return what becomes of the word that an answer is no longer wanted.
+    """Handle `notifications/cancelled`: forward it, or drop it if too many requests are cancelled.
 
-    Nobody must heed it, so that it can be kept back where too many such answers are to come.
+    No receiver has to obey it, so it can be dropped while too many responses are to come.
     """
     if asked.cancel(request_id):
         return Outcome(forward=json)

@@ -1,4 +1,4 @@
-"""Why a policy decides as it does, rule by rule and condition by condition."""
+"""Explanation of a policy decision, rule by rule and condition by condition."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -29,7 +29,7 @@ MAX_SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCondition:
-    """One condition, in words."""
+    """One condition in words, and its result."""
 
     says: str
     truth: str
@@ -38,7 +38,7 @@ class ExplainedCondition:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRule:
-    """One rule that was looked at."""
+    """One rule that was evaluated."""
 
     name: str
     action: str
@@ -48,7 +48,7 @@ class ExplainedRule:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that was looked at, and what came of it."""
+    """All rules that were evaluated, and the decision."""
 
     rules: tuple[ExplainedRule, ...]
     judgement: Judgement

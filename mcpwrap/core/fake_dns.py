@@ -1,6 +1,6 @@
-"""A resolver that knows one address: every host is where the front listens (RFC 1035).
+"""Synthetic DNS answers (a sinkhole): every host has the address of the front (RFC 1035).
 
-Nothing is forwarded, so no name that a server asks for leaves the machine. There are no HTTPS
+Nothing is forwarded, so no name that a server looks up leaves the machine. There are no HTTPS
 records either (RFC 9460), and with them no keys for Encrypted Client Hello.
 """
 
@@ -22,7 +22,7 @@ _OUR_UDP_BYTES = 1232  # DNS Flag Day 2020; our answers are far below the 512 of
 
 
 class _Rcode(IntEnum):
-    """RFC 1035 section 4.1.1, RFC 6891 section 9."""
+    """Response codes of RFC 1035 section 4.1.1 and RFC 6891 section 9."""
 
     NO_ERROR = 0
     FORMAT_ERROR = 1
@@ -34,7 +34,7 @@ class _Rcode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to send back, and the name that was asked for, as printable ASCII; "" if none was."""
+    """Response to send, and the requested name as printable ASCII; "" if there was none."""
 
     packet: bytes
     asked: str
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """`raw` is as it came: some resolvers compare its capitals with what they sent."""
+    """Question of a query. `raw` is as it came: some resolvers compare its capitals with theirs."""
 
     raw: bytes
     name: bytes
@@ -52,7 +52,7 @@ class _Question:
 
 
 class _MalformedError(ValueError):
-    """The query is not one question and, at most, one OPT record."""
+    """Query that is not one question and, at most, one OPT record."""
 
 
 def answer(untrusted: bytes, address: IPv4Address) -> Answer | None:

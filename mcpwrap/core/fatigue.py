@@ -1,6 +1,6 @@
-"""Who asks people too often, or for what they always deny, is kept from asking for a while.
+"""Throttling against approval fatigue: a pause for agents that ask too often or are often denied.
 
-Somebody who is asked a hundred times says yes to the hundred-and-first.
+A person who is asked a hundred times approves the hundred-and-first.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One agent's requests to one server are refused without asking anybody."""
+    """Pause in which one agent's requests to one server are refused without asking a person."""
 
     agent_uid: int
     server: str
@@ -31,7 +31,7 @@ class Pause:
 
 
 class Fatigue:
-    """Counts by agent UID and server. Times are seconds of one clock."""
+    """Approval counters by agent UID and server. Times are seconds of one clock."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], _Known] = {}

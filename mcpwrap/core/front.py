@@ -1,4 +1,4 @@
-"""What root tells the front: which servers it serves, and where."""
+"""Root's configuration of the SNI front: servers with `transparent` egress, and their addresses."""
 
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
@@ -11,7 +11,7 @@ ADDRESSES = IPv4Network("127.77.0.0/16")  # each wrapper has one of these, for g
 
 
 class Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The servers with `transparent` egress. `/var/lib/mcpwrap/front.json`."""
+    """Servers with `transparent` egress: `/var/lib/mcpwrap/front.json`."""
 
     format: int = FORMAT
     by_server: dict[str, str] = {}  # the address of each

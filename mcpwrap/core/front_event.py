@@ -1,4 +1,4 @@
-"""What the front notes for `mcpwrap egress`: one line of JSON for each event."""
+"""Event log of the SNI front, for `mcpwrap egress`: one line of JSON for each event."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""One session of an agent and a server: lines in, actions out."""
+"""Gate of one session between an agent and a server: lines in, actions out."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -25,13 +25,13 @@ from mcpwrap.core.strict_json import on_one_line
 
 
 class ToServer(msgspec.Struct, frozen=True):
-    """Write this line, newline included."""
+    """Action: write this line to the server, newline included."""
 
     line: bytes
 
 
 class ToAgent(msgspec.Struct, frozen=True):
-    """Write this line, newline included."""
+    """Action: write this line to the agent, newline included."""
 
     line: bytes
 
@@ -40,9 +40,9 @@ Action = ToServer | ToAgent | Note
 
 
 class Gate:
-    """Judges every message between them. What it says is to be done in its order.
+    """Judge of every message between agent and server. Its actions are carried out in order.
 
-    It never speaks first: servers take the era of a connection from the first message.
+    It never sends the first message: servers take the era of a connection from the first message.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Gate:
 
     @property
     def policy(self) -> ServerPolicy:
-        """What the next message is judged by."""
+        """Policy for the next message."""
         return self._session.policy
 
     @policy.setter

@@ -1,4 +1,4 @@
-"""Globs on names: `*` is any text, `?` any one character, and all else stands for itself."""
+"""Glob patterns on names: `*` is any text, `?` any one character, and all else is literal."""
 
 from collections.abc import Iterable
 

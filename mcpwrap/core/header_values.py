@@ -1,4 +1,4 @@
-"""What an HTTP header can hold, and how MCP writes in one what it cannot."""
+"""Encoding of values in MCP's HTTP headers: printable ASCII, and base64 for all else."""
 
 import base64
 import re

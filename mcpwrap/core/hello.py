@@ -1,19 +1,19 @@
-r"""The packets between stub, gate and wrapper, one per message of a SOCK_SEQPACKET socket.
+r"""Protocol between stub, gate and wrapper: handshake and packets, one per SOCK_SEQPACKET message.
 
     stub → gate      hello   `mcpwrap 1\0NAME`, with descriptors 0 and 1
                      or `mcpwrap 1\0NAME\0MCPWRAP_AGENT=UID`, from the listener of that agent
-                     or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from whoever logs in to it
-                     or `mcpwrap 1\0?`, alone: which policy is in force? It is answered `Ptext`
-                     or `mcpwrap 1\0?stats`, alone: what was counted? It is answered by `Ptext`
+                     or `mcpwrap 1\0NAME\0MCPWRAP_LOGIN=login`, from a login to it
+                     or `mcpwrap 1\0?`, alone: request for the policy in force; the reply is `Ptext`
+                     or `mcpwrap 1\0?stats`, alone: request for the counters; the reply is `Ptext`
                      too, as often as it takes for a text of JSON, and then the end
-    gate → stub      `?A\0B` send me these variables · `S` the server runs (before this nothing of
+    gate → stub      `?A\0B` send these variables · `S` the server runs (before this nothing of
                      the agent's was read) · `E…` text for stderr · `X7` the server ended with 7,
-                     `X137 why` if there is more to say · `!69 why` refused
+                     `X137 why` if there is more to report · `!69 why` refused
     stub → gate      `A=1\0B=2`, or a lone NUL where it has none of them
     gate → wrapper   hello   `mcpwrap 2\0UID\0A=1\0B=2`, of the agent, with descriptors 0, 1 and 2
-                     and `MCPWRAP_UMASK=0022` among the variables, where the kernel told it
+                     and `MCPWRAP_UMASK=0022` among the variables, where the kernel reported it
     wrapper → gate   `S0123456789abcdef` started, with the session's id · `X7` · `!70 why` ·
-                     `!69 why` it cannot start at all, and is not to be asked again at once
+                     `!69 why` it cannot start at all, and a retry at once is useless
 
 Each hello has the number of its protocol: its reader refuses another number and says what to
 restart. `!` has the same form in all of them. The stub is a file on its own and writes these out by
@@ -41,7 +41,7 @@ START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
 
 
 class Protocol(IntEnum):
-    """Packets of one socket, by a number that changes when they do."""
+    """Protocol version of each socket; it changes when the packets do."""
 
     GATE = 1  # of stubs, listeners and commands with the gate
     WRAPPER = 2  # of the gate with wrappers; 0.1.0 has 1
@@ -61,35 +61,35 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The gate wants the agent's values of these variables, and of no others."""
+    """Request for the agent's values of these variables, and of no others."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one of the questions, or a piece of it."""
+    """Reply to one of the queries, or a piece of it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stderr:
-    """A piece of what the server wrote to its standard error, already made harmless."""
+    """Piece of the server's standard error, already sanitised."""
 
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The server runs. The wrapper tells the session's id, which the stub has no use for."""
+    """Start of the server. The wrapper reports the session's id, which the stub does not use."""
 
     session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The server has ended; 128+N means signal N, as in a shell. `why`, if it was made to."""
+    """Exit of the server; 128+N is signal N, as in a shell. `why` is set if it was made to end."""
 
     status: int
     why: str = ""
@@ -97,7 +97,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There will be no session, and why."""
+    """Refusal of a session, with the reason."""
 
     status: int
     why: str
@@ -107,7 +107,7 @@ Packet = Ask | Answer | Stderr | Started | Ended | Refused
 
 
 class ProtocolError(ValueError):
-    """The peer sent what this protocol has no place for."""
+    """Packet that violates this protocol."""
 
 
 def encode(packet: Packet) -> bytes:

@@ -1,4 +1,4 @@
-"""The requests of one session that wait for a person, or were told to come again."""
+"""Held requests of one session: waiting for a person, or suspended until the agent retries."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ ROUND_KEYS = ("requestState", "inputResponses")  # of one round of a request in 
 
 
 class StateError(ValueError):
-    """A `requestState` that looks like ours, and is not one that waits."""
+    """Invalid `requestState`: it looks like ours, but does not match a suspended request."""
 
 
 @dataclass(slots=True)
 class Hold:
-    """One request, as it would go on."""
+    """One held request, as it would be forwarded."""
 
     number: int
     request: Request
@@ -49,7 +49,7 @@ class Hold:
 
 
 class Holds:
-    """By number, by the request's id, and by our question's."""
+    """Held requests by number, by request id, and by the id of our elicitation."""
 
     def __init__(self, key: bytes) -> None:
         """`key` seals what agents are given to bring back: 32 bytes, of this session alone."""

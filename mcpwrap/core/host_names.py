@@ -1,4 +1,4 @@
-"""Names of hosts as servers ask for them, and how any other name is shown."""
+"""Host names as servers request them: validation, and printable form of any other name."""
 
 import re
 

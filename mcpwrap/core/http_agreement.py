@@ -1,7 +1,7 @@
-"""Whether the headers of a request of 2026-07-28 say what its body says.
+"""Check that the MCP headers of a request of 2026-07-28 agree with its body.
 
-Whoever stands between may decide by the headers alone; the server decides by the body.
-Source: MCP 2026-07-28, transports, "Standard Headers" (SEP-2243).
+An intermediary may decide by the headers alone; the server decides by the body. Source: MCP
+2026-07-28, transports, "Standard Headers" (SEP-2243).
 """
 
 import binascii
@@ -35,7 +35,7 @@ _OPENER, _CLOSER = "=?base64?", "?="
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Why a request is refused."""
+    """Error code and reason of a refused request."""
 
     code: int
     why: str

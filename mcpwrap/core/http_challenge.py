@@ -1,10 +1,10 @@
-"""What of a remote server's `WWW-Authenticate` an agent is told.
+"""Filter of a remote server's `WWW-Authenticate` challenge, before an agent receives it.
 
-An agent that is told where to log in goes there: it asks the address in `resource_metadata`,
-registers, and opens a page of that one's choice before its person. But who uses the server is
-mcpwrap's to prove, never the agent's. So it hears what is wrong, and no address: nor a value with
-`=`, since the official SDKs look for `resource_metadata=` within quotes too.
-Source: RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1.
+An agent that receives a login address goes there: it requests the address in `resource_metadata`,
+registers, and opens a page of that address's choice in front of its user. But authentication to the
+server is mcpwrap's task, never the agent's. So the agent receives the error, and no address: nor a
+value with `=`, since the official SDKs look for `resource_metadata=` within quotes too. Source: RFC
+9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1.
 """
 
 import re

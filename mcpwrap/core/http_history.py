@@ -1,4 +1,4 @@
-"""What was told on the streams of one session, for who was cut off and asks for the rest."""
+"""Replay buffer of a session's SSE events, for `Last-Event-ID`."""
 
 import re
 from collections import deque
@@ -14,7 +14,7 @@ _ID = re.compile(r"([0-9]{1,15})-([0-9]{1,15})")
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A message on a stream. Numbers grow within a session."""
+    """Message on an SSE stream. Numbers grow within a session."""
 
     stream: int
     number: int
@@ -25,12 +25,12 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What an agent names it by."""
+        """SSE event id, which an agent returns as `Last-Event-ID`."""
         return id_of(self.stream, self.number)
 
 
 class History:
-    """The last events that were written to somebody, oldest first; the last one always."""
+    """Bounded buffer of the last events that were sent, oldest first; the last one always."""
 
     def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self._events: deque[Event] = deque()

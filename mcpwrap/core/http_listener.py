@@ -1,4 +1,4 @@
-"""What root tells one agent's listener for a server: `/var/lib/mcpwrap/http/NAME.UID.json`."""
+"""Root's configuration of one agent's HTTP listener: `/var/lib/mcpwrap/http/NAME.UID.json`."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ LAST = 65_534  # of the numbers of listeners, from 1
 
 
 class Listener(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An address of the loopback at which one account, and no other, finds one server."""
+    """Loopback address at which one account, and no other, reaches one server."""
 
     server: str
     uid: int  # of the agent

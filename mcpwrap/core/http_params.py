@@ -1,7 +1,7 @@
-"""`Mcp-Param-*`: arguments that a tool wants to see in headers too, and whether they agree.
+"""Check that the `Mcp-Param-*` headers of a tool call agree with its arguments.
 
-Source: MCP 2026-07-28, tools, "x-mcp-header" (SEP-2243). What a tool wants is known once a list of
-tools has passed; until then its headers go on unread.
+Source: MCP 2026-07-28, tools, "x-mcp-header" (SEP-2243). The headers of a tool are known once a
+list of tools has passed; until then they are forwarded unchecked.
 """
 
 import re
@@ -33,11 +33,11 @@ class _Wanted:
 
 
 class _BadSchemaError(ValueError):
-    """No agent heeds it (it is to drop the tool), so nothing is compared."""
+    """Invalid `x-mcp-header`: agents have to drop the tool, so nothing is compared."""
 
 
 class ParamHeaders:
-    """What the tools of one server want."""
+    """Headers that the tools of one server declare for their arguments."""
 
     def __init__(self) -> None:
         self._by_tool: dict[str, tuple[_Wanted, ...]] = {}

@@ -1,4 +1,4 @@
-"""On which response of HTTP a message of the server's is told, where pipes do not say."""
+"""Routing of the server's messages, which come by a pipe, to HTTP response streams."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,7 +14,7 @@ IsHeard = Callable[[int], bool]
 
 
 class Routes:
-    """The requests of one session that have no answer yet, and their streams."""
+    """Open requests of one session, and the stream of each."""
 
     def __init__(self) -> None:
         self._stream_by_id: dict[Id, int] = {}

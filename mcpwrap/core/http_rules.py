@@ -1,4 +1,4 @@
-"""Which HTTP requests of an agent are heard at all, by their head alone."""
+"""Checks of an agent's HTTP request head: Host, Origin, path, method, body type and Accept."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,7 +10,7 @@ _OWN = "mcp-"
 
 
 class Place(Enum):
-    """What is at a path."""
+    """Endpoint at a path."""
 
     ENDPOINT = "endpoint"  # of 2025-03-26 and later
     OLD_STREAM = "old stream"  # of 2024-11-05
@@ -32,7 +32,7 @@ METHODS_BY_PLACE = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a request says of itself. A header that came twice is there twice."""
+    """Method, target and header fields of a request. A header that came twice is there twice."""
 
     method: str
     target: str
@@ -53,7 +53,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """Why a request is not heard."""
+    """Rejection of a request, with its HTTP status."""
 
     status: int
     why: str
@@ -62,7 +62,7 @@ class Unheard:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a request is to. `session` is of the old transport, which has it in its path."""
+    """Accepted request: its endpoint. `session` is from the URL, in the old transport."""
 
     place: Place
     session: str = ""

@@ -1,4 +1,4 @@
-"""Which status of HTTP goes with what is said in JSON-RPC."""
+"""HTTP status codes for JSON-RPC errors and refused sessions."""
 
 from mcpwrap.core.hello import Exit
 from mcpwrap.core.jsonrpc import (

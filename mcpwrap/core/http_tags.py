@@ -1,10 +1,10 @@
-"""What the listener and the program for remote servers tell each other, within the messages.
+"""In-band tags in messages between an agent's HTTP listener and the program for remote servers.
 
-    params._meta["mcpwrap/headers"]  to the server: the headers `Mcp-Param-*` of the agent; it also
-                                     says that whoever asks understands the rest
-    params._meta["mcpwrap/for"]      from it: said on the response to this request
+    params._meta["mcpwrap/headers"]  to the server: the headers `Mcp-Param-*` of the agent; its
+                                     sender understands the other tags
+    params._meta["mcpwrap/for"]      from it: sent on the response to this request
     params._meta["mcpwrap/closed"]   with it: the remote server has closed that response, and wants
-                                     to be polled; the message is no other word
+                                     to be polled; the message has no other meaning
     error.data["mcpwrap/http"]       from it: the status of HTTP, and its challenge
 
 Neither the agent nor a remote server sees one of them.
@@ -36,7 +36,7 @@ _ANY = b'"mcpwrap/'
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """How a remote server answered where it did not answer as MCP has it."""
+    """HTTP response of a remote server that did not answer as MCP specifies."""
 
     status: int
     challenge: str = ""  # WWW-Authenticate, without addresses
@@ -44,7 +44,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Untagged:
-    """A message of the server's as the agent gets it, and what was said beside it."""
+    """Message of the server without its tags, and the values of the tags."""
 
     message: Message
     json: bytes

@@ -1,4 +1,4 @@
-"""The requests that one side has asked and the other has not answered."""
+"""Table of in-flight requests, which one side has sent and the other has not answered."""
 
 import msgspec
 
@@ -11,9 +11,9 @@ MAX_CANCELLED = 1024  # answers to these may still be under way
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the answer is judged by. `target` is a tool, a URI or a prompt, "" for none of them.
+    """Request data that a response is judged by. `target` is a tool, a URI, a prompt, or "".
 
-    Where a task is asked for, `target` is its tool.
+    If a task is requested, `target` is its tool.
     """
 
     method: str
@@ -24,7 +24,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class InFlight:
-    """By id, and an id is in use until it is answered: 1 and "1" are two."""
+    """Requests by id, which is in use until it is answered: 1 and "1" are two."""
 
     def __init__(self, max_open: int = MAX_OPEN, max_cancelled: int = MAX_CANCELLED) -> None:
         self._open: dict[Id, Asked] = {}

@@ -1,6 +1,6 @@
-"""What a server wants the agent to do from within an answer, judged as the request it stands for.
+"""Policy check of input requests within a response, each judged as the request it stands for.
 
-Since 2026-07-28 `inputRequests` of a result; in 2025-11-25 the URLs of error -32042.
+Since 2026-07-28 these are `inputRequests` of a result; in 2025-11-25 the URLs of error -32042.
 """
 
 from collections.abc import Iterator

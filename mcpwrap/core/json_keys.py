@@ -1,4 +1,4 @@
-"""Keys of JSON objects that a server may take for another key than the one that was judged.
+"""Ambiguous JSON keys, which a server may take for another key than the one that was judged.
 
 A parser ends a C string at NUL (json-c), ignores case (encoding/json of Go), fills a field by its
 name as well as by its alias (Pydantic: `task_id` for `taskId`), trims, or normalises to NFKC.
@@ -96,7 +96,7 @@ def _fold(key: str) -> str:
 
 
 class _Folded(dict[str, str]):
-    """Forms of keys that were asked for, by key. A dict, since judging asks for each key anew."""
+    """Cache of folded keys, by key. A dict, since each judgement looks up every key anew."""
 
     def __missing__(self, key: str) -> str:
         """Fold, and forget all rather than grow: an agent can think up any number of keys."""

@@ -1,7 +1,7 @@
-"""One line of bytes as JSON-RPC messages (https://www.jsonrpc.org/specification).
+"""JSON-RPC parser for one line of bytes (https://www.jsonrpc.org/specification).
 
-What is forwarded is what was decoded, encoded again: never the bytes as they came, in which another
-parser might find another message.
+The forwarded text is the decoded message, encoded again: never the bytes as they came, in which
+another parser might find another message.
 """
 
 from enum import Enum
@@ -28,14 +28,14 @@ MAX_ID = 2**53 - 1  # RFC 8259 section 6: past it, JavaScript takes two numbers 
 
 
 class Sender(Enum):
-    """Who wrote a line."""
+    """Sender of a line."""
 
     AGENT = "agent"
     SERVER = "server"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A question; whoever gets it must answer with the same id."""
+    """JSON-RPC request; its receiver must reply with the same id."""
 
     id: Id
     method: str
@@ -43,21 +43,21 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """Word that wants no answer."""
+    """JSON-RPC notification, which has no reply."""
 
     method: str
     params: dict[str, Json]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """An answer."""
+    """JSON-RPC response with a result."""
 
     id: Id
     result: Json
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An answer that says what went wrong."""
+    """JSON-RPC response with an error."""
 
     id: Id
     error: dict[str, Json]
@@ -67,17 +67,17 @@ Message = Request | Notification | Result | Failure
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """A message, and the JSON that is to be forwarded for it: one line, without its newline."""
+    """Message, and the JSON that is to be forwarded for it: one line, without its newline."""
 
     message: Message
     json: bytes
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """No message, and why not.
+    """Line that is not a message, and the reason.
 
-    `id` is a request of the agent's: the one this was, or the one this was to answer. None if it
-    cannot be read, and where it would be one of the server's.
+    `id` is that of an agent's request: the malformed line itself, or the one it was to answer. None
+    if it cannot be read, and where it would be one of the server's.
     """
 
     code: int
@@ -86,15 +86,15 @@ class Malformed(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """An array of messages, which only the revision 2025-03-26 knows."""
+    """Batch of messages, which only the revision 2025-03-26 has."""
 
     items: tuple[Decoded | Malformed, ...]
 
 
 class NoBatch(msgspec.Struct, frozen=True):
-    """An array with no element, with too many, or where there are no batches.
+    """Refused array: empty, too long, or where there are no batches.
 
-    Nothing in it is a message; `answers` are the ids of what it would have answered.
+    Nothing in it is a message; `answers` are the ids of the requests that it would have answered.
     """
 
     answers: tuple[Id, ...]

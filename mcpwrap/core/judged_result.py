@@ -1,4 +1,4 @@
-"""What a result says to the agent, and what of it is taken out or refused."""
+"""Checks of a server's result or error: policy rules, deceptive names, input requests."""
 
 from msgspec.structs import replace
 

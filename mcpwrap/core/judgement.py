@@ -1,4 +1,4 @@
-"""What the gate asks of policy and limits, and how they answer: the words between the stages."""
+"""Policy decision types, and the interfaces of policy, limits and audit that the gate calls."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 class Decision(StrEnum):
-    """What a policy says of one message."""
+    """Decision of a policy on one message."""
 
     ALLOW = "allow"
     BLOCK = "block"
@@ -18,7 +18,7 @@ class Decision(StrEnum):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """A decision, and the rule it comes from."""
+    """Decision, and the rule it comes from."""
 
     decision: Decision
     rule: str = ""  # its name; "" is the policy's default
@@ -28,9 +28,9 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a request that needs approval waits: for an answer, and in one go.
+    """Approval timeouts of a request: until its question expires, and until the agent must retry.
 
-    The agent is told to come again before its own time-out: 60 s in the official TypeScript SDK.
+    The agent is told to retry before its own timeout: 60 s in the official TypeScript SDK.
     """
 
     expires_s: float = 300.0
@@ -38,7 +38,7 @@ class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ResultJudgement(msgspec.Struct, frozen=True):
-    """What becomes of a result: the value to pass on, or why it is not passed on."""
+    """Decision on a result: the value to pass on, or the refusal."""
 
     value: Json
     refusal: Judgement | None = None
@@ -47,7 +47,7 @@ class ResultJudgement(msgspec.Struct, frozen=True):
 
 
 class ServerPolicy(Protocol):
-    """The rules for one server."""
+    """Interface of the rules for one server."""
 
     times: Times
 
@@ -71,14 +71,14 @@ class ServerPolicy(Protocol):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A limit or the breaker says no for now."""
+    """Refusal for now, by a rate limit or the circuit breaker."""
 
     why: str
     retry_after_s: float
 
 
 class Limits(Protocol):
-    """The stage after policy, which `allow` does not skip."""
+    """Interface of the limits: the stage after policy, which `allow` does not skip."""
 
     def counts(self, tool: str) -> bool:
         """Say whether identical calls of a tool are counted; if not, `ask` gets no digest."""
@@ -87,11 +87,11 @@ class Limits(Protocol):
         """Count a call that the policy allows; return why it may not go now."""
 
     def tell(self, tool: str, *, failed: bool) -> None:
-        """Tell how an allowed call ended."""
+        """Report the outcome of an allowed call."""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision, to be written down before it is carried out."""
+    """One decision, to be recorded before it is carried out."""
 
     sender: str  # "agent" or "server"
     method: str  # "" where there is none to be read
@@ -110,7 +110,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(Protocol):
-    """Where decisions are written down."""
+    """Interface of the audit, which records decisions."""
 
     def write(self, decided: Decided) -> bool:
         """Write one down; say whether it is written. What is not may not be carried out."""

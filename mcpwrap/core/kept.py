@@ -1,4 +1,4 @@
-"""What is kept of the params of a request: a hash, the whole for root alone, or the whole."""
+"""Encoder of request params for the audit: hash, sealed to root's key, or plain."""
 
 from base64 import b64encode
 from hashlib import blake2b
@@ -20,7 +20,7 @@ _SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """One of them is there, or none if there were no params."""
+    """Encoded params: one of the fields is set, or none if there were no params."""
 
     hash: str = ""
     sealed: str = ""
@@ -28,7 +28,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Keeps params in one way."""
+    """Encoder of params in one of the three forms."""
 
     def __init__(self, keep: Keep, digest_key: bytes, box: bytes) -> None:
         """`digest_key` and `box` are those of `audit.Start`."""

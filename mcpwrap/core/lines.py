@@ -1,15 +1,15 @@
-"""Cutting a stream into whole lines, with a bound on what one may cost."""
+"""Line framing of a byte stream, with a bound on the length of a line."""
 
 # A file of 48 MB as base64 inside one line; past this it is no message. Newline included.
 MAX_LINE_BYTES = 64 * 1024 * 1024 + 1
 
 
 class LineTooLongError(ValueError):
-    """A line is longer than the bound, so the stream cannot be followed any further."""
+    """Line longer than the bound, so the stream cannot be followed any further."""
 
 
 class LineBuffer:
-    """Takes bytes as they arrive and gives back whole lines, newline included."""
+    """Buffer that takes bytes as they arrive and returns whole lines, newline included."""
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_line_bytes = max_line_bytes

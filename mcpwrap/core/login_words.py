@@ -1,11 +1,11 @@
-"""What `mcpwrap login` and the helper say to each other: one JSON object a line.
+"""Protocol of the login pipe between `mcpwrap login` and its helper: one JSON object a line.
 
     login → helper   {"port": 43123}, where it listens, or {"port": 0, "paste": true}
     helper → login   {"visit": URL, "redirect": URL}
     login → helper   {"answer": QUERY}, of the redirect
     helper → login   {"done": true, …} or {"failed": WHY}
 
-For `logout` the helper alone speaks: its last word. Neither verifier nor token is ever in it.
+For `logout` only the helper writes: the last of these. No message holds the verifier or a token.
 """
 
 from typing import TypeVar
@@ -19,7 +19,7 @@ LOGIN, LOGOUT = "login", "logout"  # `hello.LOGINS`: the helper is told which
 
 
 class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where the answer will come to: to a port of the loopback, or by hand."""
+    """Receiver of the redirect: a port of the loopback, or a person who pastes it."""
 
     port: int
     paste: bool = False
@@ -37,20 +37,20 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is to open, and where it will lead them back to."""
+    """URL for a person to open, and the redirect URL that leads back."""
 
     visit: str
     redirect: str
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The query with which the browser came back."""
+    """Query of the redirect, with which the browser came back."""
 
     answer: str
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """It is done."""
+    """Success of a login or logout."""
 
     done: bool = True
     scopes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
-    """It is not, and why."""
+    """Failure of a login or logout, with the reason."""
 
     failed: str
 
@@ -70,7 +70,7 @@ T = TypeVar("T", bound=Word)
 
 
 class WordsError(ValueError):
-    """The other side says what has no place here."""
+    """Message that violates this protocol."""
 
 
 def encode(word: Word) -> bytes:

@@ -1,4 +1,4 @@
-"""Every method of MCP: who may send it, in which era, and whether rules have a say.
+"""Table of MCP methods: sender, protocol generation, and scope of policy rules.
 
 Sources: schema.ts of the revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25, where a
 session begins with a handshake, and of 2026-07-28, where each request carries its revision; the
@@ -33,14 +33,14 @@ TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25, without
 
 
 class Era(Enum):
-    """How a message says its revision."""
+    """Protocol generation: a handshake sets the revision, or each request carries its own."""
 
     HANDSHAKE = "handshake"
     MODERN = "modern"
 
 
 class Way(Enum):
-    """What the policy has to say of a method."""
+    """Scope of the policy on a method."""
 
     FORWARD = "forward"  # nothing: no session lives without it
     BY_RULE = "by rule"  # only what a rule says; `default: block` is about what does something

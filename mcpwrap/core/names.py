@@ -1,4 +1,4 @@
-"""Names of servers, and the account that follows from a name."""
+"""Server names, and the accounts, UIDs and loopback addresses derived from them."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Which of what waits for approval was not there before: each is told once."""
+"""Filter of pending approvals that were not there before, so that each is announced once."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from mcpwrap.core.approve_words import Pending
 
 
 class Newcomers:
-    """Remembers what waits, and nothing else, so it grows with nothing else."""
+    """Pending approvals of the last call, and nothing else, so it grows with nothing else."""
 
     def __init__(self) -> None:
         self._waiting: frozenset[str] = frozenset()

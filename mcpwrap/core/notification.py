@@ -1,4 +1,4 @@
-r"""What a notification on the desktop says: enough to look, and nothing that acts by itself.
+r"""Text of desktop notifications: enough to look, and no markup or escape that acts by itself.
 
 Source: the Desktop Notifications Specification, "Markup": the body may be read as HTML; and
 notify-send(1), which reads `\n`, `\074` and their like in it before it sends it.
@@ -18,7 +18,7 @@ _MAX_LINES = 5  # of one notification; the command shows all
 
 
 class Notification(NamedTuple):
-    """One window."""
+    """Summary and body of one notification."""
 
     summary: str
     body: str

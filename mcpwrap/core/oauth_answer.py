@@ -1,4 +1,4 @@
-"""Judging what a browser brings back from an authorization server, before any of it is used."""
+"""Validation of an OAuth authorization response, before any of it is used."""
 
 import re
 from urllib.parse import parse_qsl
@@ -38,7 +38,7 @@ def expect_own(query: str, *, issuer: str, names_itself: bool) -> None:
 
 
 def refusal(error: str) -> str:
-    """Return what an error code of OAuth means; a code that is none is not quoted."""
+    """Return the meaning of an OAuth error code; a malformed code is not quoted."""
     words = _WORDS_BY_ERROR.get(error)
     if words:
         return words

@@ -1,4 +1,4 @@
-"""What a server that wants a token says of where to get one. Source: RFC 9110 section 11.6.1."""
+"""Parser of `WWW-Authenticate: Bearer` challenges. Source: RFC 9110 section 11.6.1."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of `WWW-Authenticate: Bearer` that we know; "" where it has none."""
+    """Known parameters of a `WWW-Authenticate: Bearer` challenge; "" for one that is missing."""
 
     resource_metadata: str = ""  # RFC 9728 section 5.1
     scope: str = ""

@@ -1,12 +1,12 @@
-"""Why there is no token, in words for whoever asked: no token, no code, no URL with a query."""
+"""OAuth errors, with texts that hold no token, no code and no URL with a query."""
 
 
 class OAuthError(Exception):
-    """The authorization server or what leads to it is not as it has to be; or it refuses."""
+    """Refusal or invalid data of the authorization server, or of the path that leads to it."""
 
 
 class NotLoggedInError(OAuthError):
-    """A person has to log in first."""
+    """Missing login: a person has to log in first."""
 
 
 def not_logged_in(name: str, why: str = "") -> NotLoggedInError:

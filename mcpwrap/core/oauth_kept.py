@@ -1,4 +1,4 @@
-"""What is kept of a login: who gave the tokens, as whom we asked, and the tokens; sealed."""
+"""Sealed OAuth store of a login: authorization server, client registration and tokens."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As whom an authorization server knows us. `method` is of RFC 7591 section 2."""
+    """Client registration at an authorization server. `method` is of RFC 7591 section 2."""
 
     client_id: str
     secret: str = ""
@@ -24,7 +24,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a login has given. `refresh` is "" where there is none."""
+    """Tokens of a login. `refresh` is "" where there is none."""
 
     access: str
     refresh: str = ""
@@ -41,7 +41,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of it. Tokens are for the server at `url` and no other, whatever is configured later."""
+    """Whole store. Tokens are for the server at `url` alone, whatever is configured later."""
 
     format: int = FORMAT
     url: str
@@ -54,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the wrapper gives a session: `secrets/oauth.json` in its folder."""
+    """OAuth file of a session, written by the wrapper: `secrets/oauth.json` in its folder."""
 
     name: str
     key: str  # 32 bytes as base64, of `/var/lib/mcpwrap/sealed/NAME/MCPWRAP_OAUTH_KEY.sealed`

@@ -1,3 +1,3 @@
-"""The secret with which a server's logins are sealed: made by root, and by nobody else."""
+"""Name of the secret that seals a server's OAuth logins; only root makes this secret."""
 
 KEY = "MCPWRAP_OAUTH_KEY"

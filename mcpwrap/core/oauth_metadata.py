@@ -1,4 +1,4 @@
-"""Where tokens for a server come from: RFC 9728 of it, then RFC 8414 of who gives them out."""
+"""OAuth metadata discovery: RFC 9728 of a server, then RFC 8414 of its authorization server."""
 
 import re
 from typing import TypeVar
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[!-~]{1,4096}")
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 9728 section 2, as far as we use it."""
+    """Protected resource metadata (RFC 9728 section 2), as far as it is used."""
 
     resource: str
     authorization_servers: list[str] | None = None
@@ -24,7 +24,10 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 8414 section 2, RFC 9207 section 3 and client id metadata, as far as we use them."""
+    """Authorization server metadata, as far as it is used.
+
+    Sources: RFC 8414 section 2, RFC 9207 section 3 and client id metadata.
+    """
 
     issuer: str
     authorization_endpoint: str

@@ -1,4 +1,4 @@
-"""Which servers were stopped in an emergency: nobody is let in until somebody says so."""
+"""Emergency stop: the servers that refuse every session until the stop is lifted."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ import msgspec
 class Panic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of the two files `panic.json`: that of this boot, in memory, and that on the disk.
 
-    What either stops is stopped; without both nothing is.
+    A server is stopped if either file stops it; without both files none is.
     """
 
     everything: bool = False

@@ -1,4 +1,4 @@
-"""Whether a path that an agent wrote is in a folder, by its text alone."""
+"""Containment check of an agent's path in a folder, by its text alone."""
 
 import re
 from unicodedata import normalize

@@ -11,11 +11,11 @@ _SET_MEMORY_BYTES = 32 * 1024 * 1024
 
 
 class PatternError(ValueError):
-    """What an operator wrote is no pattern; the message is RE2's."""
+    """Invalid regular expression from an operator; the message is RE2's where it has one."""
 
 
 class Pattern:
-    """One expression."""
+    """One compiled regular expression."""
 
     def __init__(self, text: str) -> None:
         """Compile it.
@@ -41,7 +41,7 @@ class Pattern:
 
 
 class Patterns:
-    """Many expressions, looked for at once: one of them takes as long as fifty."""
+    """Set of regular expressions that are searched for at once: fifty take as long as one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = tuple(texts)
@@ -74,11 +74,11 @@ class Patterns:
 
 
 class NulError(ValueError):
-    """The text has a NUL."""
+    """NUL in the text."""
 
 
 class ArgumentPatterns(Patterns):
-    """Expressions on an argument, which some servers read up to a NUL: then none is looked for."""
+    """Patterns on an argument; not searched for if it has a NUL, at which some servers stop."""
 
     def _found(self, text: str) -> frozenset[int]:
         """Look for them.

@@ -1,4 +1,4 @@
-"""Judging messages of one server by a policy."""
+"""Compiled policy of one server: judges its messages, results and descriptions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _WOULD = {
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule ready for use."""
+    """Rule ready for evaluation."""
 
     rule: Rule
     conditions: tuple[Judge, ...]
@@ -76,7 +76,7 @@ class CompiledRule:
 
 
 class CompiledPolicy:
-    """The rules for one server. Implements `judgement.ServerPolicy`."""
+    """Compiled rules for one server. Implements `judgement.ServerPolicy`."""
 
     def __init__(self, policy: Policy, server: str) -> None:
         concerned = for_server(policy, server)
@@ -234,7 +234,7 @@ def compile_policy(policy: Policy, server: str) -> CompiledPolicy:
 
 
 class _Remembered(dict[str, T]):
-    """What a function says of names."""
+    """Bounded cache of a function of names."""
 
     def __init__(self, ask: Callable[[str], T]) -> None:
         super().__init__()

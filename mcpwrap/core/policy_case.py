@@ -1,4 +1,4 @@
-"""One example of what a policy is meant to do, and what it does."""
+"""Test case of a policy: an expected decision, compared with the actual one."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,7 +17,7 @@ _WORDS: dict[Decision, Expected] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came back from a call, and what is to become of it."""
+    """Result of a call, and its expected value after the rules."""
 
     value: Json
     becomes: Json
@@ -25,7 +25,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A message, or what came back for one, and what is expected."""
+    """Message or result of a call, and the expected decision."""
 
     name: str
     server: str

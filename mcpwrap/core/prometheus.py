@@ -1,7 +1,7 @@
-"""What was counted, in the text format of Prometheus, version 0.0.4.
+"""Metrics in the text exposition format of Prometheus, version 0.0.4.
 
-Source: https://prometheus.io/docs/instrumenting/exposition_formats/. No line has a time of its own,
-which the textfile collector of node_exporter would refuse.
+Source: https://prometheus.io/docs/instrumenting/exposition_formats/. No line has a timestamp, which
+the textfile collector of node_exporter would refuse.
 """
 
 from collections.abc import Iterable, Iterator

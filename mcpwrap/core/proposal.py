@@ -1,4 +1,4 @@
-"""What the program that reads a proposal tells root's."""
+"""Answer of the unprivileged program that parses a proposal, to root's program."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ TIMEOUT_S = 10.0
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either the text of each server, by its name, or what is wrong with the proposal."""
+    """Text of each server, by its name, or else the error in the proposal."""
 
     text_by_name: dict[str, str] = {}
     wrong: str = ""

@@ -1,10 +1,10 @@
-"""How many lines one of many may write, so that none fills the disk or drowns the others."""
+"""Rate limit on written lines, so that no writer fills the disk or drowns the others."""
 
 from collections import deque
 
 
 class Quota:
-    """Counts what is written of one. Times are monotonic, in seconds."""
+    """Line counter of one writer. Times are monotonic, in seconds."""
 
     def __init__(self, max_per_s: int) -> None:
         self._written_at_s: deque[float] = deque(maxlen=max_per_s)

@@ -1,4 +1,4 @@
-"""Taking secrets out of what a server writes, however the stream is cut."""
+"""Redaction of secrets in a server's output, however the stream is cut."""
 
 import base64
 import re
@@ -52,19 +52,19 @@ def is_redactable(value: str) -> bool:
 
 
 class Redactor:
-    """Takes a stream of bytes in pieces and writes `[redacted KEY]` where a secret stood.
+    """Stream filter that writes `[redacted KEY]` in the place of a secret.
 
-    Guards against accident: a debug log, an error that quotes its request, a dump of variables. A
-    server that wants to give a secret away can, by reversing it; what holds that one is that it
-    reaches nobody who is not on its allowlist.
+    It guards against accident: a debug log, an error that quotes its request, a dump of variables.
+    A server that wants to leak a secret can, by reversing it; against that, the server reaches only
+    the hosts on its allowlist.
 
-    Found are the plain value, the value in JSON and in JSON within JSON, in base64, hexadecimal
-    and URLs. Of a value of several lines also each line of at least `MIN_LINE_CHARS`; with raw
+    It finds the plain value, the value in JSON and in JSON within JSON, in base64, hexadecimal and
+    URLs. Of a value of several lines it also finds each line of at least `MIN_LINE_CHARS`; with raw
     newlines it is found by those lines alone. A value of under `MIN_SECRET_BYTES` is left alone:
     see `is_redactable`.
 
-    Of a value as a whole also: all in capitals or in small letters, if it has a digit, as words
-    have none; base64 wrapped at 64 or 76 columns, of which three digits before a line end may
+    Of a value as a whole it also finds: all in capitals or in small letters, if it has a digit, as
+    words have none; base64 wrapped at 64 or 76 columns, of which three digits before a line end may
     stay; base64 of base64; hexadecimal with spaces or colons, or as a list of `0x..`;
     percent-encoded twice.
     """
@@ -145,7 +145,7 @@ class Redactor:
 
 
 class _Index:
-    """Finds which of many forms are in a text, by some words of each.
+    """Search index of many forms in a text, by some machine words of each.
 
     Looking for numbers takes a tenth of the time of looking for a hundred forms. Of a text each
     word is looked at, or each second to fourth where all forms are long, and of a form a part that

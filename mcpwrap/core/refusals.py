@@ -1,4 +1,4 @@
-"""What is said in place of a message that is not passed on."""
+"""Error responses in the place of refused messages: JSON-RPC errors, and results of tools."""
 
 from math import ceil
 

@@ -1,6 +1,6 @@
-"""What the program of a remote server remembers, and what becomes of each message.
+"""Upstream session of a remote server: HTTP headers, and matching of responses to requests.
 
-Its lines go to the gate, which judges them: here a message is told from its neighbour, and no more.
+Its lines go to the gate, which does the policy checks: this module only matches messages.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _MAX_SESSION_ID_CHARS = 4096
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One POST and what comes of it. `waiting` are the requests in it without an answer."""
+    """One POST and its responses. `waiting` are its requests that have no response yet."""
 
     line: Line
     waiting: set[Id] = field(init=False)
@@ -39,7 +39,7 @@ class Exchange:
 
 
 class Conversation:
-    """One gate session. `version` is the revision that a handshake has agreed on, "" before."""
+    """State of one gate session. `version` is the revision that a handshake set, "" before."""
 
     def __init__(self) -> None:
         self.version = ""

@@ -1,4 +1,4 @@
-"""Why a remote server gave no answer, in words that hold nothing of its own and no address."""
+"""Upstream errors of a remote server, in words that quote nothing from it and no address."""
 
 from http import HTTPStatus
 
@@ -18,7 +18,7 @@ TOO_LONG = "The remote server's answer is longer than 64 MiB"
 
 
 class RemoteError(Exception):
-    """A request has no answer. The text is for the agent; `status` is that of HTTP, or 0."""
+    """Failure of a request. The text is for the agent; `status` is that of HTTP, or 0."""
 
     def __init__(self, why: str, *, status: int = 0, challenge: str = "") -> None:
         super().__init__(why)
@@ -27,9 +27,10 @@ class RemoteError(Exception):
 
 
 class SessionGoneError(RemoteError):
-    """The server knows the session no longer; the agent has to begin anew.
+    """Session that the server has ended; the agent has to begin a new one.
 
-    Told as 404, by which an agent that speaks HTTP knows it (Streamable HTTP, session management).
+    Reported as 404, by which an agent that speaks HTTP knows it (Streamable HTTP, session
+    management).
     """
 
     def __init__(self) -> None:

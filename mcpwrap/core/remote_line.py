@@ -1,4 +1,4 @@
-"""One line for a remote server: what goes into the POST, and what its headers repeat of it."""
+"""HTTP POST of one line to a remote server: its body, and the values that its headers repeat."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -19,7 +19,7 @@ _NAMED = frozenset({"tools/call", "prompts/get", "resources/read", "tasks/get", 
 
 
 class Step(Enum):
-    """What a line is to the handshake."""
+    """Role of a line in the handshake."""
 
     INITIALIZE = "initialize"
     INITIALIZED = "initialized"
@@ -27,7 +27,7 @@ class Step(Enum):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or a batch of 2025-03-26, as it goes to the server."""
+    """One message, or a batch of 2025-03-26, as it is sent to the server."""
 
     body: bytes
     method_by_id: dict[Id, str]  # of the requests, each of which is to be answered

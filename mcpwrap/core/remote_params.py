@@ -1,4 +1,4 @@
-"""Arguments of a tool that its server wants in headers too (2026-07-28, SEP-2243)."""
+"""`Mcp-Param-*` headers for a remote server, from a tool's arguments (2026-07-28, SEP-2243)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 class Tools:
-    """What the lists of tools said that were seen."""
+    """Header declarations in the lists of tools that were seen."""
 
     def __init__(self) -> None:
         self._header_by_path: dict[str, dict[_Path, str]] = {}

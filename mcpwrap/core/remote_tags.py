@@ -1,6 +1,6 @@
-"""What a listener for HTTP and the program of a remote server tell each other within messages.
+"""In-band tags in messages between the program of a remote server and an agent's HTTP listener.
 
-The gate between them passes `_meta` and the data of errors as they are.
+The gate between them passes `_meta` and the data of errors as they are, but for rules on results.
 """
 
 from mcpwrap.core import methods
@@ -41,7 +41,7 @@ def with_stream(message: dict[str, Json], request_id: Id) -> dict[str, Json]:
 
 
 def closed(request_id: Id) -> dict[str, Json]:
-    """Return the message that says so, of which only the tags are meant."""
+    """Return the message that a stream has ended, of which only the tags are meant."""
     params: Json = {"level": "debug", "data": "", "_meta": {FOR: request_id, CLOSED: True}}
     return {"jsonrpc": "2.0", "method": methods.LOG, "params": params}
 

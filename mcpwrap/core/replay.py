@@ -1,4 +1,4 @@
-"""What a policy would have decided on requests of agents that were recorded."""
+"""Replay of an agent's recorded requests against a policy, for decisions that would differ."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _UNKNOWN = Judgement(Decision.BLOCK, message="no method of MCP, and no rule name
 
 @dataclass(slots=True)
 class Group:
-    """Requests that one rule decides otherwise; or the default, if it has no name."""
+    """Requests that one rule decides differently; or the default, if it has no name."""
 
     rule: str
     count: int = 0
@@ -28,7 +28,7 @@ class Group:
 
 
 class Replay:
-    """A policy, and what it says of the requests so far."""
+    """Policy under test, and its decisions on the requests so far."""
 
     def __init__(self, policy: Policy, opens: Box | None) -> None:
         self.judged = 0

@@ -1,6 +1,6 @@
-"""What a policy does with what came back: refuses what is too long, and redacts.
+"""Result rules of a policy: size limit, hidden characters, and redaction.
 
-It guards against accident. A server that wants to give a token away writes it another way.
+They guard against accident. A server that wants to leak a token writes it another way.
 """
 
 import json
@@ -40,7 +40,7 @@ _WOULD_LEAVE_OUT = " would leave out "
 
 
 class Refused(Exception):  # noqa: N818 - it is an outcome
-    """A result that is not passed on; why is its argument."""
+    """Refusal of a result; its argument is the reason."""
 
 
 Check = Callable[[Json], Json]
@@ -48,7 +48,7 @@ Check = Callable[[Json], Json]
 
 @dataclass(frozen=True, slots=True)
 class CompiledResultRule:
-    """A rule, and what it does in turn: each returns the same object if nothing is changed."""
+    """Rule and its checks, in order: each returns the same object if it changes nothing."""
 
     rule: ResultRule
     checks: tuple[Check, ...]
@@ -141,7 +141,7 @@ def _refused_if_hidden(text: str) -> str:
 
 
 class _Strings:
-    """Changes all strings of a value, keys too; what needs no change stays the same object."""
+    """Mapping over all strings of a value, keys too; what needs no change stays the same object."""
 
     def __init__(self, change: Callable[[str], str]) -> None:
         self._change = change
@@ -200,7 +200,7 @@ def _written_loosely(value: Json) -> str:
 
 
 class _Redaction(_Strings):
-    """Puts a marker in the place of values by their keys, and of text by its form."""
+    """Redaction of values by their keys, and of text by patterns."""
 
     def __init__(self, rule: ResultRule) -> None:
         super().__init__(self._redacted)
@@ -240,7 +240,7 @@ class _Redaction(_Strings):
         return text if changed is inner else msgspec.json.encode(changed).decode()
 
     def _redacted_loosely(self, text: str) -> str:
-        """Do so with what is JSON to many, with `NaN` or a raw newline in it; else by line."""
+        """Redact what is JSON to many parsers, with `NaN` or a raw newline in it; else by line."""
         try:
             inner: Json = _LOOSE.decode(text)
         except RecursionError:

@@ -1,4 +1,4 @@
-"""A policy as data: what an operator wrote, understood. Source: docs/mcpwrap-policy.5.rst."""
+"""Policy as data, as parsed from the operator's files. Source: docs/mcpwrap-policy.5.rst."""
 
 import hashlib
 from typing import Literal
@@ -19,49 +19,49 @@ _DIGITS = 12
 
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all parts of a policy have in common."""
+    """Base of all parts of a policy."""
 
 
 class Equals(_Words, frozen=True, tag="equals"):
-    """The value is this one; 1 and 1.0 are equal, 1 and true are not."""
+    """Test: the value is this one; 1 and 1.0 are equal, 1 and true are not."""
 
     json: str
 
 
 class OneOf(_Words, frozen=True, tag="one_of"):
-    """The value is one of these."""
+    """Test: the value is one of these."""
 
     jsons: tuple[str, ...]
 
 
 class Matches(_Words, frozen=True, tag="matches"):
-    """The pattern, in the syntax of RE2, matches somewhere in the text."""
+    """Test: the pattern, in the syntax of RE2, matches somewhere in the text."""
 
     pattern: str
 
 
 class Length(_Words, frozen=True, tag="length"):
-    """The number of characters or of elements; None is no bound."""
+    """Test: the number of characters or of elements is in this range; None is no bound."""
 
     least: int | None
     most: int | None
 
 
 class Range(_Words, frozen=True, tag="range"):
-    """The value of a number; None is no bound."""
+    """Test: the value of a number is in this range; None is no bound."""
 
     least: float | int | None
     most: float | int | None
 
 
 class Inside(_Words, frozen=True, tag="inside"):
-    """The text is a path in this folder, or the folder."""
+    """Test: the text is a path in this folder, or the folder."""
 
     folder: str
 
 
 class Sql(_Words, frozen=True, tag="sql"):
-    """The text is SQL of which this is true."""
+    """Test: the text is SQL that this SQL test holds for."""
 
     test: SqlTest
     dialect: Dialect = "sqlite"
@@ -71,7 +71,7 @@ Plain = Equals | OneOf | Matches | Length | Range | Inside | Sql
 
 
 class NotSo(_Words, frozen=True, tag="not"):
-    """The value is judged, and the test does not hold for it."""
+    """Negated test: the value can be judged, and the inner test does not hold for it."""
 
     test: Plain
 
@@ -80,7 +80,7 @@ Test = Equals | OneOf | Matches | Length | Range | Inside | Sql | NotSo
 
 
 class OfArgument(_Words, frozen=True, tag="argument"):
-    """A test of what stands at one path; with `[*]` it holds if it does for one element."""
+    """Test of the value at one path; with `[*]` it holds if it does for one element."""
 
     arg: str
     test: Test
@@ -88,7 +88,7 @@ class OfArgument(_Words, frozen=True, tag="argument"):
 
 
 class Inverted(_Words, frozen=True, tag="inverted"):
-    """A condition turned round. One that cannot be judged stays so."""
+    """Negated condition. One that cannot be judged stays so."""
 
     condition: OfArgument
 
@@ -136,7 +136,7 @@ class LimitsEntry(_Words, frozen=True, kw_only=True):
 
 
 class Policy(_Words, frozen=True, kw_only=True):
-    """All rules, in the order in which they are looked at."""
+    """All rules, in the order of their evaluation."""
 
     default: Literal["allow", "block"] = "allow"
     observe: tuple[str, ...] = ()  # servers for which nothing is blocked or changed
@@ -152,7 +152,7 @@ def encode(policy: Policy) -> bytes:
 
 
 def digest(policy: Policy) -> str:
-    """Return what two people compare to see whether they have the same policy."""
+    """Return a short digest, by which two people can see whether they have the same policy."""
     return hashlib.sha256(encode(policy)).hexdigest()[:_DIGITS]
 
 

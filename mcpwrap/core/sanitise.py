@@ -1,4 +1,4 @@
-"""Making a server's stderr harmless to the terminal that shows it."""
+"""Terminal sanitiser: escapes control and invisible characters of stderr and of other text."""
 
 import codecs
 import re
@@ -23,7 +23,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e\n\t]")
 
 
 class Sanitiser:
-    """Takes a stream of bytes in pieces; a character cut in two is put together again."""
+    """Stream filter of bytes; a character cut in two is put together again."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="backslashreplace")

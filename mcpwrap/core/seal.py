@@ -1,7 +1,8 @@
-"""Sealing a value so that only the holder of a key opens it, and only as what it was sealed as.
+"""Authenticated encryption (AEAD) of a value, bound to the context that it is sealed for.
 
-XChaCha20-Poly1305 of libsodium: a random nonce of 24 bytes is safe to draw, and what a value
-belongs to (server, key, version, …) is authenticated with it. Source: draft-irtf-cfrg-xchacha-03.
+Only the holder of the key opens it, and only in the same context. XChaCha20-Poly1305 of libsodium:
+a random nonce of 24 bytes is safe to draw, and the context of a value (server, key, version, …) is
+authenticated with it. Source: draft-irtf-cfrg-xchacha-03.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ NONCE_BYTES = bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 
 
 class SealError(ValueError):
-    """A sealed value does not open. The text says why, and nothing of what is inside."""
+    """Failure to open a sealed value. The text has the reason, and nothing of the content."""
 
 
 def seal(value: bytes, key: bytes, *, nonce: bytes, bound: tuple[str, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""By which names and forms secrets are known. It guards against accident, and knows no other."""
+"""Names and formats of well-known secrets. They guard against accident, and know no others."""
 
 # Globs, in small letters.
 NAMES = (

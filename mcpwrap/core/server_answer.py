@@ -1,4 +1,4 @@
-"""What becomes of one answer of the server's, given at once or by way of a task."""
+"""Checks of one response from the server, immediate or by a task: outcome, result, audit."""
 
 from typing import assert_never
 
@@ -126,9 +126,9 @@ def _unanswered(session: Session, request_id: Id, asked: Asked, why: str) -> Out
 
 
 def judge_task_state(session: Session, notification: Notification, json: bytes) -> Outcome:
-    """Return what becomes of word about a task, in which its result can be.
+    """Handle a notification about a task, which may contain its result.
 
-    If that is refused, the word is not passed on: who asks for it gets the refusal.
+    If the result is refused, the notification is not forwarded: a request for it gets the refusal.
     """
     task = notification.params.get("taskId")
     tool = session.tool_by_task.get(task) if isinstance(task, str) else None

@@ -1,4 +1,4 @@
-"""What becomes of one message of the server's."""
+"""Dispatcher of one message from the server: request, notification, response or malformed line."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""How the sessions of one server are shared among its agents: some stay free for the others."""
+"""Fair share of a server's sessions among its agents: some are reserved for the others."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mcpwrap.core.spec import Admission
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The account of an open session. `gids` are empty where the agent's listener asked."""
+    """Account of an open session. `gids` are empty where the agent's listener opened it."""
 
     uid: int
     gids: frozenset[int] = frozenset()

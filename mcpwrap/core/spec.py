@@ -1,4 +1,4 @@
-"""Guest list of the gate and description of each server: JSON files, written by `apply`."""
+"""Access list of the gate and descriptor of each server: JSON files, written by `apply`."""
 
 from typing import Literal, TypeVar
 
@@ -13,7 +13,7 @@ CACHE_BYTES = 4 * 1024**3  # a browser that npx downloads has half of one
 
 
 class SecretPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The place of a secret in the value of a variable."""
+    """Placeholder of a secret in the value of a variable."""
 
     secret: str  # its key
 
@@ -22,14 +22,14 @@ Template = tuple[str | SecretPart, ...]  # the parts of a value, in order
 
 
 class Folder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A folder or file of an agent's that a server sees at the same path."""
+    """Folder or file of an agent that a server sees at the same path."""
 
     path: str
     is_writable: bool
 
 
 class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a server is given of its agents' files. They must belong to one of these agents."""
+    """Agents' files that a server can see. They must belong to one of these agents."""
 
     folders: tuple[Folder, ...]
     protect: bool  # see `core/workspaces.py`
@@ -39,7 +39,7 @@ class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class OAuth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a person logs in to a server elsewhere. Empty is as that server says."""
+    """OAuth login settings of a remote server. An empty one is as that server specifies."""
 
     scopes: tuple[str, ...] = ()
     client_id: str = ""  # registered by hand
@@ -47,7 +47,7 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server elsewhere: where it is, and the headers that each request to it is given."""
+    """Remote server: its URL, and the headers that each request to it is given."""
 
     url: str
     headers: dict[str, Template]
@@ -55,7 +55,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One server as its wrapper runs it. `/var/lib/mcpwrap/servers/NAME.json`."""
+    """Server descriptor for its wrapper. `/var/lib/mcpwrap/servers/NAME.json`."""
 
     name: str
     command: str
@@ -88,7 +88,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may open a session of one server, and what the gate asks their stub for."""
+    """Access rule of one server, and the variables that the gate requests from a stub."""
 
     uids: tuple[int, ...]
     gids: tuple[int, ...]
@@ -108,7 +108,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Admissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The gate's guest list. `/var/lib/mcpwrap/gate.json`; without the file it is empty."""
+    """Access list of the gate. `/var/lib/mcpwrap/gate.json`; without the file it is empty."""
 
     by_server: dict[str, Admission] = {}
     same_uid_approves: bool = False  # who runs the agent may answer for it, without any proof

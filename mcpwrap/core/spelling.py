@@ -1,4 +1,4 @@
-"""Keys of the protocol in another spelling, which some readers take for the one the gate judges.
+"""Case variants and aliases of protocol keys, which some parsers take for the judged key.
 
 encoding/json of Go takes `Name` for `name`, and the last of the two (CVE-2026-27896, of the Go
 SDK). The official Python SDK fills each field by its own name too: `task_id` for `taskId`, `meta`

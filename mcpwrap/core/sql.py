@@ -1,4 +1,4 @@
-"""What a policy asks about SQL, answered from its syntax: no schema is known here."""
+"""SQL tests of a policy, answered from the syntax alone: no schema is known here."""
 
 from typing import Literal, assert_never
 

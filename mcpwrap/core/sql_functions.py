@@ -1,6 +1,6 @@
-"""Functions whose result is made of one row, or has a fixed size however many rows it is made of.
+"""Allowlist of SQL functions with a result of one row, or of a fixed size for any number of rows.
 
-The lists are closed: a function that is not named here may collect, as `query_to_xml()` and the
+The lists are closed: a function that is not listed may collect, as `query_to_xml()` and the
 functions of users can. A name is sqlglot's key of a class, and in NAMED_... that of a function for
 which sqlglot has no class.
 """

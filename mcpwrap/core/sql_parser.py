@@ -1,4 +1,4 @@
-"""Parsers of SQL that stop: those of sqlglot may go back and read the same words again without end.
+"""SQL parsers with a step budget: those of sqlglot may backtrack without end.
 
 `FROM t JOIN t JOIN t …` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each
 word on: twenty of them take minutes, in sqlglot 30. The work is counted in steps from one token to
@@ -33,12 +33,12 @@ _LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
 
 
 class TooMuchWork(Exception):  # noqa: N818 - it is an outcome; and no ParseError, which parsers catch
-    """A text that takes more steps than it is worth."""
+    """Text that exceeds its step budget."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What is left for all statements of one text."""
+    """Steps left for all statements of one text."""
 
     steps: int
 
@@ -62,7 +62,7 @@ def parse(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> e
 
 
 class _Counting(Parser):
-    """What each parser has in common here. All its ways forward and back are `_advance`."""
+    """Base of the parsers that counts steps. All ways forward and back are `_advance`."""
 
     budget: Budget
 

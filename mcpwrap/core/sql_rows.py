@@ -1,4 +1,4 @@
-"""Whether the rows that a statement gives back are bounded by what it says."""
+"""Bound on the number of rows that a statement returns, by its syntax."""
 
 from sqlglot import exp
 

@@ -1,7 +1,7 @@
-"""SQL as text: cut into statements, each as sqlglot understands it, if a server does too.
+"""SQL text cut into statements and parsed, if sqlglot and databases read it alike.
 
-Whoever writes the SQL may know where sqlglot and a database differ. What is read in two ways, as
-far as we know, is not judged at all, and a rule that blocks then applies.
+The author of the SQL may know where sqlglot and a database differ. Text that can be read in two
+ways, as far as we know, is not judged at all, and a rule that blocks then applies.
 """
 
 import functools
@@ -79,7 +79,7 @@ sqlglot.logger.disabled = True
 
 
 class Plainly(Enum):
-    """A statement of which its first words say all."""
+    """Kind of a statement that its first words determine."""
 
     TELLS = "tells"  # a pragma or a SHOW, or an EXPLAIN that runs nothing
     LISTS = "lists"  # a pragma that shows as many rows as there are errors
@@ -89,7 +89,7 @@ class Plainly(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A statement that may be run, and of which only the plan is shown."""
+    """Statement of an EXPLAIN: it may be run, and only its plan is shown."""
 
     tree: exp.Expr
 

@@ -1,4 +1,4 @@
-"""Number of rows that one value of an answer may be made of."""
+"""Number of table rows that one value of a result may be made of."""
 
 import re
 
@@ -235,7 +235,7 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 class _Weights:
-    """How many rows of tables each row of a query is made of.
+    """Number of table rows that each row of a query is made of.
 
     `s || lag(s) OVER (...)` has the values of two rows of its source: a query has those of all
     tables that it names, and again for each aggregate or window function that returns such a value.

@@ -1,4 +1,4 @@
-"""Whether the condition of a DELETE or an UPDATE chooses rows, without a schema."""
+"""Check that the WHERE of a DELETE or an UPDATE chooses rows, without a schema."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def _joined_on(change: exp.Expr) -> list[exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A table that is changed, and what a condition says of a row of it."""
+    """Table that is changed, and evaluation of a condition for all its rows."""
 
     name: str
     has_others: bool
@@ -80,7 +80,7 @@ class _Target:
         return truth
 
     def _holds_for_all(self, condition: exp.Expr) -> Truth:
-        """Say so if it does not depend on the row, or has an alternative that does not.
+        """Say whether a condition does not depend on the row, or has an alternative that does not.
 
         Only what shows without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
         """

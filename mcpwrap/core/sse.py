@@ -1,4 +1,4 @@
-"""Events in a stream of bytes, however it is cut.
+"""Parser of server-sent events (SSE) in a stream of bytes, however it is cut.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing an event stream".
 """
@@ -15,21 +15,21 @@ _MAX_RETRY_DIGITS = 9  # 11 days; what is longer is no pause
 
 
 class EventTooLongError(ValueError):
-    """An event is longer than the bound, so the stream cannot be followed any further."""
+    """Event longer than the bound, so the stream cannot be followed any further."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What came between two empty lines. `data` is as it came, and should be UTF-8."""
+    """One event, between two empty lines. `data` is as it came, and should be UTF-8."""
 
     data: bytes
     kind: str = "message"
 
 
 class EventBuffer:
-    """Takes bytes as they arrive and gives back whole events.
+    """Buffer that takes bytes as they arrive and returns whole events.
 
-    `last_id` is that of the last event that is whole, "" if there is none; `retry_ms` how long to
-    wait before the stream is asked for again, None if the sender never said.
+    `last_id` is that of the last whole event, "" if there is none; `retry_ms` the delay before a
+    reconnect, None if the sender never set one.
     """
 
     def __init__(self, max_event_bytes: int = MAX_LINE_BYTES) -> None:

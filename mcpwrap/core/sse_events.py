@@ -1,4 +1,4 @@
-"""Server-sent events as they are written.
+"""Encoder of server-sent events (SSE).
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.5.
 """

@@ -1,4 +1,4 @@
-"""What an operator counts: decisions, and how long they took."""
+"""Decision counters and latency histogram of the gate, by server."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _MAX_COUNT = 2**63 - 1  # of what JSON can tell; a session that was taken over c
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Decisions by kind, and by how long they took: under 1, 2, 4, … microseconds."""
+    """Decisions by kind, and by their duration: under 1, 2, 4, … microseconds."""
 
     by_decision: dict[str, int]
     by_bucket: tuple[int, ...] = (0,) * BUCKETS
@@ -58,7 +58,7 @@ NOTHING = Counts({})
 
 
 class ServerStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted of one server's sessions: those that are open, and those that are over."""
+    """Counters of one server's sessions: the open ones, and those that are over."""
 
     server: str
     sessions: int  # that are open
@@ -66,7 +66,7 @@ class ServerStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gate has counted since it was started."""
+    """Counters of the gate since it was started."""
 
     since: float  # seconds since 1970
     servers: tuple[ServerStats, ...] = ()

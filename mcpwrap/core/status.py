@@ -1,4 +1,4 @@
-"""The wrapper's one-line status: written for people, read back by `mcpwrap status`."""
+"""Wrapper's `STATUS=` line for systemd: written for people, parsed by `mcpwrap status`."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Secrets at rest: one sealed file each, and the list of which versions were set.
+"""Secrets at rest: one sealed file each, and the list of the versions that were set.
 
-`/var/lib/mcpwrap/sealed/NAME/KEY.sealed` is for root alone. `/var/lib/mcpwrap/secrets.json` is for
-everybody to read: it has names and versions, and no value.
+`/var/lib/mcpwrap/sealed/NAME/KEY.sealed` is for root alone. `/var/lib/mcpwrap/secrets.json` is
+readable by everybody: it has names and versions, and no value.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was last done to one secret. A removed one keeps its version, so that none repeats."""
+    """Last change of one secret. A removed one keeps its version, so that none repeats."""
 
     version: int
     is_set: bool
@@ -38,7 +38,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`secrets.json`: by server, then by key."""
+    """Content of `secrets.json`: by server, then by key."""
 
     format: int = FORMAT
     by_server: dict[str, dict[str, Setting]] = {}
@@ -59,7 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Whose secret it is, its key, and which of the values that were set."""
+    """Identity of a secret's value: its server, key and version."""
 
     name: str
     key: str

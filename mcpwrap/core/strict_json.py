@@ -1,7 +1,7 @@
-"""JSON read so strictly that no other reader finds another value in it.
+"""Strict JSON parser: accepts only text in which no other parser finds another value.
 
-msgspec refuses bytes that are not UTF-8, a byte order mark, lone surrogates, NaN and numbers out
-of range. What it takes is bounded here in depth, and looked through for keys that come twice.
+msgspec refuses bytes that are not UTF-8, a byte order mark, lone surrogates, NaN and numbers out of
+range. What it accepts is bounded here in depth, and searched for repeated keys.
 """
 
 import re
@@ -31,11 +31,11 @@ _DIGIT = re.compile(rb"[0-9]")
 
 
 class NotJsonError(ValueError):
-    """These bytes are no JSON in UTF-8, or hold a number that not every reader can."""
+    """Bytes that are not JSON in UTF-8, or hold a number that not every parser can."""
 
 
 class TooDeepError(ValueError):
-    """Arrays and objects in each other, over `MAX_DEPTH` of them."""
+    """Arrays and objects nested deeper than `MAX_DEPTH`."""
 
 
 def encode(value: Json) -> bytes:

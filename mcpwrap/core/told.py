@@ -1,4 +1,4 @@
-"""How a call ended, told to the limits once: at its answer, or when the task it became is done."""
+"""Call outcomes for the circuit breaker: each reported once, at the response or the task's end."""
 
 from mcpwrap.core import methods
 from mcpwrap.core.exchange import Session
@@ -7,7 +7,7 @@ from mcpwrap.core.judgement import Json
 
 
 def tell_of_result(session: Session, asked: Asked, value: Json) -> None:
-    """Tell what the result of a request says of a call."""
+    """Report the outcome of a call, from the result of a request."""
     match asked.method:
         case methods.TOOLS_CALL:
             if not _became_a_task(session, asked.target, value):
@@ -21,7 +21,7 @@ def tell_of_result(session: Session, asked: Asked, value: Json) -> None:
 
 
 def tell_of_state(session: Session, asked: Asked, state: Json) -> None:
-    """Tell what the state of a task says; one that is cancelled was no success, and no failure."""
+    """Report the outcome of a task from its state; a cancelled one has neither outcome."""
     match state:
         case {"status": "failed"} | {"error": _}:
             _tell_of_task(session, asked, failed=True)
@@ -32,7 +32,7 @@ def tell_of_state(session: Session, asked: Asked, state: Json) -> None:
 
 
 def tell_of_failure(session: Session, asked: Asked) -> None:
-    """Tell of an error, or of an answer that cannot be read."""
+    """Report the failure of a call: an error, or a response that cannot be read."""
     match asked.method:
         case methods.TOOLS_CALL:
             session.limits.tell(asked.target, failed=True)

@@ -1,4 +1,4 @@
-"""Tool and prompt names that people take for another name."""
+"""Deceptive names of tools and prompts: mixed scripts, invisible characters, look-alikes."""
 
 import json
 import unicodedata

@@ -1,4 +1,4 @@
-"""The three answers to a condition."""
+"""Three-valued logic (Kleene) of conditions: holds, fails, cannot be judged."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Truth(Enum):
-    """Whether a condition holds. What cannot be judged counts against whoever sent it."""
+    """Truth value of a condition. What cannot be judged counts against its sender."""
 
     HOLDS = "holds"
     FAILS = "does not hold"

@@ -1,8 +1,8 @@
-"""File mode creation mask of a server: what of group and others its new files lack.
+"""File mode creation mask (umask) of a server: permission bits that its new files lack.
 
-The owner's bits are never masked. The owner is the server's own account, which could not read what
-it has just written; and in a home that lasts, one agent could leave that to the others.
-Source: umask(2).
+It masks bits of group and others, and never the owner's. The owner is the server's own account,
+which could not read what it has just written; and in a home that lasts, one agent could leave that
+to the others. Source: umask(2).
 """
 
 import re
@@ -13,7 +13,7 @@ _OWNER = 0o700
 
 
 class OwnerMaskedError(ValueError):
-    """It takes rights from the owner."""
+    """Mask that takes rights from the owner."""
 
 
 def parse(untrusted: str) -> int:

@@ -1,4 +1,4 @@
-"""URIs: what may be written down of one, and whether all servers read the same (RFC 3986)."""
+"""URIs (RFC 3986): check that all servers read the same one, and removal of parts not for logs."""
 
 import ipaddress
 import re

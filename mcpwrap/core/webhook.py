@@ -1,10 +1,10 @@
-"""What root tells the webhook: where to post."""
+"""Root's configuration of the approval webhook: the URL to post to."""
 
 import msgspec
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where to post. `/var/lib/mcpwrap/webhook.json`."""
+    """URL to post to. `/var/lib/mcpwrap/webhook.json`."""
 
     url: str
 

@@ -1,4 +1,4 @@
-"""What is posted about a request that waits for approval, and by what one sees that it is ours."""
+"""Webhook body for a request that waits for approval, and its HMAC signature."""
 
 import hashlib
 import hmac
@@ -20,14 +20,14 @@ MAX_NAME_CHARS = 100
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """Who runs the agent."""
+    """Account that runs the agent."""
 
     uid: int
     account: str
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An argument without what it says: its type, as JSON Schema calls it, and how long it is."""
+    """Argument without its content: its type, as JSON Schema calls it, and its length."""
 
     type: str
     characters: int | None = None
@@ -36,7 +36,7 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Posted(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of a POST. Times are RFC 3339, UTC."""
+    """Body of a POST. Times are RFC 3339, UTC."""
 
     event: str = "approval.pending"
     machine: str

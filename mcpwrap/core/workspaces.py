@@ -1,7 +1,7 @@
-"""Mounts of a wrapper's file system, in order: an agent's folders, and what in them is held.
+"""Mount layout of a wrapper, in order: agents' folders, and the names in them that are read-only.
 
 Names that an agent's own tools run code from are held: read-only, and where they are. A folder that
-leads to one is pinned, because whoever may rename it could put another in its place.
+leads to one is pinned, because a server that renames it could put another in its place.
 """
 
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ REPORT = f"{REPORTS}/refused"  # why they cannot be shown; empty when they are
 
 
 class Kind(Enum):
-    """What is done at a path."""
+    """Operation at a path."""
 
     SHOW_WRITABLE = "show, writable"
     SHOW = "show, read-only"
@@ -82,7 +82,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One mount. What is pinned or held need not be there."""
+    """One mount. A pinned or held path need not be there."""
 
     path: str
     kind: Kind

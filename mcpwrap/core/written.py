@@ -1,7 +1,7 @@
-"""What is written down of each decision, before it is carried out.
+"""Audit records of the gate's decisions, each written before it is carried out.
 
-A request is one, whatever becomes of it. Anything else is one if a rule had something to say, or if
-it does not go on as it came.
+Every request is audited. Other messages are audited if a rule matched, or if they were changed or
+refused. A cancellation of a request that is not open is dropped without a record.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ _NO_APPROVAL = Approval("", "")
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message is about, as far as it can be told."""
+    """Audited properties of a message, as far as they are known."""
 
     sender: Sender
     method: str = ""
@@ -96,7 +96,7 @@ def unrecorded(
 
 
 def _write(session: Session, about: _About, outcome: Outcome) -> bool:
-    """Write down one decision; what speaks against passing is the one note that is no remark."""
+    """Append one audit record; the first note that is not LOGGED gives decision and reason."""
     remarks: list[str] = []
     against: Note | None = None
     for note in outcome.notes:
