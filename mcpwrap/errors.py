@@ -1,4 +1,4 @@
-"""Failures that an operator can act on, and the exit statuses of `mcpwrap`."""
+"""Errors that an operator can act on, and the exit statuses of `mcpwrap`."""
 
 import errno
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ EXIT_WOULD_CHANGE = 10  # `plan`: `apply` would change something
 
 
 class McpwrapError(Exception):
-    """A failure the operator can act on. Anything else that escapes is a bug in mcpwrap."""
+    """Failure that the operator can act on. Anything else that escapes is a bug in mcpwrap."""
 
     exit_code = EXIT_FAILED
 
@@ -33,13 +33,13 @@ class McpwrapError(Exception):
 
 
 class UsageError(McpwrapError):
-    """What was typed or configured cannot be carried out; nothing was changed."""
+    """Command line or configuration that cannot be carried out; nothing was changed."""
 
     exit_code = EXIT_USAGE
 
 
 class HalfDoneError(OSError):
-    """Of several files that were to be replaced, some were."""
+    """Replacement of several files of which only some were replaced."""
 
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
