@@ -1,1 +1,1 @@
-"""Thin calls to Linux and systemd. Nothing here decides."""
+"""Linux and systemd: system calls, tools, accounts and files of this machine, with checks."""

@@ -1,4 +1,4 @@
-"""Accounts and groups of this machine, as NSS has them; and the ids that are in use without one."""
+"""Accounts and groups of this machine from NSS, and ids (UIDs, GIDs) in use without an account."""
 
 import grp
 import os

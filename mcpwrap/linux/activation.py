@@ -1,4 +1,4 @@
-"""What systemd hands over at start."""
+"""Socket activation: listening sockets that systemd passes at start (sd_listen_fds(3))."""
 
 import fcntl
 import os

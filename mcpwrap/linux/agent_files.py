@@ -1,4 +1,4 @@
-"""Reading and replacing agents' files: no link is followed, and no other account's is touched."""
+"""Agents' files: reading (one's own or root's) and atomic replacement; no link is followed."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ _ATTRIBUTES = ("user.", "system.posix_acl_access")
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file that is there and was not read, and why."""
+    """Existing file that was not read, and the reason."""
 
     why: str
 

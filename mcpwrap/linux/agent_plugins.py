@@ -1,4 +1,4 @@
-"""Finding the files with which plugins bring servers. Reads only, and a bounded number of them."""
+"""Search for files in which agents' plugins list servers: reads only, and a bounded number."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _CATALOGUES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class PluginFile:
-    """One file with servers, or why it was not read."""
+    """File of a plugin with its servers, or the reason for not reading it."""
 
     plugin: Plugin
     path: Path
@@ -44,7 +44,7 @@ def files(
 
 
 class _Looking:
-    """Goes through the plugins of one agent."""
+    """Search through the plugins of one agent."""
 
     def __init__(self, row: Plugins, words: Words, uid: int, variables: Mapping[str, str]) -> None:
         self._row, self._words, self._uid = row, words, uid

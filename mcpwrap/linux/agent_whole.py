@@ -1,4 +1,4 @@
-"""Opening a whole file of an agent's, or saying why not."""
+"""Opening of an agent's file as a whole, up to a size limit; a refusal gives its reason."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from mcpwrap.linux.agent_files import Refused, read
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A file that was opened."""
+    """File of an agent, parsed, and its bytes."""
 
     opened: Opened
     content: bytes
@@ -32,7 +32,7 @@ def open_whole(
 
 
 def why_not(path: Path, error: FileError) -> Refused:
-    """Return an error without the path, which whoever is told has before it."""
+    """Return the error without the path; the caller prints the path first."""
     place = error.where.removeprefix(str(path)).removeprefix(":")
     problem = error.problem.removesuffix("; nothing was changed")
     return Refused(f"{place}: {problem}" if place else problem)

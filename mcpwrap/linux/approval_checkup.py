@@ -1,4 +1,4 @@
-"""Looking at who can approve what agents want. As root."""
+"""Health check of approvals: the accounts that can approve agents' requests. As root."""
 
 import pwd
 from collections.abc import Iterator

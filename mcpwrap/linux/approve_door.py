@@ -1,4 +1,4 @@
-"""Asking the gate what waits for approval, and answering: `/run/mcpwrap/approve.sock`."""
+"""Client of the gate's approval socket `/run/mcpwrap/approve.sock`: list, watch, show, decide."""
 
 import socket
 from typing import Self
@@ -32,14 +32,14 @@ _PATIENCE_S = 30.0  # a password takes a moment, and polkit a person
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """What waits, the oldest first, and which agents are paused."""
+    """Pending approvals, the oldest first, and paused agents."""
 
     pending: tuple[Pending, ...]
     paused: tuple[Paused, ...]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One question in full."""
+    """Approval question in full, and the last approved one of the same tool."""
 
     digest: str
     size: int
@@ -48,7 +48,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class RefusedError(McpwrapError):
-    """The gate did not do it; `code` says why, as `approve_words.Refused` has it."""
+    """Refusal by the gate; `code` gives the reason, as `approve_words.Refused` defines it."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.why, where="the gate", fix=_FIX[refused.code])
@@ -67,7 +67,7 @@ _FIX = {
 
 
 class Door:
-    """One connection. Used as a context, it is closed at the end."""
+    """Connection to the approval socket. As a context manager it is closed at the end."""
 
     def __init__(self, path: str = PATH) -> None:
         """Connect.

@@ -1,4 +1,4 @@
-"""The files of an audit, for whoever may read them. They are in folders of another account."""
+"""Reader of audit files, in folders of another account: list, read, merge by time, follow."""
 
 import heapq
 import os
@@ -39,7 +39,7 @@ _ANSWERED = b'"what":"answered"'
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """One file of a session's records."""
+    """File of a session's records: path, size and modification time."""
 
     path: Path
     size: int
@@ -138,7 +138,7 @@ def last(
 
 
 class Coming:
-    """What is recorded from now on. No file is held open: there may be very many."""
+    """Follower of new audit records. It holds no file open: there may be very many."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What is needed to check an audit and to open it: root's keys, and the journal's anchors."""
+"""Keys to verify and open an audit (root's, or a user's own), and its anchors in the journal."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,9 +18,9 @@ _USERS_FILE_BYTES = 64 * 1024  # some hundred of them are in use
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """One of the gate's messages; systemd.journal-fields(7) has `_SYSTEMD_UNIT`.
+    """Anchor entry of the gate in the journal; systemd.journal-fields(7) has `_SYSTEMD_UNIT`.
 
-    What begins with `_` is the journal's own, and not what the sender says.
+    Fields that begin with `_` are set by the journal itself, not by the sender.
     """
 
     epoch: str = msgspec.field(name="MCPWRAP_EPOCH")

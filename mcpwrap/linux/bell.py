@@ -1,14 +1,15 @@
-"""Word from one process to another that there is something to receive, heard without a call.
+"""Flag in shared memory that tells the peer a message is queued, without a system call.
 
-A byte of memory that both share after a fork. Whoever rings has sent first; whoever hears clears it
-first and receives then, so that nothing is missed, and at worst nothing is there.
+It is one byte that both processes share after a fork. The sender sends first and then sets the
+flag; the receiver clears the flag first and then receives. So no message is missed, and at worst
+the flag is set without one.
 """
 
 import mmap
 
 
 class Bell:
-    """Made before the fork. What it says is only a hint: whoever has it may set or clear it."""
+    """Shared flag, made before the fork. It is only a hint: either process may set or clear it."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, 1)  # shared and anonymous: mmap(2)

@@ -1,4 +1,4 @@
-"""Programs for seccomp(2): lines, blocks for one system call each, and taking effect.
+"""BPF programs for seccomp(2): instructions, one block per system call, and installation.
 
 Source: seccomp(2), linux/filter.h, linux/seccomp.h; the values are the kernel's.
 """

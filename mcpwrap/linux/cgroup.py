@@ -1,4 +1,4 @@
-"""One cgroup for each session, so that a session can be bounded, and ended whole.
+"""Cgroup of each session: resource limits, and killing of all its processes at once.
 
 Works in the tree that systemd delegates: cgroup v2, or the `name=systemd` tree of a v1 machine,
 which has no controllers. Source: cgroups(7), Documentation/admin-guide/cgroup-v2.rst.
@@ -25,7 +25,7 @@ _END_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings of one session. `cpu_percent` is of one processor; 0 is no ceiling."""
+    """Resource limits of one session. `cpu_percent` is of one processor; 0 is no limit."""
 
     memory_bytes: int
     tasks: int
@@ -77,10 +77,11 @@ def kills_for_memory() -> int:
 
 
 class Leaf:
-    """A cgroup below a wrapper's, for one session or for the supervisor.
+    """Cgroup below a wrapper's, for one session or for the supervisor.
 
-    A server owns its group as much as its supervisor does, and chmod(2) is not for Landlock to
-    refuse. So what is shut is opened up again, and what ends a group is held open from the start.
+    A server owns its cgroup as much as its supervisor does, and Landlock does not restrict
+    chmod(2). So permissions that were taken away are restored, and the file that kills a cgroup is
+    held open from the start.
     """
 
     def __init__(self, parent: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Looking at the machine below the servers: kernel, Squid, rules, accounts. As root."""
+"""Health check of the machine below the servers: kernel, Squid, packet rules, accounts. As root."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""The end of a child, and the signals that come before it."""
+"""Waiting for a child's exit (waitpid(2)), with a callback for signals that arrive before it."""
 
 import os
 import signal

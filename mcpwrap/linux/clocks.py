@@ -1,4 +1,4 @@
-"""The clocks by which what root gives a wrapper expires."""
+"""Wall clock and boot clock, which limit the validity of what root gives a wrapper."""
 
 import time
 from datetime import UTC, datetime

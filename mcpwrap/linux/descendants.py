@@ -1,4 +1,4 @@
-"""All processes that come from this one, for where no namespace or cgroup holds them together."""
+"""Killing of all descendant processes, where no namespace or cgroup holds them together."""
 
 import os
 import signal

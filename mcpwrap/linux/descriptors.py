@@ -1,4 +1,4 @@
-"""Packets with descriptors, and what a descriptor from a stranger may be."""
+"""Descriptor passing (SCM_RIGHTS), and checks of descriptors from an untrusted peer."""
 
 import array
 import fcntl
@@ -12,7 +12,7 @@ _INT_BYTES = array.array("i").itemsize
 
 
 class DescriptorError(ValueError):
-    """A passed descriptor is not what was agreed."""
+    """Passed packet or descriptor that is not what was agreed."""
 
 
 def receive(connection: socket.socket, max_bytes: int, flags: int = 0) -> tuple[bytes, list[int]]:

@@ -1,4 +1,4 @@
-"""Showing a notification on the desktop of whoever runs this."""
+"""Desktop notifications for the user who runs this process (notify-send(1))."""
 
 import subprocess
 from pathlib import Path

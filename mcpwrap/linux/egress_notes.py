@@ -1,4 +1,4 @@
-"""What was noted of a server's way out: the logs of Squid and the front, the kernel's counts."""
+"""Egress log of servers: access logs of Squid and the front, and the kernel's packet counts."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -61,7 +61,7 @@ def with_times() -> Iterator[Note]:
 
 
 class Coming:
-    """What is noted of all servers from now on. Needs root."""
+    """Follower of new log entries about all servers' egress. Needs root."""
 
     def __init__(self) -> None:
         self._following = log_files.Following(_logs)

@@ -1,4 +1,4 @@
-"""Reading and replacing root's files."""
+"""Reading of root's files, with checks of owner and mode, and their atomic replacement."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from mcpwrap.errors import HalfDoneError, UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file as it is to be. `gid` is its group; -1 is that of the process."""
+    """File to be written. `gid` is its group; -1 is that of the process."""
 
     path: str
     text: str

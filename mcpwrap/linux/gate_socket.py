@@ -1,4 +1,4 @@
-"""Asking the gate: which policy is in force, which anybody may, and what was counted."""
+"""Client of the gate's socket: the policy in force, open to every account, and the statistics."""
 
 import socket
 from collections.abc import Iterator

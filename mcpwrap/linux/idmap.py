@@ -1,4 +1,4 @@
-"""User namespaces that swap an agent's ids with a wrapper's, for mounts (mount_setattr(2))."""
+"""User namespaces of ID-mapped mounts: agent's and wrapper's ids swapped (mount_setattr(2))."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two ids that stand for each other."""
+    """Pair of ids that are mapped to each other."""
 
     agent: int
     wrapper: int

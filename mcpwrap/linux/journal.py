@@ -1,6 +1,6 @@
-"""Entries of the journal with fields of their own (systemd.journal-fields(7)).
+"""Journal entries with fields of their own (systemd.journal-fields(7)).
 
-Source: https://systemd.io/JOURNAL_NATIVE_PROTOCOL. Who wrote an entry journald asks the kernel.
+Source: https://systemd.io/JOURNAL_NATIVE_PROTOCOL. journald asks the kernel for the sender.
 """
 
 import socket
@@ -11,7 +11,7 @@ _SOCKET = "/run/systemd/journal/socket"
 
 
 class Journal:
-    """A connection to the journal; without one, or while it is full, nothing is written."""
+    """Connection to the journal; without one, or while it is full, nothing is written."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

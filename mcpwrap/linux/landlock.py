@@ -1,4 +1,4 @@
-"""Shutting paths to a process and its children for good, and signals to all others.
+"""Landlock sandbox of a process and its children: paths, signals to others, and TCP, for good.
 
 Source: landlock(7), linux/landlock.h. Python has no binding; the three calls are made by number.
 """
@@ -45,7 +45,7 @@ def shut(shut_paths: frozenset[str], open_paths: frozenset[str]) -> None:
 
 
 class Tcp(IntEnum):
-    """Whether a process may use TCP, as far as Landlock has a say (Linux 6.7)."""
+    """TCP access of a process, as far as Landlock restricts it (Linux 6.7)."""
 
     ALLOWED = 0
     REFUSED = _TCP

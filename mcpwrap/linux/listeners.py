@@ -1,4 +1,4 @@
-"""The listeners of an account, as root has written them."""
+"""HTTP listeners of an account, read from the files that root has written: server by URL."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which TCP ports of this machine are listened on. Source: proc_pid_net(5)."""
+"""Listening TCP sockets of this machine (IPv4), with UID and inode. Source: proc_pid_net(5)."""
 
 import ipaddress
 import sys

@@ -1,4 +1,4 @@
-"""What a service says to the journal: one line, as data."""
+"""Log of a service to the journal: one escaped line on standard error."""
 
 import sys
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Reading logs that other accounts write: their ends, and what comes, past a rotation too."""
+"""Reader of log files that other accounts write: tail, whole file, following across rotation."""
 
 import os
 import stat
@@ -52,7 +52,7 @@ def _lines(file: BufferedReader, left_bytes: int) -> Iterator[bytes]:
 
 
 class Following:
-    """Some logs, from now on."""
+    """Follower of several log files, from now on."""
 
     def __init__(self, find: Callable[[], Iterable[Path]]) -> None:
         """`find` returns which there are; it is asked each time, as there may come to be more.

@@ -1,4 +1,4 @@
-"""Speaking with the program that logs in to a remote server: through the gate, by two pipes."""
+"""Client of a remote server's OAuth login program, through the gate, by two pipes."""
 
 import os
 import select
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Word)
 
 
 class LoginDoor:
-    """One login or logout. Used as a context, it is over at the end."""
+    """One login or logout. As a context manager it is over at the end."""
 
     def __init__(self, name: str, verb: str, path: str = PATH) -> None:
         """Connect and say what is wanted. Nothing is read yet: that is for who is not root.

@@ -1,4 +1,4 @@
-"""Bytes behind a descriptor, handed to another process, which neither side can change any more."""
+"""Sealed memfds: bytes handed to another process, which neither side can change any more."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What is mounted where, as the caller sees it. Source: proc_pid_mountinfo(5)."""
+"""Mount table, as the caller sees it. Source: proc_pid_mountinfo(5)."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _OWNER = re.compile(r" (?P<major>\d+):(?P<minor>\d+) .* - fuse\S* .*\buser_id=(?
 
 
 class Mount(NamedTuple):
-    """One line. `root` is the folder of the file system that is shown: it follows a rename."""
+    """One mount. `root` is the folder of the file system that is shown: it follows a rename."""
 
     number: int
     path: str

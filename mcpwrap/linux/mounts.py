@@ -1,4 +1,4 @@
-"""Mounting by descriptor, so that no path is walked twice and no link is followed.
+"""Mount system calls by descriptor, so that no path is walked twice and no link is followed.
 
 Source: openat2(2), open_tree(2), mount_setattr(2), move_mount(2), setns(2), linux/mount.h. Python
 has no binding; the calls are made by number, which since 2019 is the same on every architecture.
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Attribute(IntFlag):
-    """What holds for one mount, whatever the file system itself allows."""
+    """Attributes of one mount, which hold whatever the file system itself allows."""
 
     READ_ONLY = 0x1
     NO_SETUID = 0x2

@@ -1,4 +1,4 @@
-"""Namespaces that an ordinary user may make: what a process sees is its own from then on.
+"""Unprivileged namespaces of a process, and a mount namespace that holds given files alone.
 
 Source: namespaces(7), user_namespaces(7), mount_namespaces(7), pivot_root(2), tmpfs(5).
 """
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Kind(IntFlag):
-    """What can be a process's own. Without USER only root can make the others."""
+    """Kinds of namespaces. Without USER only root can make the others."""
 
     MOUNTS = 0x00020000
     IPC = 0x08000000

@@ -1,4 +1,4 @@
-"""Having a program look at what anybody may have written, under the account of those who have none.
+"""Runner of a program on untrusted input, under the account `nobody` if the caller is root.
 
 Source: the last third of the manual of `subprocess`; memfd_create(2).
 """

@@ -9,7 +9,7 @@ _ALIVE_EVERY_S = 5.0  # each word wakes systemd; most units have a WatchdogSec= 
 
 
 class Notifier:
-    """Tells systemd how we are (sd_notify(3)). Without systemd it tells nobody."""
+    """Sender of notifications to systemd (sd_notify(3)). Without systemd it sends none."""
 
     def __init__(self, alive_every_s: float = _ALIVE_EVERY_S) -> None:
         self._alive_every_s = alive_every_s

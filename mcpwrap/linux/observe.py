@@ -1,4 +1,4 @@
-"""Looking at how the machine is. Reads only; as root it sees the packet rules too."""
+"""Observed state and configuration of this machine. Reads only; root sees the packet rules too."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""From where this machine takes packages: what root wrote for npm and pip, else their own default.
+"""Package registries of this machine: as root configured npm and pip, else their own defaults.
 
 Read as root by `apply`, so only root's files count, and no tool runs another's code.
 """

@@ -1,4 +1,4 @@
-"""Our table in the kernel's packet filter. Reading it needs root."""
+"""Packet rules in the kernel: mcpwrap's nftables table. Reading it needs root."""
 
 import re
 

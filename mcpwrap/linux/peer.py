@@ -20,7 +20,7 @@ _CGROUPS = [
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The account behind a connection. `gids` holds the primary group too."""
+    """Process and account behind a connection. `gids` holds the primary group too."""
 
     pid: int
     uid: int

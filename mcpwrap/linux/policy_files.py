@@ -1,4 +1,4 @@
-"""The files of this machine's policy."""
+"""Policy files of this machine, root's own alone: `policy.yaml` and `policy.d`."""
 
 import os
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ def gone(recorded: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_gone(name: str) -> bool:
-    """Not by lexists(), to which what it may not look at is not there."""
+    """Say whether a file is gone. lexists() says so of one that the caller may not look at, too."""
     with suppress(PermissionError):
         try:
             os.lstat(name)

@@ -1,4 +1,4 @@
-"""Asking polkit whether the person behind a process is who their account says: pkcheck(1)."""
+"""Authentication by polkit of the person behind a process, by password: pkcheck(1)."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ _MAX_DETAIL_CHARS = 120  # it is a line in a window
 
 @dataclass(frozen=True, slots=True)
 class Pkcheck:
-    """The program, and how long a person has for the answer."""
+    """The program, and the timeout for a person's answer."""
 
     path: str = "/usr/bin/pkcheck"
     patience_s: float = 25.0  # whoever asked the gate waits for 30 s

@@ -1,4 +1,4 @@
-"""Giving up root for good, before anything is read that root did not write."""
+"""Permanent drop of root privileges, before anything is read that root did not write."""
 
 import os
 import pwd
@@ -9,7 +9,7 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who a process is from now on."""
+    """Account under which a process goes on."""
 
     account: str
     home: str

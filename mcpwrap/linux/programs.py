@@ -1,4 +1,4 @@
-"""Programs and paths of an agent's entry, as they are on this machine. Reads only."""
+"""Programs and paths that an agent's entry names, as they are on this machine. Reads only."""
 
 import os
 import shutil

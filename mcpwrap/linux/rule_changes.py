@@ -1,4 +1,4 @@
-"""Being told when anybody changes packet rules. Source: nft(8), MONITOR."""
+"""Monitor of changes to the packet rules by any process. Source: nft(8), MONITOR."""
 
 import queue
 import subprocess

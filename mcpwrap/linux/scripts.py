@@ -1,4 +1,4 @@
-"""What a script says it is run by. Reads only."""
+"""Interpreter of a script, from its `#!` line. Reads only."""
 
 import os
 import stat

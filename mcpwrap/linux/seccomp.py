@@ -1,6 +1,6 @@
-"""The second system call filter: what the supervisor needs and a server must not have.
+"""Second seccomp filter, for servers alone: calls that the unit's filter leaves to the supervisor.
 
-The unit's own filter holds for the supervisor too, which speaks to systemd over AF_UNIX.
+The unit's own filter applies to the supervisor too, which speaks to systemd over AF_UNIX.
 """
 
 import errno

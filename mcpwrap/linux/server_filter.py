@@ -1,6 +1,6 @@
-"""The system call filter of a server that no unit starts: what `mcpwrap@` would refuse it.
+"""Seccomp filter of a server that no unit starts: it refuses what `mcpwrap@` would refuse.
 
-Refused by name, not allowed by name: a server is anybody's program. Source: syscalls(2),
+It is a denylist, not an allowlist: a server can be any program. Source: syscalls(2),
 systemd.exec(5) on its groups of calls, and the `SystemCallFilter=` of units/mcpwrap@.service.
 """
 

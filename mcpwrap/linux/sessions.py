@@ -1,8 +1,8 @@
-"""The sessions of this machine, read off the control groups: each is a group `s-ID`.
+"""Running sessions of this machine, read from the cgroups: each is a group `s-ID`.
 
 In it is an empty group `agent-UID-TIME`; without one it is a process that waits for its session.
 
-Anybody may look: the groups are there exactly as long as the sessions, so there is no list to keep.
+Every account can read them: the groups exist exactly as long as the sessions, so no list is kept.
 """
 
 import re
@@ -20,7 +20,7 @@ _AGENT = re.compile(r"agent-([0-9]{1,10})-([0-9]{1,12})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """One session. `since_s` is in seconds since the epoch."""
+    """Running session. `since_s` is in seconds since the epoch."""
 
     id: str
     name: str

@@ -1,7 +1,8 @@
-"""The system call filter that keeps a program from making setuid and setgid files, for good.
+"""Seccomp filter that keeps a program from making setuid and setgid files, for good.
 
-One that stays behind lends its account to whoever starts it. Units have `RestrictSUIDSGID=` for
-that, and the calls are those of systemd's seccomp_restrict_suid_sgid(), O_TMPFILE added.
+Such a file, left behind, lends its account to every user who starts it. Units have
+`RestrictSUIDSGID=` for that, and the calls are those of systemd's seccomp_restrict_suid_sgid(),
+O_TMPFILE added.
 """
 
 import errno

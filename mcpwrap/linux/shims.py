@@ -1,4 +1,4 @@
-"""A program that only finds another, of the version that its person has chosen. Reads only."""
+"""Shims of version managers, resolved to the program that they start. Reads only."""
 
 import os
 from collections.abc import Iterator

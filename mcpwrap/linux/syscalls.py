@@ -1,6 +1,6 @@
-"""An allow list of system calls, for a process that from then on only reads, judges and writes.
+"""Seccomp allowlist of system calls, for a process that then only reads, judges and writes.
 
-libseccomp is there wherever systemd is, and knows the numbers of every machine.
+libseccomp is present wherever systemd is, and knows the numbers of every architecture.
 Source: seccomp(2), seccomp_rule_add(3), linux/seccomp.h.
 """
 
@@ -26,7 +26,7 @@ _ALLOWED = (
 
 
 class _Comparison(ctypes.Structure):
-    """struct scmp_arg_cmp: argument number, how, and with what: a mask first where there is one."""
+    """struct scmp_arg_cmp: argument number, operator, operand; a mask first where there is one."""
 
     _fields_ = (  # type: ignore[mutable-override] # a list by its stub alone
         ("argument", ctypes.c_uint),
@@ -42,7 +42,7 @@ _NO_FILE = _Comparison(3, _MASKED_EQUAL, mmap.MAP_ANONYMOUS, mmap.MAP_ANONYMOUS)
 
 
 class Filter:
-    """Made once, and entered by each process that is forked afterwards."""
+    """Seccomp filter, made once, and entered by each process that is forked afterwards."""
 
     def __init__(self) -> None:
         """Make it.

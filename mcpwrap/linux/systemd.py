@@ -1,4 +1,4 @@
-"""Asking and telling systemd, by its own tools."""
+"""Queries to systemd by systemctl(1), and a runner for the system's tools."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ _MARK = "| "  # before what a tool said: none of it passes for ours
 
 
 class ToolError(McpwrapError):
-    """A tool of the system failed; the problem is the first line of what it said."""
+    """Failure of a tool of the system; the problem is the first line of its error output."""
 
     def said(self) -> str:
         """Return all that it said."""

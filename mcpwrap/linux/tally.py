@@ -1,8 +1,8 @@
-"""How far a session has come, in memory that its process shares with the one that made it.
+"""Shared-memory page of a session: head of its hash chain, its key, and its decision counts.
 
 The writer may be killed between any two instructions, so each head is written whole to the slot
-that is not in use, and then that slot is put into use: by a number that only grows, so that whoever
-reads sees whether the slot was written to meanwhile.
+that is not in use, and then that slot is put into use: by a number that only grows, from which a
+reader sees whether the slot was written to meanwhile.
 """
 
 import mmap
@@ -21,7 +21,7 @@ _MOST_TRIES = 1000  # a process of ours writes far less often than that while a 
 
 
 class Tally:
-    """Made before the fork. What a session says in it is a claim about that session alone."""
+    """Shared page, made before the fork. A session's content is a claim about itself alone."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _WORDS * _WORD)  # shared and anonymous: mmap(2)

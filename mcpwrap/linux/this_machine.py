@@ -1,4 +1,4 @@
-"""The plan for this machine: its configuration against how it is. Reads only."""
+"""Planner for this machine: its configuration compared with its observed state. Reads only."""
 
 import os
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def vanished() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How this machine should be, what makes it so, and what was not looked at."""
+    """Desired state of this machine, the steps that lead to it, and what was not examined."""
 
     wanted: Desired
     steps: list[Step]

@@ -1,4 +1,4 @@
-"""When this process was started: with its number, that is one process for good."""
+"""Start time of this process: with the PID it identifies one process for good."""
 
 from pathlib import Path
 

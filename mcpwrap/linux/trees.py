@@ -1,4 +1,4 @@
-"""Removing a folder with all in it, or counting what it holds, whatever a program made of it."""
+"""Removal and disk usage of a folder with all its content, whatever a program made of it."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ LEAST_BYTES = 4096  # what a file, folder or link counts for: an inode is room t
 
 
 class OddTreeError(Exception):
-    """A program has made a tree so that nobody can tell what it holds."""
+    """Folder tree, made by a program, whose content cannot be determined."""
 
 
 def used_bytes(folder: str, *, at_most: int) -> int:
@@ -51,7 +51,7 @@ def used_bytes(folder: str, *, at_most: int) -> int:
 
 
 def _taken_bytes(info: os.stat_result) -> int:
-    """A million names of one file, or a million empty ones, are not nothing."""
+    """Return the size to count: a million names of one file, or empty files, take room too."""
     names = 1 if stat.S_ISDIR(info.st_mode) else max(1, info.st_nlink)
     return max(info.st_blocks * _BLOCK_BYTES // names, LEAST_BYTES)
 

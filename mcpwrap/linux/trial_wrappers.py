@@ -1,4 +1,4 @@
-"""Wrappers that `mcpwrap doctor` starts: few at a time, and ended once they are not in use."""
+"""Wrappers that `mcpwrap doctor` starts: few at a time, and stopped once they are not in use."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""Trying things for real, as another account: `mcpwrap doctor` believes no file."""
+"""Live probes of `mcpwrap doctor`, made as another account: no file is believed."""
 
 import os
 import pwd
@@ -27,7 +27,7 @@ _at_work: set[subprocess.Popen[bytes]] = set()
 
 
 class Ended(Enum):
-    """How a trial ended, by the exit status of the program that tried. Any other is UNKNOWN."""
+    """Result of a probe, by the exit status of the program that tried. Any other is UNKNOWN."""
 
     WORKED = 0
     REFUSED = 10  # by what should refuse it; of a session: no answer
@@ -40,19 +40,19 @@ class Ended(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a trial ended, and the one line that it printed."""
+    """Result of a probe, and the one line that it printed."""
 
     ended: Ended
     line: str
 
 
 class NotTriedError(McpwrapError):
-    """Nothing can be tried from inside a wrapper, and so nothing be said of it."""
+    """Failure to enter a wrapper: nothing can be probed from inside, and the result is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A running wrapper's view of the machine, and its account. It stays when the wrapper ends."""
+    """Mount and network namespaces of a running wrapper, held beyond its end, and its account."""
 
     account: str
     mount_fd: int

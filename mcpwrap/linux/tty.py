@@ -1,4 +1,4 @@
-"""The terminal of this process: all text that it is shown, and what somebody types at it.
+"""Terminal of this process: escaped output of all text, and answers typed by a person.
 
 What a command prints for people goes through here, to a terminal or not (ruff bans the other ways:
 pyproject.toml). A line is one line and has no escape sequence but our colours, whoever chose the
@@ -31,7 +31,7 @@ _SGR = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36, "
 
 
 class Styled(NamedTuple):
-    """A part of a line with colours of ours."""
+    """Part of a line with colours of ours."""
 
     text: str
     styles: tuple[Style, ...]
@@ -99,7 +99,7 @@ def show_bug(bug: BaseException) -> None:
 
 
 class _Logged(logging.Handler):
-    """What a library logs: it is marked like a traceback, which it may have."""
+    """Handler for log records of libraries: marked like a traceback, which they may have."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print it."""

@@ -1,4 +1,4 @@
-"""Signals, and names made in folders, on descriptors: one poll(2) waits for all that can happen."""
+"""Signals, and names made in folders, as descriptors: one poll(2) waits for all events."""
 
 import ctypes
 import os
@@ -36,7 +36,7 @@ def off() -> None:
 
 
 class NewNames:
-    """What is made in some folders, by whomever, and is perhaps gone again. Source: inotify(7)."""
+    """Names made in watched folders, by any account, and perhaps gone again. Source: inotify(7)."""
 
     def __init__(self, folders: Iterable[str]) -> None:
         """Begin to watch those that are there.

@@ -1,4 +1,4 @@
-"""What the way out needs of a machine: checked before anything of it is made."""
+"""Prerequisites of egress on this machine (Squid, OpenSSL), checked before anything is made."""
 
 from pathlib import Path
 

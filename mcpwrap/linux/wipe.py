@@ -1,4 +1,4 @@
-"""Overwriting what Python never changes, and leaves in memory until that is given out again."""
+"""Zeroing of secrets in immutable Python bytes, which stay in memory until it is reused."""
 
 import ctypes
 

@@ -1,8 +1,8 @@
-"""What `wrap` keeps of each file that it rewrites: the bytes of before, and what was done to them.
+"""Records that `wrap` keeps of each file that it rewrites: the original bytes, and the changes.
 
-A record is two files of one account's: `backup-0001-NAME`, which a person can copy back, and
-`record-0001-NAME.json`, which names it and was written after it. A backup without a record is
-nobody's but the person's.
+A record is two files of one account: `backup-0001-NAME`, which a person can copy back, and
+`record-0001-NAME.json`, which names it and was written after it. A backup without a record
+belongs to the person alone.
 """
 
 import os
@@ -30,7 +30,7 @@ _Keys = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One file, rewritten once."""
+    """Record of one file, rewritten once."""
 
     path: Path  # absolute
     agent: str  # in `config.agent_files.table.BY_ID`; its words were used
@@ -40,7 +40,7 @@ class Record:
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same without the bytes, as it is on the disk."""
+    """On-disk form of a record, without the bytes."""
 
     path: str
     agent: str

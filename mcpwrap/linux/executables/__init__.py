@@ -1,1 +1,1 @@
-"""Code that servers execute and load, and whether root alone can change it. Reads only."""
+"""Ownership checks: root alone can change the code that servers execute and load. Reads only."""

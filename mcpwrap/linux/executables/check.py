@@ -1,4 +1,4 @@
-"""Check of a configuration's programs: at `plan`, `apply`, `accept`, `doctor` and `wrap`."""
+"""Ownership check of a configuration: at `plan`, `apply`, `accept`, `doctor` and `wrap`."""
 
 import os
 import re

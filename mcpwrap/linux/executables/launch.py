@@ -73,7 +73,7 @@ _IMPORTS = re.compile(r"sys\.path|require|import\(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a server is started. `env` has the variables whose values hold no secret."""
+    """Command line, folder and environment of a server; `env` has its values without secrets."""
 
     command: str
     args: Sequence[str]
@@ -109,7 +109,7 @@ def launch_of(
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A path from which code comes, and which part of the definition names it."""
+    """Path of code that is executed or loaded, and the part of the definition that names it."""
 
     path: str
     part: str

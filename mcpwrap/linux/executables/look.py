@@ -1,4 +1,4 @@
-"""One look at what a server executes and loads, and what of it not root alone can change."""
+"""Scan of the code that a server executes and loads, for what not root alone can change."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _MAX_PATHS = 256
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What not root alone can change, and the part of a server's definition that leads there."""
+    """Path that not root alone can change, and the part of a definition that leads there."""
 
     part: str
     path: str  # as it is named
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Look:
-    """One look at what servers execute and load."""
+    """One scan of what servers execute and load, with a cache."""
 
     _own: Ownership = field(default_factory=Ownership)
     _flaws_by_top: dict[str, list[Flaw]] = field(default_factory=dict)

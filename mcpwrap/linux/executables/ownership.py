@@ -1,6 +1,6 @@
-"""Ownership and modes along a path: whether an account other than root can change what is there.
+"""Ownership and modes along a path: places where an account other than root can change it.
 
-Source: path_resolution(7), acl(5). OpenSSH asks the same of its files in safe_path().
+Source: path_resolution(7), acl(5). OpenSSH checks its files the same way, in safe_path().
 """
 
 import os
@@ -18,7 +18,7 @@ _OF_SESSIONS = ("/media", "/proc", "/run/media", "/run/user")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """The first place on a path at which another account can change what is behind it."""
+    """Place on a path where another account can change the target, or that was not checked."""
 
     path: str
     problem: str
@@ -27,14 +27,14 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The first name on a path that is not there."""
+    """First name on a path that does not exist."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A path without links, which root alone can change."""
+    """Path without symbolic links, which root alone can change."""
 
     path: str
     is_folder: bool
@@ -43,7 +43,7 @@ class Real:
 
 @dataclass(slots=True)
 class Ownership:
-    """One look at this machine; what was looked at is not looked at again."""
+    """Walker of paths that checks owners and modes; what was found to be root's is cached."""
 
     _uid_by_device: dict[int, int] = field(default_factory=mountinfo.devices_of_accounts)
     _kind_by_path: dict[str, int] = field(default_factory=dict)  # of what is root's: its mode

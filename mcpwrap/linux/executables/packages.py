@@ -1,4 +1,4 @@
-"""Packages that hold a program, and from which it loads code by name."""
+"""Packages that hold a program or from which it loads code: node_modules, Python environments."""
 
 import os
 import re

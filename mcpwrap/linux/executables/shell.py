@@ -1,4 +1,4 @@
-"""Commands in the text that a shell is given. Source: POSIX, Shell Command Language; bash(1)."""
+"""Parser of the commands in `sh -c` text. Source: POSIX, Shell Command Language; bash(1)."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _BEFORE = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A simple command, with the variables that are set before it, and where it is run."""
+    """Simple command, with the variables that are set before it, and its working directory."""
 
     words: Sequence[str]
     variables: Sequence[str]

@@ -1,4 +1,4 @@
-"""Check by the wrapper, each time before it starts its server."""
+"""Ownership check of a server's code by the wrapper, before each start of the server."""
 
 from mcpwrap.core.spec import Spec
 from mcpwrap.linux.executables.launch import launch_of
