@@ -1,1 +1,1 @@
-"""What a session is made of: moving lines, and starting a server in its sandbox."""
+"""Parts of a session: relay of lines, audit records, and the start of a server in its sandbox."""

@@ -1,4 +1,4 @@
-"""A file of records that only grows, and whose last line may be cut off by a full disk."""
+"""Append-only file of hash-chained records, whose last line may be cut off by a full disk."""
 
 import os
 
@@ -8,7 +8,7 @@ _CUT = b"!\n"  # see core/audit.py: what follows a line that was begun
 
 
 class ChainedFile:
-    """The end of a chain, and the file that it is written to."""
+    """End of a hash chain, and the file to which it is written."""
 
     def __init__(self, fd: int, chain: Chain) -> None:
         """`fd` is open for appending alone."""

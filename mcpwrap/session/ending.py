@@ -1,4 +1,4 @@
-"""How a server ended, for the thread that answers the requests it left open."""
+"""Exit reason of a server, for the thread that answers the requests it left open."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ _CLOSED = "it closed its output"
 
 
 class Ending:
-    """Set by one thread, and awaited by another."""
+    """Exit reason that one thread sets and another awaits."""
 
     def __init__(self) -> None:
         self._is_known = threading.Event()

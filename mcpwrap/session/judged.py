@@ -1,4 +1,4 @@
-"""Both directions of one session: lines in, judged, and out again."""
+"""Relay of one session, in both directions: each line is judged by the gate before it goes on."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ Write = Callable[[bytes], None]
 
 
 class Judged:
-    """A gate between two streams. Each direction has a thread, which the caller makes."""
+    """Gate between two streams. Each direction has a thread, which the caller starts."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The master chain of one epoch: which sessions there were, and how far each has come."""
+"""Master hash chain of an epoch: its sessions, and the heads of their own chains."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ _FILE_MODE, _FOLDER_MODE = 0o640, 0o750
 
 @dataclass(slots=True)
 class Entry:
-    """One session that was opened, and is not yet closed in the chain."""
+    """Session that was opened, and is not yet closed in the chain."""
 
     session: str
     tally: Tally
@@ -50,7 +50,10 @@ class Entry:
 
 
 class Ledger:
-    """One process writes it. What cannot be written raises OSError, and was not done."""
+    """Writer of the master chain, for one process alone.
+
+    An event that cannot be written raises OSError, and was not carried out.
+    """
 
     def __init__(self, folder: Path, start: Start, version: str) -> None:
         """Begin an epoch, in a folder of its own below `folder`. Who may read it, the umask says.

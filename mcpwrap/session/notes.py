@@ -1,4 +1,4 @@
-"""What a gate has to say of a session, in lines: bounded, since an agent can cause any number."""
+"""Log lines about one session, rate-limited since an agent can cause any number."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
 
 
 class Notes:
-    """One session's."""
+    """Rate-limited log of one session."""
 
     def __init__(self, who: str, write: Callable[[Note], None]) -> None:
         """`write` leaves the line of one; what is said of a flood goes to standard error."""

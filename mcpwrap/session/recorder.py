@@ -1,4 +1,4 @@
-"""Writes down the decisions of one session, each before it is carried out."""
+"""Audit writer of one session: each decision is recorded before it is carried out."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _MAX_NOISE_PER_S = 20
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Whose session it is, by the name that its records have."""
+    """Identity of a session in its records: session name, server and UID."""
 
     session: str
     server: str
@@ -27,7 +27,7 @@ class Recorded:
 
 
 class Recorder:
-    """One thread at a time may use it. Its policy is the digest of that in force."""
+    """Audit writer for one thread at a time. `policy` is the digest of the policy in force."""
 
     def __init__(
         self,

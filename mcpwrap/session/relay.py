@@ -1,7 +1,7 @@
-"""Moving bytes between descriptors that others may have made, one direction in each call.
+"""Blocking relay of bytes between descriptors that other processes may have made, in one direction.
 
-Everything blocks, and nothing changes the flags of a descriptor: those are shared with everyone
-who holds the same open file. A descriptor that its owner made non-blocking is waited for.
+Nothing changes the flags of a descriptor: every process with the same open file shares them. A
+descriptor that its owner made non-blocking is waited for.
 """
 
 import errno

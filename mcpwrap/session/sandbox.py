@@ -1,4 +1,4 @@
-"""What is taken from a server between fork and exec, beyond what its unit took from all of us."""
+"""Sandbox of a server (Landlock, seccomp), closed between fork and exec, beyond its unit's."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _SHUT = frozenset({"/sys/fs/cgroup", "/run/credentials", "/run/mcpwrap"})
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What differs from session to session."""
+    """Settings of the sandbox that differ from session to session."""
 
     own_folder: str  # the one below /run/mcpwrap that stays open
     may_be_degraded: bool  # root wrote that a kernel without Landlock will do

@@ -1,4 +1,4 @@
-"""One descriptor that two threads write to, and neither has to wait for the other's reader."""
+"""Bounded write queue of a descriptor with two writers; neither waits for the other's reader."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ MAX_PUT = 256  # refusals that wait for a reader; beyond, whoever is refused wai
 
 
 class Sink:
-    """Whole messages in, in turn. What cannot be written any more is dropped."""
+    """Queue of whole messages, written in turn. After a write error all are dropped."""
 
     def __init__(self, fd: int, when_broken: Callable[[], None]) -> None:
         self._fd = fd

@@ -1,4 +1,4 @@
-"""Starting one server, in two parts: fork and close the sandbox; and later, on request, exec.
+"""Start of a server in two parts: fork and close the sandbox; and later, on request, exec.
 
 The first takes 20 ms, most of them for the kernel to move a process into its cgroup, so a caller
 prepares one process ahead. The caller is single-threaded.
@@ -29,7 +29,7 @@ _CHANNEL_FD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is started, and with what. No text has a NUL in it (execve(2))."""
+    """Command, arguments, folder and environment of a server. No text has a NUL (execve(2))."""
 
     command: str
     args: Sequence[str]
@@ -51,12 +51,12 @@ def _decode(text: bytes) -> Program:
 
 
 class SpawnError(OSError):
-    """The server could not be started; the text says at which step, and why."""
+    """Failure to start the server; the text gives the step and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A process in its sandbox that waits to be told what to run. It knows no secret of a session.
+    """Pre-forked process that waits in its sandbox for a program. It knows no session's secret.
 
     It ends when its `channel` is closed.
     """
