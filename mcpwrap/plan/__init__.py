@@ -1,1 +1,1 @@
-"""PURE: what root should do to make the machine match the configuration, as data."""
+"""PURE: the plan, as data: steps by which root makes the machine match the configuration."""

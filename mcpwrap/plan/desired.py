@@ -1,4 +1,4 @@
-"""From the configuration to the files, links and accounts that should exist."""
+"""Desired state of the machine, from the configuration: files, links, accounts, packet rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from mcpwrap.plan.registry import Allocation, Registry
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """The numbers behind the names in `agents`, as this machine has them."""
+    """UIDs and GIDs of the names in `agents`, as this machine has them."""
 
     uid_by_account: Mapping[str, int]
     gid_by_group: Mapping[str, int]
@@ -32,7 +32,7 @@ PolicyFiles = Mapping[str, tuple[str, ...]]  # by server: those whose rules conc
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """How the machine should be. Files are text by path."""
+    """Desired state of the machine. Files are text by path."""
 
     uid_by_name: dict[str, int]
     server_files: dict[str, dict[str, str]]  # by server: what a restart makes effective
@@ -229,7 +229,7 @@ def _id(server: Server, agent: str, id_by_name: Mapping[str, int], name: str) ->
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`/var/lib/mcpwrap/applied.json`: what the last complete `apply` made effective."""
+    """State that the last complete `apply` made effective: `/var/lib/mcpwrap/applied.json`."""
 
     hash_by_server: dict[str, str] = {}
     hash_by_unit: dict[str, str] = {}  # of the way out, and the webhook: what it serves

@@ -1,7 +1,7 @@
-"""From how the machine is to how it should be: the steps, in an order that is safe to break off.
+"""Steps from the observed to the desired state, in an order that is safe to interrupt.
 
-Nobody is let in before the rules, the account and the units stand; whoever goes is shut out first;
-and packets are refused before an account exists and until it is gone.
+No agent is let in before the rules, the account and the units stand; one that goes is shut out
+first; and packets are refused before an account exists and until it is gone.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ RESTARTED_AT_ONCE = 8  # wrappers of one batch start at the same time
 
 
 class Retired(Enum):
-    """What becomes of the state and the UID of a server that is no longer configured."""
+    """Treatment of the state and the UID of a server that is no longer configured."""
 
     KEEP = "keep"
     PURGE = "purge"
@@ -191,13 +191,16 @@ def _silent(want: Desired, have: Observed) -> tuple[str, ...]:
 
 
 def _shut_states(want: Desired, have: Observed) -> list[Step]:
-    """Before its account goes: useradd may give that UID to a person. systemd gives it back."""
+    """Give state folders to root before their accounts go: useradd may reuse the UID.
+
+    systemd gives them back, should the server return.
+    """
     left = have.states - have.shut_states - want.uid_by_name.keys()
     return [steps.ShutTree(f"{paths.STATES}/{name}") for name in sorted(left)]
 
 
 def _remove_caches(want: Desired, have: Observed) -> list[Step]:
-    """Programs that it would run again. Before its account goes, for the same reason."""
+    """Remove the programs that a server would run again, before its account goes, as above."""
     left = sorted(have.caches - want.uid_by_name.keys())
     return [steps.RemoveTree(f"{paths.CACHES}/{name}") for name in left]
 

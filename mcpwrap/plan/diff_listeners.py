@@ -1,8 +1,8 @@
-"""The steps for agents that speak HTTP: their listeners, and what those are told.
+"""Steps for the HTTP listeners of agents, and for the files that configure them.
 
-A listener is closed before anything that it was told changes, and opened last of all, when packet
-rules, server and guest list are whole: so PID 1 listens nowhere that is not bound to one account,
-and whoever is heard is let in. Broken off before that, nobody listens.
+A listener is closed before its files change, and opened last of all, when packet rules, server and
+access list are complete: so PID 1 listens nowhere that is not bound to one account, and every agent
+that is heard is let in. If `apply` is interrupted before that, the listener stays closed.
 """
 
 from mcpwrap.plan import listeners, paths, steps

@@ -1,4 +1,4 @@
-"""The steps for the way out: certificates, instances of Squid, the front, and what they leave."""
+"""Steps for egress: certificates, instances of Squid, the front, and what they leave behind."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,7 +10,10 @@ from mcpwrap.plan.steps import Step
 
 
 def open_ways_out(want: Desired, have: Observed) -> list[Step]:
-    """Before a server starts, and after the rules know it; what it may no more is shut here too."""
+    """Return the steps before a server starts, and after the rules know it.
+
+    Egress that a server may use no more is closed here too.
+    """
     todo: list[Step] = [
         steps.MakeAuthority(name) for name in sorted(want.authorities - have.authorities)
     ]

@@ -1,4 +1,4 @@
-"""The steps for the webhook, which posts what waits for approval."""
+"""Steps for the webhook, which posts pending approvals."""
 
 from mcpwrap.plan import diff_way_out, paths, steps
 from mcpwrap.plan.desired import Desired

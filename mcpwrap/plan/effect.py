@@ -1,4 +1,4 @@
-"""What an `apply` makes effective: a file on the disk does not say that anybody has read it."""
+"""State that an `apply` makes effective: a file on disk does not prove that a process read it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from mcpwrap.plan.observed import Observed
 
 
 def _guests(want: Desired, name: str) -> str:
-    """Who may use it: whoever may no longer must not go on in a session that is open.
+    """Return the access list, as text: a session of an agent that loses access must not go on.
 
     Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
     Who is in a group is asked of the kernel, and sessions keep the policy that the gate has read.

@@ -1,4 +1,4 @@
-"""What servers reach, and how they learn of it: allowlists, variables, lines of their units."""
+"""Egress of servers: allowlists, proxy variables, and lines of their units."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _CA_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class PackageSource:
-    """From where this machine takes packages, as its own configuration says."""
+    """Package registry, as this machine's own configuration names it."""
 
     hosts: tuple[Destination, ...]
     variables: Mapping[str, str] = field(default_factory=dict)  # that lead npx or uvx there

@@ -1,6 +1,6 @@
-"""Which instance of Squid serves which server: one can listen at so many addresses and no more.
+"""Assignment of servers to instances of Squid, each of which has a limited number of listeners.
 
-An instance is called by its kind and a number: `proxy-1` sees names, `intercept-1` opens TLS.
+An instance is named by its kind and a number: `proxy-1` sees names, `intercept-1` opens TLS.
 """
 
 from collections import Counter

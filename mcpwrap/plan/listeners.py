@@ -1,4 +1,4 @@
-"""Listeners for agents that speak HTTP: one address for each agent of each server, for good."""
+"""HTTP listeners of agents: one permanent address for each agent of each server."""
 
 import re
 from collections.abc import Iterator, Mapping

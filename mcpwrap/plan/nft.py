@@ -1,4 +1,4 @@
-"""The elements of our packet rules: who may go where. The rules are in nftables/mcpwrap.nft."""
+"""Elements of the packet rules: allowed traffic by UID. The rules are in nftables/mcpwrap.nft."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How the machine is, as far as root could have made it so."""
+"""Observed state of the machine, as far as root could have produced it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mcpwrap.plan.nft import Elements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """How the machine is. `files` holds those of ours that exist; links are by their target."""
+    """Observed state. `files` holds those of ours that exist; `links` has targets by path."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)

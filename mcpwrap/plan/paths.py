@@ -1,4 +1,4 @@
-"""Paths on an installed machine. Source: docs/mcpwrap.8.rst, FILES."""
+"""Paths and unit names on an installed machine. Source: docs/mcpwrap.8.rst, FILES."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Which UID and addresses belong to which name, for good; and which Squid, while it needs one."""
+"""Registry of permanent UIDs and addresses by name, and of the Squid instance in use."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated
@@ -17,7 +17,7 @@ _INSTANCE = r"\A(?:(?:proxy|intercept)-[1-9][0-9]{0,3})?\Z"
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one name has been given. A retired one is kept, so that nobody inherits its files."""
+    """Allocation of one name. A retired one is kept, so that no other name inherits its files."""
 
     uid: Annotated[int, msgspec.Meta(ge=FIRST_UID, le=LAST_UID)]
     is_retired: bool = False
@@ -28,7 +28,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`/var/lib/mcpwrap/registry.json`."""
+    """Content of `/var/lib/mcpwrap/registry.json`: allocations by name."""
 
     format: int = FORMAT
     by_name: dict[str, Allocation] = {}
@@ -39,7 +39,7 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _Format(msgspec.Struct):
-    """What every version of the file has."""
+    """Part of the file that every version has."""
 
     format: int
 

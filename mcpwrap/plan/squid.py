@@ -1,8 +1,8 @@
-"""The text of Squid's configuration: one listener for each server, with its own allowlist.
+"""Squid configuration: one listener for each server, with its own allowlist.
 
-What all share, with the reasons, is in squid/common.conf. Names of access lists begin with `s.`,
-so that no server is called like one of Squid's own. Order decides: names before addresses, so that
-a name that is refused is never resolved.
+The common part, with the reasons, is squid/common.conf. Names of access lists begin with `s.`, so
+that no server has the name of one of Squid's own. Order decides: names before addresses, so that a
+name that is refused is never resolved.
 """
 
 import re
@@ -66,7 +66,7 @@ SOURCE_HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One server's way out."""
+    """Squid listener of one server, with its allowlist."""
 
     name: str
     address: str  # its own, on loopback

@@ -1,4 +1,4 @@
-"""The things that root can do. Nothing else is ever done as root."""
+"""Steps of a plan, a closed set: `apply` does nothing else as root."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NAMED = 8  # in a line that is about more, three are named and the rest is coun
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
-    """Put this text there, root:root 0644, whole or not at all."""
+    """Step that writes a text to a file, root:root 0644, whole or not at all."""
 
     path: str
     text: str
@@ -29,7 +29,7 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """Remove a file or link, and its folder if that is a drop-in folder now empty."""
+    """Step that removes a file or link, and its folder if that is a drop-in folder now empty."""
 
     path: str
 
@@ -40,7 +40,7 @@ class RemoveFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLeftover:
-    """Remove a file that root began to write and did not complete, unless a program does now."""
+    """Step that removes a file that root did not finish, unless a program is writing it now."""
 
     path: str
 
@@ -51,7 +51,7 @@ class RemoveLeftover:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTree:
-    """Remove a folder with all that is in it: state, cache or certificates that nobody uses."""
+    """Step that removes a folder with its content: unused state, cache or certificates."""
 
     path: str
 
@@ -62,7 +62,7 @@ class RemoveTree:
 
 @dataclass(frozen=True, slots=True)
 class ShutTree:
-    """Give a folder to root alone: its owner's UID may go to somebody else."""
+    """Step that gives a folder to root alone: its owner's UID may go to another account."""
 
     path: str
 
@@ -73,7 +73,7 @@ class ShutTree:
 
 @dataclass(frozen=True, slots=True)
 class ForgetSecrets:
-    """Remove all sealed secrets of a retired server."""
+    """Step that removes all sealed secrets of a retired server."""
 
     name: str
 
@@ -84,7 +84,7 @@ class ForgetSecrets:
 
 @dataclass(frozen=True, slots=True)
 class MakeLink:
-    """Make a symbolic link."""
+    """Step that makes a symbolic link."""
 
     path: str
     target: str
@@ -96,7 +96,7 @@ class MakeLink:
 
 @dataclass(frozen=True, slots=True)
 class MakeAccounts:
-    """Run sysusers once on their files, and see that each account is what its file says."""
+    """Step that runs sysusers once on account files, and checks each account against its file."""
 
     accounts: tuple[tuple[str, int], ...]  # names and UIDs
 
@@ -111,7 +111,7 @@ class MakeAccounts:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAccount:
-    """Remove an account and its group."""
+    """Step that removes an account and its group."""
 
     name: str
 
@@ -122,7 +122,7 @@ class RemoveAccount:
 
 @dataclass(frozen=True, slots=True)
 class LoadRules:
-    """Load the elements of the packet rules, in one transaction."""
+    """Step that loads the elements of the packet rules, in one transaction."""
 
     elements: Elements
 
@@ -140,7 +140,7 @@ class LoadRules:
 
 @dataclass(frozen=True, slots=True)
 class MakeAuthority:
-    """Make the certificates of one listener of Squid, and what its server is to trust."""
+    """Step that makes the certificates of one Squid listener, and the bundle its server trusts."""
 
     name: str
 
@@ -153,7 +153,7 @@ class MakeAuthority:
 
 @dataclass(frozen=True, slots=True)
 class LoadProxy:
-    """Have Squid check this configuration, and take it. One that it refuses is not loaded."""
+    """Step that loads a configuration into Squid, unless the check by Squid refuses it."""
 
     instance: str
     text: str
@@ -165,7 +165,7 @@ class LoadProxy:
 
 @dataclass(frozen=True, slots=True)
 class LoadFront:
-    """Have the front serve what is in its file."""
+    """Step that makes the front serve the content of its file."""
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
@@ -174,7 +174,7 @@ class LoadFront:
 
 @dataclass(frozen=True, slots=True)
 class LoadWebhook:
-    """Have the webhook post to what is in its file, and make the key where there is none."""
+    """Step that makes the webhook post to the URL in its file, with a new key if there is none."""
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
@@ -183,7 +183,7 @@ class LoadWebhook:
 
 @dataclass(frozen=True, slots=True)
 class StopUnit:
-    """Stop a unit of the way out, or the webhook, and start it no more."""
+    """Step that stops and disables a unit of egress, or the webhook."""
 
     unit: str
 
@@ -194,7 +194,7 @@ class StopUnit:
 
 @dataclass(frozen=True, slots=True)
 class ReloadUnits:
-    """Make systemd read its unit files again."""
+    """Step that makes systemd read its unit files again."""
 
     def describe(self) -> str:
         """Return what the step does, as `plan` prints it."""
@@ -203,7 +203,7 @@ class ReloadUnits:
 
 @dataclass(frozen=True, slots=True)
 class StopServers:
-    """Stop sockets and wrappers of servers, and start them no more. Their sessions end."""
+    """Step that stops and disables sockets and wrappers of servers. Their sessions end."""
 
     names: tuple[str, ...]
 
@@ -214,7 +214,7 @@ class StopServers:
 
 @dataclass(frozen=True, slots=True)
 class RestartServers:
-    """Restart wrappers that run, because what they run has changed. Their sessions end."""
+    """Step that restarts running wrappers, because what they run has changed. Sessions end."""
 
     names: tuple[str, ...]
 
@@ -226,7 +226,7 @@ class RestartServers:
 
 @dataclass(frozen=True, slots=True)
 class EnableSockets:
-    """Have systemd listen for sessions of servers after a reboot, once it reads its files again."""
+    """Step that enables sockets of servers at boot, once systemd reads its files again."""
 
     names: tuple[str, ...]
 
@@ -237,7 +237,7 @@ class EnableSockets:
 
 @dataclass(frozen=True, slots=True)
 class StartSockets:
-    """Listen for sessions of servers, now."""
+    """Step that starts the sockets of servers, now."""
 
     names: tuple[str, ...]
 
@@ -248,7 +248,7 @@ class StartSockets:
 
 @dataclass(frozen=True, slots=True)
 class StopListeners:
-    """Close what listens for agents, and end the sessions of those that were heard there."""
+    """Step that closes HTTP listeners of agents, and ends the sessions opened there."""
 
     instances: tuple[str, ...]
 
@@ -261,7 +261,7 @@ class StopListeners:
 
 @dataclass(frozen=True, slots=True)
 class StartListeners:
-    """Listen for agents that speak HTTP, now and after a reboot."""
+    """Step that opens HTTP listeners of agents, now and after a reboot."""
 
     listeners: tuple[tuple[str, Listener], ...]  # each with its instance
 

@@ -1,4 +1,4 @@
-"""The text of files that differ from server to server."""
+"""Text of the unit drop-ins and sysusers files, which differ from server to server."""
 
 from mcpwrap.config.model import Server
 from mcpwrap.core.names import account_of

@@ -27,7 +27,7 @@ _WRITING = 0o002  # of others
 
 
 def of(config: Config) -> list[str]:
-    """Return a line for each."""
+    """Return a line for each boundary that is widened."""
     own = [_SAME_UID] if config.approvals.same_uid else []
     return own + of_servers(config.servers.values())
 

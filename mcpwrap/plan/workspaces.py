@@ -1,4 +1,4 @@
-"""An agent's folders inside a server: what root and the wrapper are told of them."""
+"""Workspaces of a server: their description for root and the wrapper, and drop-in lines."""
 
 from collections.abc import Mapping
 
