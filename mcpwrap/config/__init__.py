@@ -1,1 +1,1 @@
-"""PURE: what an operator may write in `config.toml`, and what it means."""
+"""PURE: parsers and models of `config.toml`, the policy, agents' files and proposals."""

@@ -1,4 +1,4 @@
-r"""The form of `mcp-secrets.env`: lines of `KEY=VALUE`, much as shells read them.
+r"""Parser of `mcp-secrets.env`: lines of `KEY=VALUE`, much as shells read them.
 
 A line is blank, a comment that begins with `#`, or `KEY=VALUE` with or without `export` before it.
 The value is one of

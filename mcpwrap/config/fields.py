@@ -1,4 +1,4 @@
-"""Reading one table of a policy: every key is asked for by type, and what is wrong is noted."""
+"""Reader of one table of a policy: keys are read by type, and errors are collected."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ MAX_ITEMS = 1000
 
 
 class Fields:
-    """One table. Nothing raises: a wrong value is None, and a flaw in the list."""
+    """Table of a policy. No method raises: a wrong value is None, and a flaw in the list."""
 
     def __init__(self, node: Node, what: str, flaws: list[Flaw]) -> None:
         self.mark = node.mark

@@ -1,4 +1,4 @@
-"""What is wrong in a policy, and where: file, line and column."""
+"""Errors in a policy, each with file, line and column."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from mcpwrap.errors import UsageError, problem_lines
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a file. Both count from 1, columns in characters."""
+    """Position in a file. Both numbers count from 1, columns in characters."""
 
     file: str
     line: int
@@ -19,7 +19,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong."""
+    """Single error in a policy."""
 
     mark: Mark
     problem: str
@@ -34,7 +34,7 @@ class Flaw:
 
 
 class PolicyError(UsageError):
-    """Everything that is wrong with a policy, found in one pass."""
+    """All errors of a policy, found in one pass."""
 
     def __init__(self, flaws: list[Flaw]) -> None:
         first = flaws[0]

@@ -1,4 +1,4 @@
-"""The configuration, once it has been understood. Source: docs/mcpwrap.toml.5.rst."""
+"""Model of the configuration, as parsed. Source: docs/mcpwrap.toml.5.rst."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ IDLE_EXIT_S = 900  # an idle wrapper holds 10 MB, and starts again in 0.1 s
 
 @dataclass(frozen=True, slots=True)
 class SecretRef:
-    """`${KEY}` in a declared variable: the value is put there when the server starts."""
+    """Reference to a secret, `${KEY}` in a value: it is resolved when the server starts."""
 
     key: str
 
@@ -26,7 +26,7 @@ Expose = Literal["", "http"]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """One entry of an allowlist: a host, or all hosts under it, at one TCP port."""
+    """Entry of an egress allowlist: a host, or all hosts under it, at one TCP port."""
 
     host: str  # lower case, punycode
     port: int
@@ -41,7 +41,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The hosts from which this machine takes packages; they stand in its own configuration."""
+    """Package registry in an allowlist; its hosts are in this machine's own configuration."""
 
     name: str  # one of GROUPS
 
@@ -51,7 +51,7 @@ GROUPS = ("npm", "pypi")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an intercepted server may ask of a host. `path` is a glob; `*` is any text."""
+    """Allowed HTTP requests of an intercepted server. `path` is a glob; `*` is any text."""
 
     methods: tuple[str, ...]  # capitals
     host: str
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """One literal address and TCP port that is reached as it is, without a proxy."""
+    """Literal address and TCP port that is reached as it is, without a proxy."""
 
     address: str
     port: int
@@ -68,7 +68,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder or file of an agent's that the server sees at the same path."""
+    """Folder or file of an agent that the server sees at the same path."""
 
     path: str
     is_writable: bool
@@ -76,7 +76,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings for one session; the wrapper's own are these times `sessions`."""
+    """Limits of one session; the wrapper's own are these times `sessions`."""
 
     memory_bytes: int = GIB
     tasks: int = 256
@@ -88,7 +88,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """A server that is a program of this machine."""
+    """Server that is a program of this machine."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """A server that is a URL."""
+    """Server that is a URL."""
 
     url: str
     bearer_token_env_var: str = ""
@@ -110,7 +110,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One `[mcp_servers.NAME]` with its `mcpwrap` sub-table."""
+    """Server: one `[mcp_servers.NAME]` with its `mcpwrap` sub-table."""
 
     name: str
     runs: Local | Remote
@@ -167,7 +167,7 @@ def _keys(templates: Mapping[str, Template]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approvals:
-    """How people are asked for approval, and who may answer."""
+    """Settings for approvals: answers from the same account, and the webhook."""
 
     same_uid: bool = False  # who runs an agent may answer for it, without any proof
     webhook: str = ""  # where what waits is posted; "" is nowhere
@@ -175,7 +175,7 @@ class Approvals:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All servers, by name, in the order of their names, and the file that each stands in."""
+    """Configuration: all servers, in the order of their names, and the file of each."""
 
     servers: dict[str, Server]
     file_by_server: dict[str, str]
@@ -185,7 +185,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a configuration file."""
+    """Single error in a configuration file."""
 
     file: str
     table: str  # as in TOML, `[mcp_servers.git.mcpwrap]`; "" is the file itself
@@ -203,7 +203,7 @@ class Problem:
 
 
 class ConfigError(UsageError):
-    """Everything that is wrong with a configuration, found in one pass."""
+    """All errors of a configuration, found in one pass."""
 
     def __init__(self, problems: list[Problem]) -> None:
         first = problems[0]

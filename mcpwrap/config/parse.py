@@ -1,4 +1,4 @@
-"""From TOML text to `Config`, with every problem found in one pass."""
+"""Parser of `config.toml` and `conf.d` into one `Config`, with all errors found in one pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ APPROVALS_KEYS = ("same_uid", "webhook")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A configuration file: what to call it in errors, and its bytes."""
+    """Configuration file: its name in errors, and its bytes."""
 
     name: str
     content: bytes

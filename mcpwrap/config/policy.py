@@ -1,4 +1,4 @@
-"""From the YAML of all policy files to one `Policy`, with every flaw found in one pass."""
+"""Parser of all policy files (YAML) into one `Policy`, with all errors found in one pass."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +94,7 @@ def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]
 
 @dataclass
 class _Parser:
-    """What was read so far."""
+    """State of the parser across all policy files."""
 
     flaws: list[Flaw] = field(default_factory=list)
     warnings: list[Flaw] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""From YAML to the cases that a policy is tried with."""
+"""Parser of the test cases of a policy, from YAML."""
 
 from collections.abc import Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""From YAML to the conditions of a rule."""
+"""Parser of the conditions of a policy rule (`when`), from YAML."""
 
 from collections.abc import Callable
 from typing import cast

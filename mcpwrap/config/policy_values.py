@@ -1,4 +1,4 @@
-"""Grammars of single values in a policy. Each returns what it understood, or says what is wrong."""
+"""Parsers of single policy values. Each returns the value, or raises `BadValueError`."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What somebody else than root proposes: servers and nothing else, which a person reads first."""
+"""Proposal of servers, and nothing else, by another account than root, for a person's review."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a person reads of a proposal before they answer: all of it, in ASCII, and nothing acts."""
+"""Text of a proposal for a person's review: complete, in ASCII, and inert on a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _INDENT, _ON = "    ", "  > "  # a line goes on; of what is proposed nothing els
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A proposal, and what comes of it on this machine."""
+    """Proposal, and its effect on this machine."""
 
     path: str
     text_by_name: Mapping[str, str]

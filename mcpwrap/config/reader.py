@@ -1,4 +1,4 @@
-"""Reading one TOML table: every key is asked for by type, and what is wrong is noted."""
+"""Reader of one TOML table: keys are read by type, and errors are collected."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Reader:
-    """One table. Nothing raises: a wrong key gives its default, and a problem in `problems`."""
+    """TOML table. No method raises: a wrong key gives its default, and a problem in `problems`."""
 
     def __init__(
         self, table: Mapping[str, object], *, file: str, name: str, problems: list[Problem]

@@ -1,4 +1,4 @@
-"""A server that is a URL: what its table says, and what of a program's it cannot have."""
+"""Parser of the table of a remote server (`url`); settings of a program in it are errors."""
 
 import re
 

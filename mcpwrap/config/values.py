@@ -1,4 +1,4 @@
-"""Grammars of single values. Each function returns what it understood, or says what is wrong."""
+"""Parsers of single configuration values. Each returns the value, or raises `BadValueError`."""
 
 import ipaddress
 import re
@@ -70,7 +70,7 @@ MAX_TEXT_CHARS = 32 * 1024
 
 
 class BadValueError(ValueError):
-    """A value is wrong. The second argument is what to write instead."""
+    """Wrong value, with its fix: the second argument is what to write instead."""
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem)

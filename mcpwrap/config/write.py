@@ -1,4 +1,4 @@
-"""One server as TOML that anybody can read: in plain ASCII, and the same each time."""
+"""Serialiser of one server to TOML: readable, in plain ASCII, and deterministic."""
 
 from collections.abc import Iterable, Mapping
 from typing import assert_never

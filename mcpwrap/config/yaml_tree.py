@@ -1,4 +1,4 @@
-"""YAML with places, and only what reads one way: no anchors, no tags, no second documents."""
+"""Parser of YAML to a tree with positions; anchors, tags and second documents are refused."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MAX_DEPTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value as it is written, without its quotes."""
+    """Single value as it is written, without its quotes."""
 
     mark: Mark
     text: str
@@ -23,7 +23,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list."""
+    """List of nodes."""
 
     mark: Mark
     items: "tuple[Node, ...]"
@@ -41,7 +41,7 @@ Node = Scalar | Items | Table
 
 
 class _FlawedError(Exception):
-    """Ends the reading of a file that is no YAML of ours."""
+    """End of the parsing of a file outside our subset of YAML."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(str(flaw))
@@ -70,7 +70,7 @@ def read_tree(file: str, content: bytes, flaws: list[Flaw]) -> Node | None:
 
 
 class _Builder:
-    """Makes the tree from events: PyYAML's own follows anchors and guesses types."""
+    """Builder of the tree from parser events: PyYAML's own follows anchors and guesses types."""
 
     def __init__(self, file: str, flaws: list[Flaw]) -> None:
         self._file = file

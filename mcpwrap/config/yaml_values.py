@@ -1,4 +1,4 @@
-"""From YAML to the values of JSON; what readers of YAML take for different things is refused."""
+"""Conversion of YAML to JSON values; a scalar on which YAML readers differ is refused."""
 
 import math
 import re

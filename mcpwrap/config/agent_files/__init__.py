@@ -1,1 +1,1 @@
-"""PURE: the files in which agents list their servers, and how one entry of them is rewritten."""
+"""PURE: files in which agents list their servers, and the rewriting of single entries."""

@@ -1,4 +1,4 @@
-"""The servers that a plugin brings: in lists, in its manifest, in its marketplace."""
+"""Servers that a plugin brings, parsed from its lists, its manifest and its marketplace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KEY = "mcpServers"
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What one file says: servers, and further files that list some."""
+    """Content of one file: servers, and further files that list some."""
 
     listed: tuple[Listed, ...] = ()
     more: tuple[str, ...] = ()  # from the plugin's folder
@@ -21,7 +21,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Marketplace:
-    """A folder with plugins, or with what is said of them."""
+    """Folder with plugins, or with their descriptions."""
 
     folder: str
     is_live: bool  # what it has is read there, and no copy of it

@@ -1,4 +1,4 @@
-"""What changes in a text when keys of one entry are set or dropped; all else stays as it is."""
+"""Minimal text edits that set or drop keys of one entry; all other text stays as it is."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Splice(NamedTuple):
-    """From `start` to `end` the text becomes `new`."""
+    """Text edit: from `start` to `end` the text becomes `new`."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Splice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What becomes of one entry. `main` is a key of it, beside which new keys are put."""
+    """Change of one entry. `main` is a key of it, beside which new keys are put."""
 
     entry: Entry
     settings: Mapping[str, object]
@@ -52,7 +52,7 @@ def splices(text: str, change: Change) -> list[Splice]:
 
 
 class _Editor:
-    """One change of one entry."""
+    """Editor for one change of one entry."""
 
     def __init__(self, text: str, change: Change) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""What an agent's file needs, so that the agent finds servers of ours: a text of its own form."""
+"""Configuration fragment, in the form of an agent's file, by which the agent finds our servers."""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""JSON as agents write it, with comments and trailing commas, and where its servers stand.
+"""Parser of JSON with comments and trailing commas, and the positions of servers in it.
 
 Comments and trailing commas become spaces; then it is JSON of the same length, and the parser of
-the standard library says what is wrong, and where each value ends. No key may stand twice.
+the standard library reports errors, and the end of each value. A repeated key is an error.
 """
 
 import re
@@ -39,7 +39,7 @@ _MAX_DIGITS = 300  # over that a double is infinite
 
 
 class _Place(NamedTuple):
-    """One value in an object or a list, and its key. `key_start` is `start` in a list."""
+    """Position of a value in an object or a list, and its key. `key_start` is `start` in a list."""
 
     key: str
     key_start: int
@@ -49,22 +49,22 @@ class _Place(NamedTuple):
 
 
 class _Texts(NamedTuple):
-    """The same file twice, offset by offset."""
+    """Two texts of the same file, with the same offsets."""
 
     spaced: str  # without comments
     bare: str  # without trailing commas besides
 
 
 class _RepeatedError(ValueError):
-    """An object has a key twice."""
+    """Repeated key in an object."""
 
 
 class _NoNumberError(ValueError):
-    """NaN or Infinity."""
+    """NaN or Infinity, which JSON does not have."""
 
 
 class JsonDocument:
-    """A file that was understood."""
+    """Parsed JSON file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
         """Read it.

@@ -1,4 +1,4 @@
-"""What a server is, whichever agent said it, and reading the values of one entry."""
+"""Common types of a server's launch, whichever agent lists it, and readers of an entry's values."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from mcpwrap.config.agent_files.spans import Opaque
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A program that the agent starts."""
+    """Program that the agent starts."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A URL."""
+    """Server at a URL."""
 
     url: str
     headers: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """No server that we could run, or an entry that reads in more than one way."""
+    """Entry without a server that we could run, or that reads in more than one way."""
 
     why: str
 
@@ -37,7 +37,7 @@ Launch = Stdio | Remote | NotUnderstood
 
 
 class BadEntryError(ValueError):
-    """An entry that is not understood, and why."""
+    """Entry that is not understood; the message gives the reason."""
 
 
 def table(value: object, key: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""An agent's file, opened: its language, its byte order mark, and the servers in it."""
+"""Opened file of an agent: its language, its byte order mark, and the servers in it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ At = tuple[str | None, ...]  # keys; None is each one
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file that was read."""
+    """File of an agent that was read and parsed."""
 
     file: str
     language: Language
@@ -38,7 +38,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One server of a file: where it stands, and what it says."""
+    """Server listed in a file: the keys of its table, its entry and its launch."""
 
     at: tuple[str, ...]
     entry: Entry

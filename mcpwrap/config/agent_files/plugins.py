@@ -1,8 +1,8 @@
-"""Plugins and extensions, which bring servers to an agent in folders of their own.
+"""Table of agents' plugins and extensions, which bring servers in folders of their own.
 
-An agent of which we know that is one row. Sources: what the tools do (Claude Code 2.1, Codex 0.169,
+Each agent known to have them is one row. Sources: what the tools do (Claude Code 2.1, Codex 0.169,
 Copilot CLI 1.0, Gemini CLI 0.61, Qwen Code 0.15), and, for the folder into which Copilot copies
-what it does not read where it lies, its manual.
+what it does not read in place, its manual.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _OWN = "/etc/mcpwrap/config.toml"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One that is installed."""
+    """Installed plugin or extension."""
 
     id: str  # NAME@MARKETPLACE, or the name of its folder
     folder: str
@@ -31,7 +31,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """Where the plugins of one agent are, what in each lists servers, and what turns them off."""
+    """Row of one agent: places of its plugins, server lists, and settings that turn them off."""
 
     agent: str
     settings: str

@@ -1,4 +1,4 @@
-"""Entries of an agent's file, wrapped or put back: a file in, bytes out."""
+"""Wrapping and unwrapping of entries in an agent's file: a file in, bytes out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

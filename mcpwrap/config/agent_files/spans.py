@@ -1,4 +1,4 @@
-"""Where the servers stand in the text of an agent's file: offsets, in characters."""
+"""Positions of servers in the text of an agent's file: offsets, in characters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_DEPTH = 64  # of what is read value by value; real files have ten
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that is not ours to understand: a date, an alias, a tag, a number out of range."""
+    """Value that is not interpreted: a date, an alias, a tag, a number out of range."""
 
     what: str
     digest: str = ""  # of what an alias leads to, which may change where the alias does not
@@ -21,7 +21,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From the first character to behind the last."""
+    """Range of text, from the first character to behind the last."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A key with its value, and the comma behind it, if there is one."""
+    """Range of a key with its value, and the comma behind it, if there is one."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How keys stand beside each other."""
+    """Syntax between keys of a table: language, colon and commas."""
 
     language: Language
     colon: str
@@ -66,7 +66,7 @@ YAML_FLOW = Form("yaml", ": ", has_commas=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One server in the file."""
+    """Entry of one server in a file."""
 
     name: str
     path: tuple[Key, ...]  # in the data of the document
@@ -77,7 +77,7 @@ class Entry:
 
 
 class Document(Protocol):
-    """A file that was understood."""
+    """Parsed file of an agent, in any of the languages."""
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ class Document(Protocol):
 
 
 class FileError(UsageError):
-    """An agent's file cannot be read, or not be rewritten; nothing was changed."""
+    """Failure to read or to rewrite an agent's file; nothing was changed."""
 
     def __init__(self, problem: str, *, where: str, fix: str = "") -> None:
         super().__init__(

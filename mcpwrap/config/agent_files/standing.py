@@ -1,4 +1,4 @@
-"""Whether a server in an agent's file is wrapped: by what root applied, not by how it looks."""
+"""Wrapping state of a server in an agent's file, by what root applied, not by how it looks."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ State = Literal["wrapped", "raw", "drifted", "not understood", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What root has applied."""
+    """Applied servers and listeners, and another program under the stub's name in PATH."""
 
     inherits_by_server: Mapping[str, frozenset[str]]  # the variables that each takes from an agent
     server_by_url: Mapping[str, str] = field(default_factory=dict)  # the listeners of this account
@@ -27,7 +27,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What became of one entry. `server` is the one of ours that it leads to; "" is none."""
+    """State of one entry. `server` is the one of ours that it leads to; "" is none."""
 
     state: State
     server: str = ""

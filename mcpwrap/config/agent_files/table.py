@@ -1,4 +1,4 @@
-"""The agents that we know: their files, where the servers are in these, and their words.
+"""Table of supported agents: their files, the places of servers in these, and their keys.
 
 A new agent is one row, and a fixture in tests/unit/config/agent_files. Sources: what the tools do
 (Claude Code, Codex, Copilot, Gemini, opencode, Qwen), and the manuals of the others.
@@ -29,7 +29,7 @@ VARIABLES = ("HOME", *_USUAL)
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """One file of an agent."""
+    """File in which an agent lists servers."""
 
     scope: Scope
     path: str  # from the folder of a project, or absolute; `$NAME` may come first
@@ -58,7 +58,7 @@ class AgentFile:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent."""
+    """Supported agent, with its files and the keys of its entries."""
 
     id: str  # as in `mcpwrap convert --client`
     title: str

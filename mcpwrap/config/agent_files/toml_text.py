@@ -1,6 +1,6 @@
-"""TOML, and where its servers stand. tomli says what a file means.
+"""Positions of servers in a TOML file, whose meaning tomli parses.
 
-What is below only finds places in a text that is known to be TOML, and tells nothing from wrong.
+The code below only finds positions in a text that is known to be TOML, and reports no errors.
 """
 
 import re
@@ -43,7 +43,7 @@ _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A key with its value, or the header of a table."""
+    """Key with its value, or the header of a table."""
 
     path: tuple[str, ...]
     key_starts: tuple[int, ...]  # of as many keys as are written here, the last of the path
@@ -58,7 +58,7 @@ class _Statement:
 
 
 class TomlDocument:
-    """A file that was understood."""
+    """Parsed TOML file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
         """Read it.

@@ -1,4 +1,4 @@
-"""A file in which entries were wrapped, with these as they were before."""
+"""Unwrapping of an agent's file: its wrapped entries as they were before."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Place = tuple[str, ...]  # the keys of its table, or list, and its name
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What somebody made of an entry since, and what becomes of that."""
+    """Later change of a wrapped entry, and its consequence."""
 
     place: Place
     what: str
@@ -23,7 +23,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class TurnedBack:
-    """The file, and what became of each entry that was wrapped."""
+    """Unwrapped file, and the result for each entry that was wrapped."""
 
     content: bytes
     back: tuple[Place, ...] = ()

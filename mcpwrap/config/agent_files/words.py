@@ -1,4 +1,4 @@
-"""How an agent says what a server is: entries are read into a common type, and written."""
+"""Keys of agents' entries, by which an entry is read into a common type, and written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _OFTEN = ("envFile", "headersHelper", "auth", "oauth")
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """What a wrapped server becomes: the stub, with the name of a server of ours."""
+    """Replacement for a wrapped server: the stub, with the name of a server of ours."""
 
     name: str
     inherits: tuple[str, ...] = ()  # variables of the agent's own that the server takes
@@ -34,7 +34,7 @@ class Stub:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """The same for agents that speak HTTP: a URL of this machine."""
+    """Replacement for a wrapped server, by HTTP: a URL of this machine."""
 
     url: str
 
@@ -44,7 +44,7 @@ Target = Stub | Listener
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The keys of one agent. Where there are more for one thing, the first is what we write."""
+    """Keys of one agent's entries. Where several mean the same, the first is written."""
 
     command: str = "command"
     args: str = "args"  # "": `command` is a list with the arguments in it

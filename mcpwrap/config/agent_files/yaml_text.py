@@ -1,4 +1,4 @@
-"""YAML, and where its servers stand. Anchors, aliases and tags may be elsewhere in the file."""
+"""Positions of servers in a YAML file. Anchors, aliases and tags may be elsewhere in it."""
 
 import hashlib
 import re
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A value and where it stands; of a table also the keys, each with where it begins."""
+    """Value and its position; for a table also the keys, each with its start."""
 
     value: object
     start: int
@@ -47,7 +47,7 @@ class _Place:
 
 
 class YamlDocument:
-    """A file that was understood."""
+    """Parsed YAML file of an agent."""
 
     def __init__(self, file: str, text: str) -> None:
         """Read it.
@@ -115,7 +115,7 @@ def _digest_or_brief(place: _Place) -> object:
 
 
 class _Reader:
-    """Makes values from events: PyYAML's own constructors follow aliases."""
+    """Builder of values from parser events: PyYAML's own constructors follow aliases."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file = file

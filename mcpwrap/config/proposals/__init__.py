@@ -1,1 +1,1 @@
-"""What an agent's file says of a server, made a definition of ours: values in, values out."""
+"""Conversion of entries of agents' files into our server definitions: values in, values out."""

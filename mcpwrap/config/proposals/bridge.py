@@ -1,4 +1,4 @@
-"""A program that is a bridge to a URL: the URL itself is asked, by a server of ours."""
+"""Replacement of a bridge program (`mcp-remote`) by a remote server with the bridge's URL."""
 
 import posixpath
 

@@ -1,4 +1,4 @@
-"""A definition of ours that follows from an agent's entry, and what it could not follow from."""
+"""Draft of a server definition from an agent's entry, its context, and the error if none fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from mcpwrap.config.model import Server
 
 
 class UnfitError(ValueError):
-    """An entry of which no definition follows; the message says why, and holds no secret."""
+    """Entry without a possible definition; the message gives the reason, and holds no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One server, with what its file had of its secrets.
+    """Draft of one server, with the secret values that its file had.
 
-    `variables_by_key` has those that come from the person's own variables, which it asked for.
+    `variables_by_key` names the person's own variables from which the file fills in secrets.
     """
 
     server: Server
@@ -26,7 +26,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a command is on this machine."""
+    """Program to which a command resolves on this machine."""
 
     path: str  # absolute
     folders: tuple[str, ...] = ()  # of somebody's own: its code, and its interpreter's
@@ -35,7 +35,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a path leads to, when a server is to see it although it is somebody's own."""
+    """Target of a path in the person's own files that the server is to see."""
 
     is_folder: bool
     is_there: bool = True  # False: its folder is, and it may be made
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What surrounds an entry: who has it, and what the machine says of what it names."""
+    """Context of an entry: its account, and what this machine has under the names in it."""
 
     account: str
     home: str

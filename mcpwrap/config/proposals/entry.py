@@ -1,4 +1,4 @@
-"""One entry of an agent's file, whatever it is, as a server of ours."""
+"""Conversion of one entry of an agent's file, program or URL, into a server definition."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

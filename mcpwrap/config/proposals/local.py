@@ -1,4 +1,4 @@
-"""A program that an agent starts, as a server of ours."""
+"""Conversion of a program that an agent starts into a server definition."""
 
 import posixpath
 import re
@@ -34,7 +34,7 @@ _NOT_REPLACED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A path, and the variable or option that names it; "" for both is an argument by itself."""
+    """Path, and the variable or option that names it; "" for both is an argument by itself."""
 
     path: str
     variable: str = ""

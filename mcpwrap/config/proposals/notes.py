@@ -1,4 +1,4 @@
-"""What may not work for a program under an account of its own, as far as its entry shows it."""
+"""Warnings on a program that may not work under its own account, as far as its entry shows it."""
 
 import posixpath
 import re

@@ -1,4 +1,4 @@
-"""What an entry may name of its person's own and no server is given for that: they ask root."""
+"""Denylist of home paths (keys, logins, writable startup files) that root alone may give away."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""A URL that an agent asks, as a server of ours."""
+"""Conversion of a URL that an agent uses into a remote server's definition."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Which texts of an entry are secrets: all that are not evidently something else."""
+"""Detection of secrets among the texts of an entry: all that are not evidently something else."""
 
 import re
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""Whether a machine says from where it takes the packages that a server downloads."""
+"""Check that this machine's configuration names the registry of the packages of a server."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Variables and headers of an entry: what is plain, what is a secret, what the agent fills in."""
+"""Variables and headers of an entry: plain values, secrets, references the agent fills in."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _EVERYBODYS = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "w
 
 @dataclass(slots=True)
 class Kept:
-    """The secrets of one server, while they are found."""
+    """Secrets of one server, collected during the conversion."""
 
     value_by_key: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
