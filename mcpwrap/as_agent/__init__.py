@@ -1,1 +1,1 @@
-"""RUNS AS THE AGENT: what an agent starts. It holds nothing that needs protecting."""
+"""RUNS AS THE AGENT: programs that an agent starts. They hold nothing that needs protecting."""

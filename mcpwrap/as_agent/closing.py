@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: what is taken from a server, layer by layer, before it starts."""
+"""Sandbox of a `mcpwrap run` server: namespaces, Landlock, seccomp, applied before it starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _APART = Kind.USER | Kind.MOUNTS | Kind.PROCESSES | Kind.IPC
 
 
 class Layer(IntEnum):
-    """What closes it in. Each stands on its own where another is not to be had."""
+    """Sandbox layer. Each works alone where another is not available."""
 
     NAMESPACES = 1
     LANDLOCK = 2
@@ -49,7 +49,7 @@ def without(layer: Layer, others: frozenset[Layer]) -> str:
 
 
 class Network(Enum):
-    """What a server reaches."""
+    """Network access of a server: none, or all that the agent has."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -57,7 +57,7 @@ class Network(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """How far one server is closed in."""
+    """Sandbox of one server: visible files, links, working folder, network and layers."""
 
     to_read: tuple[str, ...]
     to_write: tuple[str, ...]
@@ -68,7 +68,7 @@ class Closing:
 
     @property
     def is_apart(self) -> bool:
-        """Say whether its processes are a world of their own, which ends with the first of them."""
+        """Say whether its processes have a PID namespace, which ends with its first process."""
         return Layer.NAMESPACES in self.layers
 
     def part(self) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -ISE
-r"""RUNS AS THE AGENT: `mcpwrap-connect NAME`, or `mcp-wrapper-NAME`. Also called the stub.
+r"""Program `mcpwrap-connect NAME`, or link `mcp-wrapper-NAME`: the stub, which an agent starts.
 
 Hands its standard input and output to the gate, then prints the server's stderr and exits with the
 server's status. Without a session the agent's first request gets the reason as an error: agents

@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: the gate's judgement in the relay's own process: its policy, its counters."""
+"""Policy decisions of `mcpwrap run`, in the relay's process: policy, limits, circuit breaker."""
 
 import os
 import time
@@ -45,7 +45,7 @@ def gate_for(server: str, policy: Policy, audit: Audit) -> Gate:
 
 
 class _Limits:
-    """Counted for this session alone: others of the same agent have processes of their own."""
+    """Limits and circuit breaker of one session; the agent's other sessions count their own."""
 
     def __init__(self, server: str, policy: CompiledPolicy) -> None:
         self._server = server

@@ -1,6 +1,6 @@
-"""RUNS AS THE AGENT: the first process of a session: starts the server, and ends when it does.
+"""First process of a session: starts the server, and ends when the server or the relay does.
 
-In namespaces of its own it is process 1, and all others there end with it.
+In namespaces of its own it is PID 1, and all other processes there end with it.
 """
 
 import os
@@ -20,7 +20,7 @@ _ALL_FDS = 1_048_576
 
 
 def run(launch: Launch, report: Report) -> NoReturn:
-    """Be it. The relay is its parent, or adopts it."""
+    """Run as the session's first process. The relay is its parent or subreaper."""
     _end_with_relay(launch, report)
     with report.of(Stage.NAMESPACES):
         launch.closing.fix_files()

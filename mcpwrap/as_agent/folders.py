@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: the folders of `mcpwrap run` in the agent's home, and one for each session."""
+"""XDG folders of `mcpwrap run`: policy, audit, server homes, a session's temporary folder."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ _TMP = "tmp"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where things are. Source: XDG Base Directory Specification 0.8."""
+    """Paths of policy and state of a user. Source: XDG Base Directory Specification 0.8."""
 
     policy: Path  # a file
     state: Path

@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: what a session's processes are told, and how they tell what went wrong."""
+"""Start parameters of a session's processes, and the pipe by which they report failures."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ _MAX_RECORDS_BYTES = 4096
 
 
 class Stage(IntEnum):
-    """How far it came. The first three are those of `Layer`."""
+    """Stage of a start, for error reports. The first three are those of `Layer`."""
 
     NAMESPACES = 1
     LANDLOCK = 2
@@ -31,7 +31,7 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One server to be started."""
+    """Parameters of one server's start."""
 
     program: Program
     closing: Closing
@@ -40,7 +40,7 @@ class Launch:
 
 
 class StageError(OSError):
-    """The server could not be started."""
+    """Failed start of the server, with the stage and layer that failed."""
 
     def __init__(self, stage: Stage, error_number: int) -> None:
         super().__init__(error_number, os.strerror(error_number))
@@ -50,7 +50,7 @@ class StageError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Our end of a pipe to the relay. It ends when the server runs, by close-on-exec."""
+    """Write end of a pipe to the relay. It ends when the server runs, by close-on-exec."""
 
     fd: int
 

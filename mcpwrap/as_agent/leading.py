@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: where a path leads, unless a server could have had a say in it."""
+"""Symlink resolution that rejects a path which the server could have redirected."""
 
 from collections.abc import Collection
 from pathlib import Path

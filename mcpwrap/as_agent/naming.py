@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: what a server is called to whom nobody gave a name."""
+"""Default name of a server that was started without `--name`, from its command."""
 
 import re
 from collections.abc import Sequence

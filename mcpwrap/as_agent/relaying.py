@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: starts a server and moves its lines until it has ended."""
+"""Relay of `mcpwrap run`: starts a server and forwards its lines through the gate until it ends."""
 
 import os
 import select
@@ -34,14 +34,14 @@ SIGNALS = 128  # as in a shell: 128 + N is signal N
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it went."""
+    """Result of a session: exit status, and whether the server sent anything that passed."""
 
     status: int
     has_answered: bool
 
 
 class _ToAgent(Sink):
-    """The agent's side, which knows if the server has said anything that passed."""
+    """Sink of the agent's stream, with a flag: the server has sent something that passed."""
 
     has_answered = False
 

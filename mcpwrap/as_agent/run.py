@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: `mcpwrap run -- COMMAND…`: one server behind the gate, without root."""
+"""`mcpwrap run -- COMMAND…`: run one server behind the gate, without root."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: one `mcpwrap run`, from what was typed to the server's end."""
+"""One `mcpwrap run`, from its options to the server's exit status."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was typed."""
+    """Options and arguments of `mcpwrap run`."""
 
     command: tuple[str, ...]
     name: str | None
@@ -44,13 +44,13 @@ class Asked:
 
 
 class MissingLayerError(McpwrapError):
-    """The kernel, or who set it up, does not let us close a server in as we say we do."""
+    """Sandbox layer that the kernel or its administrator does not allow, though we promise it."""
 
     exit_code = int(hello.Exit.UNAVAILABLE)
 
 
 class StartError(McpwrapError):
-    """The server could not be started."""
+    """Failed start of the server."""
 
     exit_code = int(hello.Exit.WRAPPER)
 
@@ -204,7 +204,7 @@ def _missing(error: StageError, program: Program) -> Layer:
 
 
 def _do_without(layer: Layer, others: frozenset[Layer], error: StageError, asked: Asked) -> None:
-    """Say what that means.
+    """Report that a layer is missing, and what the server can do without it.
 
     Raises:
         MissingLayerError: it may not be done without.

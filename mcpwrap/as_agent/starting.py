@@ -1,7 +1,8 @@
-"""RUNS AS THE AGENT: makes the processes of a session, of which the last becomes the server.
+"""Process start of a session: forks into its namespaces, and waits until the server runs.
 
 The relay forks a process that enters the namespaces. Only a child of it is in all of them: that is
-the session's first process (`first.py`), which the relay adopts when the one between them ends.
+the session's first process (`first.py`), which forks the server. The relay adopts it when the
+process between them ends.
 """
 
 import os

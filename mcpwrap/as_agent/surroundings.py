@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: what a server finds around it: its environment, and what it sees of files."""
+"""Environment variables, search path and visible system folders of a server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT: which folders a command has to read to run at all."""
+"""Files and folders that a command must read to run: program, interpreter, script, links."""
 
 import os
 import pwd
@@ -29,7 +29,7 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is made th
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command is started."""
+    """Context in which a command is found: working folder, search path, folders not to be given."""
 
     wide: frozenset[Path]  # of which no program needs all; without links, as the next
     cwd: Path

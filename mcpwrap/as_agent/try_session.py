@@ -1,4 +1,4 @@
-"""RUNS AS THE AGENT, started by `mcpwrap doctor`: opens a session as an agent does, and says how.
+"""Program that `mcpwrap doctor` runs as an agent: opens a session by the stub, lists the tools.
 
 Prints one line. Exit status: 0 the server answered, 10 it did not. Any other: it was not asked.
 """

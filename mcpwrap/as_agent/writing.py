@@ -1,7 +1,8 @@
-"""RUNS AS THE AGENT: the audit of `mcpwrap run`, in the agent's own folder.
+"""Audit of `mcpwrap run`, a hash chain in the agent's own folder.
 
-It has the form of the gate's, and `mcpwrap audit --user` reads it. Its key is the agent's as well:
-it shows what a server did, and that nobody else changed it; against the agent it proves nothing.
+It has the format of the gate's audit, and `mcpwrap audit --user` reads it. The agent has the key
+as well: it shows what a server did, and that no other account changed it; against the agent it
+proves nothing.
 """
 
 import fcntl
