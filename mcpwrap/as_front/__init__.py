@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-front: the way out for servers that know no proxy."""
+"""RUNS AS mcpwrap-front: the front, TLS and DNS egress for servers without proxy support."""

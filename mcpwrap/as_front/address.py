@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: listens on one server's address, and counts its connections."""
+"""Listening sockets of one server's address, and its connection limit."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ Serve = Callable[[socket.socket], Awaitable[None]]
 
 
 class Address:
-    """The three sockets of one server, and whatever came in by them."""
+    """Three sockets of one server (TLS, DNS over UDP and TCP), and their connections."""
 
     def __init__(self, place: Place, events: Events) -> None:
         """Listen, on all three or on none.

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: one connection to port 443, from its ClientHello to its end."""
+"""Connection to port 443: SNI of the ClientHello, CONNECT to the proxy, splice, TLS alerts."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _LINGER_S = 1.0  # for an alert to be read
 
 
 class Alert(IntEnum):
-    """RFC 8446 section 6."""
+    """TLS alert codes of RFC 8446 section 6."""
 
     ACCESS_DENIED = 49
     INTERNAL_ERROR = 80
@@ -27,7 +27,7 @@ class Alert(IntEnum):
 
 
 class Connection:
-    """One connection of one server. A server that breaks it off raises OSError."""
+    """One TLS connection of one server. If the server breaks it off, OSError is raised."""
 
     def __init__(self, server: socket.socket, place: Place, events: Events) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: port 53 of one address; each host is at that address."""
+"""DNS server on port 53 of one address; it resolves each host to that address."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ _PAUSE_S = 0.1
 
 
 class Dns:
-    """Answers the queries of one server, and notes what it asks for."""
+    """Synthetic resolver of one server; it logs the names that the server queries."""
 
     def __init__(self, place: Place, events: Events) -> None:
         self._place = place

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: the file of events, bounded in rate and in size."""
+"""Egress event log in a file, with a rate limit and a maximum size."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Events:
-    """Writes events. Where that fails, the journal is told once, and servers are served on."""
+    """Event log writer. A failed write is logged to the journal once, and service goes on."""
 
     def __init__(self, path: Path = PATH) -> None:
         self._path = path

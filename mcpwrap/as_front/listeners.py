@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: makes what is listened on equal to what root has written."""
+"""Set of addresses listened on, reconciled with the configuration that root has written."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class _Served:
 
 
 class Listeners:
-    """The addresses that are served. What stays the same is not touched."""
+    """Addresses that are listened on. A reload does not touch those that stay the same."""
 
     def __init__(self, path: Path, ports: Ports, events: Events, tasks: asyncio.TaskGroup) -> None:
         self._path = path

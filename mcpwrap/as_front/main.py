@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: `mcpwrap-front.service`."""
+"""Entry point of `mcpwrap-front.service`: signals, reload and watchdog."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where the front finds what it needs."""
+    """Paths and ports of the front."""
 
     configuration: Path = listeners.PATH
     events: Path = events.PATH

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: where one server is served, and how much at a time."""
+"""Address and ports of one server, and its connection limit."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -11,7 +11,7 @@ MAX_CONNECTIONS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Other than these in tests alone, which may not bind them."""
+    """Port numbers. Only tests use others, as they may not bind these."""
 
     dns: int = 53
     tls: int = 443
@@ -20,7 +20,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One server and its address, which is all that tells Squid who is asking."""
+    """One server and its address, which is all that identifies the server to Squid."""
 
     server: str
     address: IPv4Address

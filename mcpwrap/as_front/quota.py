@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: which events of one server are written, so that none fills the disk."""
+"""Rate limit of one server's events, so that no server fills the disk."""
 
 from mcpwrap.core import quota
 
@@ -8,7 +8,7 @@ _MAX_NAMES = MAX_PER_S * 60  # more cannot be written in that time
 
 
 class Quota(quota.Quota):
-    """Counts the events of one server, and knows the names among them."""
+    """Event rate limit of one server, and the names that it queried in this minute."""
 
     def __init__(self) -> None:
         super().__init__(MAX_PER_S)

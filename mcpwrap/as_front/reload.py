@@ -1,6 +1,6 @@
-"""RUNS AS mcpwrap-front: `systemctl reload mcpwrap-front`; returns when the new addresses are open.
+"""Program of `systemctl reload mcpwrap-front`; returns when the new addresses are listened on.
 
-So that a server that is started after it finds them. To be replaced by Type=notify-reload once
+A server that is started afterwards finds them open. To be replaced by Type=notify-reload once
 systemd 253 is the oldest that we support.
 """
 

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-front: moves bytes between a server and its proxy until both have ended."""
+"""Two-way byte copy between a server and its proxy, with bounded buffers and backpressure."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ async def give_way() -> None:
 
 
 class Splice:
-    """One connection of a server with the one to its proxy. There is no limit of time."""
+    """Pair of connections, a server's and the one to its proxy. It has no timeout."""
 
     def __init__(self, server: socket.socket, proxy: socket.socket, *, is_answered: bool) -> None:
         self._server = server
