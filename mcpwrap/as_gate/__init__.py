@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate: the door through which every byte of an agent enters."""
+"""RUNS AS mcpwrap-gate: the gate, which admits sessions and judges their messages by the policy."""

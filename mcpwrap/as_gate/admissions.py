@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: the guest list, read again whenever root has replaced it."""
+"""Access list of agents (`gate.json`), read again whenever root has replaced it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PATH = Path("/var/lib/mcpwrap/gate.json")
 
 
 class GuestList:
-    """What is in `gate.json` now. Root replaces the file whole, so its identity tells of change."""
+    """Access list in `gate.json`. Root replaces the file whole: a new identity is a change."""
 
     def __init__(self, path: Path = PATH) -> None:
         self._path = path

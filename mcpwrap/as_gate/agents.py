@@ -1,7 +1,7 @@
-"""RUNS AS mcpwrap-gate: for whom a session is, and whether the guest list has them.
+"""Identity of a session's agent, and its authorization by the access list.
 
-An agent connects itself, by its stub; or its listener does, which takes HTTP from nobody else. A
-person who logs in to a server that is elsewhere speaks with its wrapper alone, not with the server.
+An agent connects by its own stub, or by its listener, which accepts HTTP from that agent alone. A
+person who logs in to a remote server talks to its wrapper alone, not to the server.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ Door = Literal["stub", "http", "login"]
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whose session it is. `who.pid` is the process that connected."""
+    """Account that a session is for. `who.pid` is the process that connected."""
 
     who: Peer
     door: Door

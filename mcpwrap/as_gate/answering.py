@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in the monitor: what people ask of it. What they decide is in deciding."""
+"""Request handler of `approve.sock`, in the monitor. Decisions are carried out in `deciding`."""
 
 import time
 from functools import partial
@@ -29,7 +29,7 @@ _SHOW_EVERY_S = 0.1  # an agent can change what waits as fast as it asks
 
 
 class Answering:
-    """One packet at a time, and none is waited for."""
+    """Handler of approvers' requests. It handles one packet at a time, and never blocks."""
 
     def __init__(self, deciding: Deciding) -> None:
         self._deciding = deciding

@@ -1,10 +1,11 @@
-"""RUNS AS mcpwrap-gate: the packets about approvals, between the monitor and a session's process.
+"""Packet format of approvals, between the monitor and a session's process.
 
-    child → monitor   `D` a page for a document · `Q` may this request run: its document is on that
-                      page · `C` it is held no more · `I` the answer from the agent's own window
+    child → monitor   `D` request a page for a document · `Q` request an approval: the document is
+                      on that page · `C` stop holding a request · `I` answer from the agent's own
+                      window
     monitor → child   `D` with the page · `J` with an `Answer`
 
-What becomes of a request that waits comes over a socket of its own, when it comes.
+The outcome of a request that waits comes later, over a socket of its own.
 """
 
 import socket
@@ -24,12 +25,12 @@ _HEAD = struct.Struct("!IId")  # hold, whether it comes again or is approved, se
 
 @dataclass(frozen=True, slots=True)
 class PageWanted:
-    """A page to write a document to."""
+    """Request for a page to write a document to."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """May it run? Texts are printable, and without a NUL."""
+    """Request for an approval. Texts are printable, and without a NUL."""
 
     hold: int
     expires_s: float
@@ -41,7 +42,7 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """It is held no more."""
+    """Notice that a request is held no more."""
 
     hold: int
     comes_again: bool
@@ -49,7 +50,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredInClient:
-    """The user said so in the agent's own window."""
+    """Answer that the user gave in the agent's own window."""
 
     hold: int
     approves: bool
@@ -104,7 +105,7 @@ def decode(untrusted: bytes) -> FromChild | None:
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What the monitor says to `AskPerson`; a child trusts it."""
+    """Monitor's answer to `AskPerson`; a child trusts it."""
 
     kind: Literal["Y", "W", "Z"]  # it may run, it waits, nobody is asked
     text: str  # the id, or why not

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in the monitor: brings what sessions ask to people, and answers back."""
+"""Approval broker, in the monitor: passes sessions' requests to approvers, and verdicts back."""
 
 import os
 import secrets
@@ -31,7 +31,7 @@ _ID_BYTES = 4
 
 
 class Approving:
-    """A session is known by the number of its process."""
+    """Approval broker. A session is identified by the pid of its process."""
 
     def __init__(
         self,

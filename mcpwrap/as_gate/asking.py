@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in a session's process: asks people for one request, by the monitor."""
+"""Approval client, in a session's process: asks the monitor to have one request approved."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ from mcpwrap.session.recorder import Recorder
 
 
 class Asking:
-    """One session's. Implements `core.approvals.Approvals`."""
+    """Approval client of one session. Implements `core.approvals.Approvals`."""
 
     def __init__(self, monitor: ToMonitor, recorder: Recorder) -> None:
         self.state_key = secrets.token_bytes(32)

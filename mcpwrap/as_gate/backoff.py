@@ -1,6 +1,7 @@
-"""RUNS AS mcpwrap-gate: which servers could not be started, so that they are not tried at once.
+"""Exponential backoff of servers that could not be started, so that retries are refused.
 
-Each try costs root a mint and systemd a start. Whoever asks in a loop is answered by the gate.
+Each try costs root a mint and systemd a start. The gate itself answers an agent that retries in a
+loop.
 """
 
 import math

@@ -1,14 +1,14 @@
-"""RUNS AS mcpwrap-gate: the packets between the monitor and the process of a session.
+"""Packet format between the monitor and a session's process.
 
-    child → monitor   `N` which server it is, and for whom if a listener asked, once · `S` it has
-                      started · `F` it could not start, and why · `A` may this tool be called, with
-                      what · `T` how a call ended · `R` its part of the audit is full
-    monitor → child   `G` it may · `H` it may not, for how long, and why · `O` with a file: the
-                      session is in the audit, under this name · `B` there is no room, and why ·
-                      `R` with a file: its next part · `X` the audit cannot be written · `P` with a
+    child → monitor   `N` name of the server, and the agent if a listener asked, once · `S` server
+                      started · `F` start failed, and why · `A` request to call a tool, with a
+                      digest of the arguments · `T` result of a call · `R` part of the audit is full
+    monitor → child   `G` call admitted · `H` call held back, for how long, and why · `O` with a
+                      file: the session is in the audit, under this name · `B` no room, and why ·
+                      `R` with a file: the next part · `X` audit cannot be written · `P` with a
                       descriptor: the policy has changed
 
-A SOCK_SEQPACKET pair for each child: a packet is a message, and whose it is needs no saying.
+A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
 """
 
 import array
@@ -26,7 +26,7 @@ _MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """This child serves a session of that server."""
+    """Name of the server whose session this child serves."""
 
     server: str
     claim: str = ""  # for whom, if it is not who connected; see `agents`
@@ -34,19 +34,19 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class StartedWell:
-    """The server has started."""
+    """Report that the server has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartFailed:
-    """The server could not be started."""
+    """Report that the server could not be started."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The policy allows this call: do the limits?"""
+    """Rate limit check of a call that the policy allows."""
 
     tool: str
     digest: bytes  # of its arguments
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A call has ended."""
+    """Result of a call that has ended."""
 
     tool: str
     failed: bool
@@ -62,7 +62,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class PartIsFull:
-    """The audit of this session is to go on in another file."""
+    """Request for another file, in which the audit of this session is to go on."""
 
 
 FromChild = Named | StartedWell | StartFailed | Asked | Told | PartIsFull
@@ -70,7 +70,7 @@ FromChild = Named | StartedWell | StartFailed | Asked | Told | PartIsFull
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a session is written down: its name in the audit, and its file."""
+    """Audit entry of a session: its name in the audit, and its file."""
 
     session: str
     fd: int

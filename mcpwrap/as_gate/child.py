@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, one process a session: lets the agent in."""
+"""Session's process, one each: handshake, authorization, audit, start of the server, relay."""
 
 import os
 import select
@@ -45,7 +45,7 @@ _LAST_WORD_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a child has of the monitor's, as it was when it was forked."""
+    """State that a child has inherited from the monitor, as it was at the fork."""
 
     who: Peer
     admissions: Admissions

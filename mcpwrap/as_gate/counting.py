@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: counts the calls of all sessions, in the monitor."""
+"""Rate limits and circuit breaker over the calls of all sessions, in the monitor."""
 
 from mcpwrap.as_gate.channel import Asked, Told
 from mcpwrap.as_gate.family import Child
@@ -10,7 +10,7 @@ from mcpwrap.linux.log import say
 
 
 class Counting:
-    """Who calls is known from the kernel, of which server from the guest list; the tool is said."""
+    """Call counters by account (from the kernel), server (access list) and tool (as reported)."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies

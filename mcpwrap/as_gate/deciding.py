@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in the monitor: carries out what people decide, if they may."""
+"""Approval decisions, in the monitor: authorization of the approver, proof, audit, verdict."""
 
 import select
 import time
@@ -22,7 +22,7 @@ _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
 
 
 class Deciding:
-    """What was decided is written down first; so is each attempt of somebody who may not."""
+    """Executor of decisions. Each is audited first; so are unauthorized attempts, up to a rate."""
 
     def __init__(
         self,

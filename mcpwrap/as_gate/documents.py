@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: the documents that people are shown, in memory that nobody can change."""
+"""Documents that approvers are shown, in the monitor, in sealed memory that cannot change."""
 
 import os
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ MAX_APPROVED = 64  # tools whose last approved call is kept, to show what differ
 
 
 class Documents:
-    """By the question's id, and the last that was approved of each tool."""
+    """Documents by the question's id, and the last one that was approved of each tool."""
 
     def __init__(self) -> None:
         self._page_by_session: dict[int, int] = {}

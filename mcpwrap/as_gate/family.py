@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: the monitor's children, one a session, and the channel to each."""
+"""Child table of the monitor: one process a session, and the channel to each."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ TOO_MANY = f"this account has {MAX_PER_UID} sessions already"
 
 @dataclass(slots=True)
 class Child:
-    """One session's process."""
+    """Process of one session."""
 
     pid: int
     who: Peer
@@ -35,7 +35,7 @@ class Child:
 
 
 class Family:
-    """Who lives. A child is ours until it is reaped, its channel until either side closes it."""
+    """Child table. An entry stays until it is reaped, its channel until either end closes it."""
 
     def __init__(self) -> None:
         self._child_by_pid: dict[int, Child] = {}

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in the monitor: what a session's process says, and what it is told."""
+"""Dispatcher of packets from the sessions' processes, in the monitor; hands out new policies."""
 
 import os
 import time
@@ -20,7 +20,7 @@ from mcpwrap.core.spec import Admission
 
 
 class Hearing:
-    """One packet at a time; none is waited for."""
+    """Packet dispatcher. It handles one packet at a time, and never blocks."""
 
     def __init__(
         self,

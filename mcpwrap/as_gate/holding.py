@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in a session's process: moves its lines until the server has ended."""
+"""Relay of a session's process: forwards lines by the gate's verdict until the server ends."""
 
 import os
 import select
@@ -24,7 +24,7 @@ from mcpwrap.session.sink import Sink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session whose server runs."""
+    """Session whose server runs."""
 
     stub: socket.socket
     wrapper: socket.socket

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in a session's process: the gate's judgement, and what it leans on."""
+"""Gate of one session, in its process, with its policy, limits, audit and journal notes."""
 
 from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.asking import Asking
@@ -51,7 +51,7 @@ class Judging:
 
 
 class _Limits:
-    """The monitor's counters, which are asked only where the policy has a limit."""
+    """Limits in the monitor's counters, which are asked only where the policy has a limit."""
 
     def __init__(self, policy: CompiledPolicy, monitor: ToMonitor) -> None:
         self.policy = policy

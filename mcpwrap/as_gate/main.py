@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: `mcpwrap-gate.service`."""
+"""Entry point of `mcpwrap-gate.service`: opens the audit and the policies, runs the monitor."""
 
 import gc
 import os

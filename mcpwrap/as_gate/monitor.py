@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: gives each connection a process of its own, knowing who it is."""
+"""Monitor: accepts connections, takes their peer credentials, and forks a process for each."""
 
 import os
 import select
@@ -37,7 +37,7 @@ _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
 
 
 class Monitor:
-    """The gate's one long-lived process. It never waits for a peer and reads nothing of theirs."""
+    """The gate's one long-lived process. It never waits for a peer, nor reads from an agent."""
 
     def __init__(
         self,

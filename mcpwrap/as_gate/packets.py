@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: what is wrong with a packet between its processes."""
+"""Error for a packet between the gate's processes that is not valid."""
 
 
 class ChannelError(ValueError):

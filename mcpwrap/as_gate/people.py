@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: who is connected to `approve.sock`, and what is sent to them."""
+"""Connections to `approve.sock` in the monitor: peer credentials, limits, sending."""
 
 import array
 import fcntl
@@ -28,7 +28,7 @@ MAX_OTHERS = 64  # who are no approvers: they must not take the door from those
 
 @dataclass(slots=True, eq=False)
 class Person:
-    """One connection."""
+    """One connection to `approve.sock`."""
 
     socket: socket.socket
     peer: Peer
@@ -49,10 +49,10 @@ class Person:
 
 
 class People:
-    """All of them. Nobody is waited for: whoever does not read hears nothing more.
+    """Connection table of `approve.sock`. Sending never blocks; a slow reader gets no more packets.
 
-    They are not hung up on. Descriptors that were sent and not received count against this account
-    until they close their end, so whoever collects them is to go on counting as connected.
+    It is not hung up on. Descriptors that were sent and not received count against this account
+    until the reader closes its end, so a client that collects them has to count as connected.
     """
 
     def __init__(self, listener: socket.socket, poll: select.poll) -> None:

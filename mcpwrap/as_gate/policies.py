@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: the policy in force, and what each server's sessions are given of it."""
+"""Policy in force, compiled for each server, and sealed copies for the sessions."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from mcpwrap.linux.policy_files import gone, policy_files
 
 
 class Policies:
-    """One policy at a time. A wrong one changes nothing; before a right one all are refused."""
+    """Policy in force. An invalid one changes nothing; before a valid one all are refused."""
 
     def __init__(self) -> None:
         self._policy: Policy | None = None

@@ -1,7 +1,7 @@
-"""RUNS AS mcpwrap-gate, in a process of its own each time: whether a proof is one.
+"""Authentication of approvers, by password or polkit, in a process of its own for each check.
 
 A password takes a tenth of a second and 64 MiB to check, and polkit asks a person; the monitor
-waits for nobody.
+never blocks.
 """
 
 import os
@@ -36,7 +36,7 @@ _ARGON = nacl.pwhash.argon2id
 
 
 class Proven(msgspec.Struct, frozen=True):
-    """What came out: who it is; nobody, and then why."""
+    """Result of an authentication: the account; or uid -1, and the reason."""
 
     uid: int = -1
     gids: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ class _Job:
 
 @dataclass(slots=True)
 class Proving:
-    """The checks that are under way, by the descriptor that tells of their end."""
+    """Running checks, by the descriptor that signals their end, and the limit on failed ones."""
 
     _jobs: dict[int, _Job] = field(default_factory=dict)
     _failed_at_s: dict[tuple[int, str], deque[float]] = field(default_factory=dict)

@@ -1,10 +1,10 @@
-"""RUNS AS mcpwrap-gate: what ends a session before it began."""
+"""Error that ends a session before it began."""
 
 from mcpwrap.core import hello
 
 
 class RefusalError(Exception):
-    """There will be no session; the stub says why and exits with `status`."""
+    """Refusal of a session; the stub prints the reason and exits with `status`."""
 
     def __init__(self, status: hello.Exit, why: str) -> None:
         super().__init__(why)

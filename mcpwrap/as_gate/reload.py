@@ -1,6 +1,6 @@
-"""RUNS AS mcpwrap-gate: `systemctl reload mcpwrap-gate`; returns when the new policy is in force.
+"""Program of `systemctl reload mcpwrap-gate`; returns when the new policy is in force.
 
-A policy with mistakes is told here, and the one before stays in force. To be replaced by
+A policy with mistakes is reported here, and the one before stays in force. To be replaced by
 Type=notify-reload once systemd 253 is the oldest that we support.
 """
 

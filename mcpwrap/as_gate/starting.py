@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in a session's process: has the server started by its wrapper."""
+"""Start of the server by its wrapper, in a session's process: handshake, retry, timeout."""
 
 import os
 import select
@@ -21,7 +21,7 @@ _PAUSES_S = (0.0, 0.1)  # between asking a wrapper that has closed the connectio
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an agent asks for, once it may have it."""
+    """Start request of an agent, once it is authorized."""
 
     name: str
     agent_uid: int

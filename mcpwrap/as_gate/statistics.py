@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: what was counted of all sessions, and who is told."""
+"""Statistics of all sessions: sampled in the monitor, read by root, adm and mcpwrap."""
 
 import socket
 import time
@@ -17,9 +17,9 @@ _PIECE_CHARS = hello.MAX_PACKET_BYTES // 4
 
 
 class Statistics:
-    """The monitor looks at what its children count; one that is asked has what it saw by the fork.
+    """Counters that the monitor samples; a child serves the snapshot that it inherited at its fork.
 
-    For a child may not keep what other sessions share with the monitor.
+    For a child may not keep the memory that other sessions share with the monitor.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate, in a session's process: asks the monitor, and hears of new policies."""
+"""Client of the monitor, in a session's process: limits, approvals, audit, new policies."""
 
 import os
 import socket
@@ -18,14 +18,14 @@ from mcpwrap.linux.bell import Bell
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A policy that was handed out; nothing, if `text` is empty."""
+    """Policy that the monitor handed out; none, if `text` is empty."""
 
     digest: str = ""
     text: bytes = b""
 
 
 class ToMonitor:
-    """A child's end of its channel. Whoever asks is answered before the next packet is sent."""
+    """A child's end of its channel. A request is answered before the next packet is sent."""
 
     def __init__(self, monitor: socket.socket, bell: Bell, failures: Backoff) -> None:
         self._socket = monitor

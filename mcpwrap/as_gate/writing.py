@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-gate: the audit of this run, the sessions in it, its anchors in the journal."""
+"""Audit writer of the monitor: sessions of this run in the hash chain, anchors in the journal."""
 
 import os
 from contextlib import suppress
@@ -21,7 +21,7 @@ _ANCHOR_EVERY_S = 10.0  # what is cut off the end of a file within that time, no
 
 
 class Writing:
-    """What cannot be written is refused by whoever asked for it, and said to the journal once."""
+    """Audit writer. A caller refuses what it cannot write, and the journal is told of it once."""
 
     def __init__(self) -> None:
         """Begin an epoch.
