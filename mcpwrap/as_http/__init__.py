@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-http: one agent's way to one server over HTTP; the gate judges what is said."""
+"""RUNS AS mcpwrap-http: HTTP listener of one agent for one server; the gate judges the messages."""

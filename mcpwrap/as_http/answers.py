@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: how an answer of HTTP looks."""
+"""HTTP responses: JSON or an SSE stream with keepalive, refusals, status codes, headers."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ _STREAM_HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How the events of a stream are told."""
+    """Options of a response: JSON or SSE, HTTP status, session, replay, keepalive."""
 
     json_within_s: float = 0.0  # if the answer is the first event, and comes this soon: JSON
     json_for_status_alone: bool = False  # and then only if the server answered with one of HTTP

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: which request gets to what."""
+"""Router of HTTP requests: endpoint and protocol version to handler, errors to responses."""
 
 import traceback
 
@@ -16,7 +16,7 @@ from mcpwrap.linux.log import say
 
 
 class Application:
-    """Answers requests."""
+    """Request handler of the listener. A bug in one request does not end the others."""
 
     def __init__(self, state: State) -> None:
         self._state = state

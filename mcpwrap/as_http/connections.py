@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: how many connections there are at a time, and for how long."""
+"""HTTP connections: limit, timeouts, and eviction of the one that is idle longest."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of connections. Only one account can open any."""
+    """Limits of connections, which only one account can open."""
 
     connections: int = 128
     head_s: float = 10.0  # for the first head of a connection to be whole
@@ -34,7 +34,7 @@ class Limits:
 
 
 class Connections:
-    """Accepts from the socket that PID 1 made."""
+    """Connection table, and accept loop on the socket that PID 1 made."""
 
     def __init__(self, listener: socket.socket, handler: Handler, limits: Limits) -> None:
         self._listener = listener

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: one session with the gate, as lines in and lines out."""
+"""Session with the gate, as lines in and lines out: relay, stderr log, grace at its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -21,7 +21,7 @@ _BROKEN_OFF = hello.Ended(hello.Exit.UNAVAILABLE, "the gate broke off the sessio
 
 
 class EndedError(Exception):
-    """The session has ended, so nothing can be sent."""
+    """Error for a line that cannot be sent, because the session has ended."""
 
 
 async def drop(_: bytes) -> None:
@@ -29,7 +29,7 @@ async def drop(_: bytes) -> None:
 
 
 class GateSession:
-    """Gives each line of the server's to `deliver`, and reads on when that is done with it."""
+    """Relay of one session. It reads the next line when `deliver` is done with the last."""
 
     def __init__(self, opened: Opened, spawn: Spawn) -> None:
         self._opened = opened

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: the sessions with the gate; some wait idle for the next request."""
+"""Pool of gate sessions: limit, reuse of idle ones by later requests, idle timeout."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ MAX_SPARE, SPARE_S = 4, 5.0
 
 
 class MakesRoom(Protocol):
-    """Whoever has sessions that may go where another is needed."""
+    """Callback of the holder of sessions, to end one where another is needed."""
 
     async def __call__(self) -> bool:
         """End one that nobody uses; say whether there was one."""
@@ -31,7 +31,7 @@ class _Idle:
 
 
 class Gates:
-    """All sessions with the gate that this process has."""
+    """Pool of all gate sessions of this process."""
 
     def __init__(
         self, path: str, listener: Listener, spawn: Spawn, clock: Callable[[], float]

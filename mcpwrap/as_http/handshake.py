@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: the endpoint as it was from 2025-03-26 to 2025-11-25.
+"""Endpoint of Streamable HTTP with sessions: MCP 2025-03-26 to 2025-11-25.
 
 Source: MCP 2025-11-25, transports, "Streamable HTTP".
 """

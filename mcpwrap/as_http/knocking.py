@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: how a session with the gate begins, in the agent's name."""
+"""Client of the gate: begins a session in the agent's name, with retries and a timeout."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ _NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
 
 
 class RefusedError(Exception):
-    """There will be no session; `status` is of `hello.Exit`, or what the gate sent."""
+    """Refusal of a session; `status` is of `hello.Exit`, or as the gate sent it."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class Opened:
-    """A session that has begun. Whoever has it closes it."""
+    """Session that has begun: the gate's socket and two pipes. Its owner closes it."""
 
     gate: socket.socket
     to_server_fd: int

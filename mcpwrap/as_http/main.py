@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: `mcpwrap-http@NAME.UID.service`."""
+"""Entry point of `mcpwrap-http@NAME.UID.service`."""
 
 import asyncio
 import logging

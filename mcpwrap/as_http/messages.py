@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: the message in the body of a request."""
+"""Parser of a request's body: JSON-RPC message or batch, size limit, timeout."""
 
 import asyncio
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MAX_BODY_BYTES = MAX_LINE_BYTES - 1
 
 
 class UnheardError(Exception):
-    """A request is answered by us."""
+    """Error for a request that we answer ourselves, with the response."""
 
     def __init__(self, response: web.Response) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class UnheardError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What was posted: one message, or several in an array."""
+    """Posted message, or several in an array."""
 
     messages: tuple[Decoded, ...]
     is_batch: bool

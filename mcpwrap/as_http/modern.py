@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: the endpoint since 2026-07-28, where each request stands for itself.
+"""Endpoint of Streamable HTTP without sessions: MCP 2026-07-28, each request by itself.
 
 Source: MCP 2026-07-28, transports, "Streamable HTTP".
 """
@@ -80,7 +80,7 @@ def _expect_known_version(head: Head) -> None:
 
 
 class _Asked:
-    """One request, and what has come for it."""
+    """Pending request, and the stream of events for it."""
 
     def __init__(self, request: Request, line: bytes, state: State) -> None:
         self.request, self.line = request, line

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: the transport of 2024-11-05: one stream for all, and posts beside it.
+"""Endpoints of HTTP with SSE, MCP 2024-11-05: one event stream, and posts beside it.
 
 Source: MCP 2024-11-05, transports, "HTTP with SSE".
 """

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: lines on their way to a server that may not be reading."""
+"""Bounded send queue of lines for a server that may not be reading (backpressure)."""
 
 import asyncio
 from collections import deque
@@ -7,11 +7,11 @@ _MAX_WAITING = 4  # lines; then agents wait
 
 
 class ClosedError(Exception):
-    """Nobody takes anything out any more."""
+    """Error for a queue that is closed."""
 
 
 class Outbox:
-    """A line is in it whole or not at all, whoever of the two gives up."""
+    """Bounded queue. A line is in it whole or not at all, whichever end gives up."""
 
     def __init__(self, max_waiting: int = _MAX_WAITING) -> None:
         self._lines: deque[bytes] = deque()

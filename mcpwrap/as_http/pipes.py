@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: our ends of a gate session's pipes, waited for and never blocked on."""
+"""Non-blocking line I/O on our ends of a gate session's pipes."""
 
 import asyncio
 import os

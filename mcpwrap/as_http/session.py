@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: one session that began with a handshake: who is told what, and where."""
+"""HTTP session that began with a handshake: routes the server's messages to SSE streams."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _CANCELLED_WITHIN_S = 5.0  # most servers do not answer what was cancelled
 
 
 class Session:
-    """Routes what the server says; kept until either side ends it."""
+    """Router of the server's messages; kept until either side ends it."""
 
     def __init__(self, id_: str, gate: GateSession, params: ParamHeaders, now_s: float) -> None:
         self.id = id_

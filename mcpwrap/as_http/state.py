@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: what requests share; all of it is in memory, and gone with the process."""
+"""Shared state of requests: sessions, gate pool, limits. In memory, gone with the process."""
 
 import secrets
 import time
@@ -21,7 +21,7 @@ _UNUSED_S = 60.0  # then one may go where another is needed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is other in tests."""
+    """Settings that tests replace."""
 
     gate: str = knocking.GATE
     port: int = http_listener.PORT
@@ -38,7 +38,7 @@ class Surroundings:
 
 
 class State:
-    """The one object of this process that lasts."""
+    """State that outlives a request; one object of this process."""
 
     def __init__(self, listener: Listener, around: Surroundings, spawn: Spawn) -> None:
         self.listener = listener

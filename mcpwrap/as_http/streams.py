@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-http: what is to be told on one response of HTTP, and to whoever comes later."""
+"""Event queue of one HTTP response stream, also for a reader that connects again later."""
 
 import asyncio
 from collections import deque
@@ -12,11 +12,11 @@ _LEAVES_WITHIN_S = 0.5  # a reader whose connection has ended
 
 
 class BusyError(Exception):
-    """Somebody reads this stream already."""
+    """Error for a stream that has a reader already."""
 
 
 class Stream:
-    """Events that nobody has read yet. One reader at a time."""
+    """Queue of unread events, with backpressure. One reader at a time."""
 
     def __init__(self, number: int) -> None:
         self.number = number
