@@ -1,1 +1,1 @@
-"""RUNS AS nobody: reads what anybody may have written, for root, and can do nothing else."""
+"""RUNS AS nobody: parses untrusted files for root, in a sandbox, and can do nothing else."""

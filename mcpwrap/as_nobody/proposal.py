@@ -1,4 +1,4 @@
-"""RUNS AS nobody: `mcpwrap-proposal`, which root's `accept` starts to read a proposal for it."""
+"""Program `mcpwrap-proposal`, which root's `accept` starts: parses a proposal in a sandbox."""
 
 import os
 import resource
