@@ -1,1 +1,4 @@
-"""RUNS AS ROOT, ONCE: reads root's own files, carries out steps, exits. Listens to nobody."""
+"""RUNS AS ROOT, ONCE: reads root's own files, carries out steps, exits. It has no listener.
+
+Only `mcpwrap-watch.service` goes on running.
+"""

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: `mcpwrap accept`, which takes servers from somebody once a person has read them."""
+"""`mcpwrap accept`: add proposed servers, once a person has read and confirmed them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: `mcpwrap apply`, and what it says."""
+"""`mcpwrap apply`: plan the steps, print them and carry them out."""
 
 from mcpwrap.as_root import trial
 from mcpwrap.as_root.carry_out import carry_out

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: makes the certificates of Squid's listeners."""
+"""Certificate authorities of Squid's listeners: key, certificate, trusted bundle."""
 
 import os
 import shutil

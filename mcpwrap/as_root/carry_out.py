@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: does one step."""
+"""Executor of plan steps, one case a step."""
 
 import os
 import pwd

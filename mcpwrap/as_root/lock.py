@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: one at a time."""
+"""Exclusive locks between root's programs (flock)."""
 
 import fcntl
 import os

@@ -1,4 +1,7 @@
-"""RUNS AS ROOT: `mcpwrap apply`, `accept` and `secret`. Reads root's files, acts, exits."""
+"""Program `mcpwrap-root`: dispatches `apply`, `accept`, `secret`, `passwd`, `panic`, `resume`.
+
+It reads root's files, acts, and exits.
+"""
 
 import os
 import sys

@@ -1,7 +1,8 @@
-"""RUNS AS ROOT, at each start of a wrapper that has secrets: mints the capability of that start.
+"""Program `mcpwrap-mint`: mints the capability of a wrapper's start, and seals its secrets.
 
-`mcpwrap-mint start NAME` is its ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a
-program of its own because every cold start waits for it: it imports no more than it needs.
+It runs at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` is its ExecStartPre=,
+`mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every cold start
+waits for it: it imports no more than it needs.
 """
 
 import os

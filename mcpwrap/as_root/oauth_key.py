@@ -1,4 +1,4 @@
-"""RUNS AS ROOT, at each start of a wrapper to whose server a person logs in: has a key for that."""
+"""Key that seals the OAuth logins of a server, made at a start of its wrapper if missing."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: stops sessions at once, and keeps new ones out until somebody says so.
+"""`mcpwrap panic`, `mcpwrap resume`: emergency stop of sessions, kept until it is lifted.
 
 It waits for no other program of root's: an `apply` that hangs must not be in its way. Nor may a
 full disk: what fails is reported when all the rest has been done.

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: `mcpwrap approvals passwd`, who has a password to approve with."""
+"""`mcpwrap approvals passwd`: set or remove a password for approvals (Argon2id)."""
 
 import pwd
 

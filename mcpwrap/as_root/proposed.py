@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: a proposal and its secrets, as somebody handed them over, and nobody read them."""
+"""Proposal and its secrets, handed over untrusted; `mcpwrap-proposal` parses it as nobody."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ _AGAIN = "propose it again, and look at what is in it: `mcpwrap wrap`"
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What is shown, and what goes into the configuration: the same texts."""
+    """Parsed proposal: the texts that are shown are those that go into the configuration."""
 
     text_by_name: Mapping[str, str]
     servers: Mapping[str, Server]

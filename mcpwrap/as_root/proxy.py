@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: has Squid take a configuration, so that no connection is lost to it."""
+"""Configuration reload of a Squid instance, by which no connection is lost."""
 
 import re
 import shutil

@@ -1,6 +1,6 @@
-"""RUNS AS ROOT: lets Squid ask the resolvers of /etc/resolv.conf, whenever these change.
+"""Program of `mcpwrap-resolvers.service`: opens the packet rules for Squid's DNS resolvers.
 
-Started by mcpwrap-resolvers.path.
+They are those of /etc/resolv.conf. mcpwrap-resolvers.path starts it whenever these change.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: `mcpwrap secret …`, except for what anybody may see."""
+"""`mcpwrap secret …`: set, import, rotate, rekey and remove; the list needs no root."""
 
 import os
 import shutil

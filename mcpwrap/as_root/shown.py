@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: an agent's folder, opened and given another owner, and not mounted anywhere yet."""
+"""Idmapped mount of an agent's folder, under the wrapper's UID, not attached anywhere yet."""
 
 import errno
 import os
@@ -24,14 +24,14 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A mount that is attached nowhere, and goes away with its descriptor."""
+    """Detached mount, which goes away with its descriptor."""
 
     mount_fd: int
     is_folder: bool
 
 
 class MissingError(McpwrapError):
-    """The folder is not there. It may appear later."""
+    """Error for a folder that is not there. It may appear later."""
 
 
 def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> Shown:

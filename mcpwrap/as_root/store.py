@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: the store key, and the secrets at rest that it opens."""
+"""Secret store at rest: sealed secrets, and the store key that opens them."""
 
 import os
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _RESTORE = "restore the file from a backup"
 
 
 class StoreFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`store.json`. While a rekey is at work it holds the old keys too, after the new one."""
+    """Content of `store.json`. During a rekey it has the old keys too, after the new one."""
 
     format: int = 1
     wrapped_by: Literal["systemd-creds", "nothing"]

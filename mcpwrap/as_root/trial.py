@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: tries what the next start of a wrapper will do, and leaves nothing of it."""
+"""Dry run of a wrapper's next start, which leaves nothing behind: its workspace mounts."""
 
 import os
 

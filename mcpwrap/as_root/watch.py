@@ -1,7 +1,7 @@
-"""RUNS AS ROOT: `mcpwrap-watch.service` puts our packet rules back when somebody has changed them.
+"""Program of `mcpwrap-watch.service`: restores our packet rules when they were changed.
 
-`nft flush ruleset` is what many tools begin with. Put back within milliseconds, the rules judge
-the packets of connections that were opened meanwhile too. What cannot be put back stops everybody.
+Many tools begin with `nft flush ruleset`. Put back within milliseconds, the rules judge the packets
+of connections that were opened meanwhile too. If they cannot be put back, everything is stopped.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""RUNS AS ROOT: starts the webhook, with a key to sign with."""
+"""Start of the webhook's service, with a signing key."""
 
 import os
 import secrets

@@ -1,8 +1,8 @@
-"""RUNS AS ROOT, at each start of a wrapper that has workspaces: mounts them in its own view.
+"""Program `mcpwrap-ws`: mounts a wrapper's workspaces in its mount namespace, at each start.
 
-`mcpwrap-ws NAME PID` is its ExecStartPost=. Not in the machine's view: there a name that something
-is mounted on cannot be replaced, and an agent's `git config` or editor would fail with EBUSY. What
-goes wrong is told to the wrapper, which tells its agents.
+`mcpwrap-ws NAME PID` is the ExecStartPost= of a wrapper that has workspaces. Not in the machine's
+view: there a name that something is mounted on cannot be replaced, and an agent's `git config` or
+editor would fail with EBUSY. Errors are reported to the wrapper, which tells its agents.
 """
 
 import os
