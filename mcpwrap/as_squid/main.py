@@ -1,8 +1,9 @@
-"""RUNS AS mcpwrap-proxy or mcpwrap-intercept: executes Squid beside a process that asks it.
+"""Program that executes a Squid instance, beside a child that checks its health (watchdog).
 
-Arguments: the instance, then Squid's command. Squid knows no watchdog of systemd's (sd_notify(3)).
-In its place a child in its unit sends a request to the instance's own listener for this, at which
-everything is refused. The child waits for the answer, and what waits sends nothing to systemd.
+Arguments: the instance, then Squid's command. Squid does not support systemd's watchdog
+(sd_notify(3)). In its place a child in its unit sends a request to the instance's own listener for
+this, at which everything is refused. While the child waits for the answer, it sends nothing to
+systemd.
 """
 
 import os
