@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-web: the page on which a person reads what waits for approval, and answers."""
+"""RUNS AS mcpwrap-web: the web page on which a person reads and answers pending approvals."""

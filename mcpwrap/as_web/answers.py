@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: what goes back to a browser."""
+"""HTTP responses to a browser: pages, errors, redirects, cookies, security headers."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: which request gets to what, and what each of them has to pass."""
+"""Routes of the web page, and the checks that every request passes (middleware)."""
 
 import asyncio
 import traceback

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: asks the gate; each question on a connection of its own, in a thread."""
+"""Client of `approve.sock`; each request on a connection of its own, in a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,14 +14,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call that waits: what the list has of it, and all of it."""
+    """Pending call: its entry in the list, and all of it."""
 
     pending: Pending
     seen: Seen
 
 
 class Gate:
-    """The gate. Each of these raises McpwrapError; where the gate refused, RefusedError."""
+    """Client of the gate. Each method raises McpwrapError; where the gate refused, RefusedError."""
 
     def __init__(self, path: str) -> None:
         self._path = path

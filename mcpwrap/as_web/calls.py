@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: what waits, one call in full, and the answer to it."""
+"""Handlers of the list of pending calls, of one call in full, and of the answer to it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

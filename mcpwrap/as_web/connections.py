@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: how many connections there are at a time, and for how long."""
+"""HTTP connections: limit, timeouts, and eviction of the oldest."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ _MAX_FIELDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of connections; anybody on the machine can open one."""
+    """Limits of connections; any account on the machine can open one."""
 
     connections: int = 128
     head_s: float = 10.0
@@ -24,7 +24,7 @@ class Limits:
 
 
 class Connections:
-    """Accepts from the socket that PID 1 made. One connection is for one request."""
+    """Connection table, and accept loop on PID 1's socket. A connection is for one request."""
 
     def __init__(
         self, listener: socket.socket, application: web.Application, limits: Limits

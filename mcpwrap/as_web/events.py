@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: tells a page that is open that what it shows has changed.
+"""Server-sent events (SSE), by which an open page learns that its content has changed.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """

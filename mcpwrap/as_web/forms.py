@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: what was filled in, as values; what a browser would not send is refused."""
+"""Form parser: fields to values; input that no browser would send is rejected."""
 
 import hmac
 import re
@@ -26,11 +26,11 @@ _T = TypeVar("_T", Verdict, Scope)
 
 
 class FormError(ValueError):
-    """What is wrong with it, for the person who filled it in."""
+    """Error in a form, worded for the person who filled it in."""
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Who logs in, and what they then want to see: one call, or "" for the list."""
+    """Credentials of a login, and the call to be shown next, or "" for the list."""
 
     user: str
     password: bytes

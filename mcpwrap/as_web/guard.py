@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: which requests are heard at all, by their head alone."""
+"""Request filter by the head alone: method, Host, Origin, Fetch Metadata (CSRF, DNS rebinding)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ METHODS = ("GET", "HEAD", "POST")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a request says of itself. A header that came twice is there twice."""
+    """Head of a request. A header that came twice is there twice."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """Why a request is not heard."""
+    """Rejection of a request, with the HTTP status."""
 
     status: int
     why: str

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: learns from the gate when what waits has changed."""
+"""Watch on the gate's list of pending calls, which notices each change."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ _RETRY_S = 1.0  # the gate restarts in less
 
 
 class Live:
-    """The last listing that the gate sent of itself; none while it does not answer."""
+    """Last listing that the gate sent of itself; none while it does not answer."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: logging in and out. The gate alone knows passwords."""
+"""Handlers of login and logout. The gate alone knows passwords."""
 
 from aiohttp import web
 

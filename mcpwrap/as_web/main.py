@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: `mcpwrap-web.service`."""
+"""Entry point of `mcpwrap-web.service`."""
 
 import asyncio
 import logging

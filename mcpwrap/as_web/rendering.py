@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: values into HTML. Whatever a template shows is made visible and escaped."""
+"""HTML templates. Every value that a template shows is made visible and escaped."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ MAX_COMPARED_LINES = 1000
 
 
 class Pages:
-    """The templates, and the files that go with them; all of it read once."""
+    """Templates, and the static files that go with them; all of it read once."""
 
     def __init__(self) -> None:
         self._environment = Environment(

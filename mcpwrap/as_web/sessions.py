@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: who is logged in. Time is passed in, in seconds of one monotonic clock."""
+"""Login sessions and CSRF tokens. Time is passed in, in seconds of one monotonic clock."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ _TOKEN_BYTES = 32
 
 @dataclass(slots=True)
 class Session:
-    """One login. What it lets its holder do is look; each answer needs the password again."""
+    """One login. It lets its holder look alone; each answer needs the password again."""
 
     user: str
     csrf: str
@@ -28,7 +28,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of this process, by the hash of the token: comparing tells nothing of it."""
+    """Sessions of this process, by the hash of the token: a comparison leaks nothing of it."""
 
     def __init__(self) -> None:
         self._by_digest: dict[bytes, Session] = {}
@@ -67,7 +67,7 @@ def _digest(token: str) -> bytes:
 
 
 class LoginTokens:
-    """What binds a login form to the browser that got it; nothing is kept for each."""
+    """CSRF tokens, which bind a login form to the browser that got it; none is stored."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: what requests share; all of it is in memory, and gone with the process."""
+"""Shared state of requests: logins, gate client, pages. In memory, gone with the process."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from mcpwrap.linux import approve_door
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is other in tests."""
+    """Settings that tests replace."""
 
     gate: str = approve_door.PATH
     viewer_of: Callable[[str], Viewer | None] = viewer.of
@@ -29,7 +29,7 @@ class Surroundings:
 
 
 class State:
-    """The one object of this process that lasts."""
+    """State that outlives a request; one object of this process."""
 
     def __init__(self, port: int, around: Surroundings) -> None:
         # As a browser names us. By any other name somebody else's page asks (DNS rebinding).

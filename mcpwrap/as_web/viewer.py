@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-web: what an account that has logged in may see."""
+"""Read access of an account that has logged in, by its groups."""
 
 import grp
 import os
@@ -13,7 +13,7 @@ APPROVERS = "mcpwrap-approvers"
 
 
 class Viewer(msgspec.Struct, frozen=True):
-    """One account. The gate has its own opinion of what it may decide."""
+    """Account and its read access. The gate itself decides what the account may answer."""
 
     user: str
     uid: int
