@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-webhook: posts what waits for approval. It sees all, and may answer nothing."""
+"""RUNS AS mcpwrap-webhook: posts pending approvals. It sees all, and may answer none."""

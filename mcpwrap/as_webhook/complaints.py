@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-webhook: tells the journal what goes wrong, and does not fill it."""
+"""Rate limit of errors that are logged to the journal."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _MAX_CHARS = 300  # an error can quote what a receiver sent
 
 
 class Complaints:
-    """Says the first of a kind at once, then one a minute with the number of those between."""
+    """Error log that writes the first at once, then one a minute with the number left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

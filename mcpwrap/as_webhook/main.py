@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-webhook: `mcpwrap-webhook.service`."""
+"""Entry point of `mcpwrap-webhook.service`."""
 
 import asyncio
 import os

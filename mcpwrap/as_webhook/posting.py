@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-webhook: posts one text, signed, until somebody has it or it is of no use."""
+"""Signed POST of one text, with timeout, retry and exponential backoff."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ class _Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What is posted, and for how long that is of use."""
+    """Body of a POST, with its expiry."""
 
     body: bytes
     until_s: float  # since 1970
@@ -50,7 +50,7 @@ def session() -> ClientSession:
 
 
 class Poster:
-    """Posts to one URL with one key."""
+    """HTTP client for one URL, which signs with one key."""
 
     def __init__(self, url: str, key: bytes, http: ClientSession, complaints: Complaints) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-webhook: from what waits at the gate to what is posted."""
+"""Queue of pending approvals, from the gate to the webhook."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where it hears what waits, and where it posts that."""
+    """Approval socket, webhook URL and signing key."""
 
     url: str
     key: bytes
@@ -28,7 +28,7 @@ class Surroundings:
 
 
 class Webhook:
-    """Posts each request that waits once, some at a time, the oldest first."""
+    """Queue that posts each pending request once, some at a time, the oldest first."""
 
     def __init__(self, around: Surroundings, poster: Poster, of_gate: Complaints) -> None:
         self._door = around.door

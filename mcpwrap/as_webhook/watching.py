@@ -1,4 +1,4 @@
-"""RUNS AS mcpwrap-webhook: hears from the gate what waits, also after the gate was restarted."""
+"""Client of `approve.sock` that watches pending approvals, and reconnects to the gate."""
 
 import asyncio
 from collections.abc import AsyncIterator
