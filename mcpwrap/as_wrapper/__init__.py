@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME: starts one server, as often as the gate asks, and ends what it started."""
+"""RUNS AS mcpw-NAME: the wrapper, which starts a server for each session, and ends it."""

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the places of sessions, and one process that waits for the next session."""
+"""Session slots of a wrapper, and one pre-forked process for the next session."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -9,7 +9,7 @@ from mcpwrap.as_wrapper.session import Berth, Surroundings, berth
 
 
 class Berths:
-    """Hands out berths. `in_use` are the places of all sessions that are open."""
+    """Session slots. `in_use` are the places of all sessions that are open."""
 
     def __init__(self, around: Surroundings, leftovers: Leftovers) -> None:
         self._around = around

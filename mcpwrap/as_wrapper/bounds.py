@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: sees which session has reached a bound, and says which."""
+"""Resource limits of sessions: memory, tasks and disk, and the one that was reached."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ KILLED = _SIGNALS + signal.SIGKILL
 
 
 class Bounds:
-    """The bounds of one server's sessions."""
+    """Resource limits of one server's sessions."""
 
     def __init__(self, spec: Spec, lasting: Sequence[Lasting]) -> None:
         self._spec = spec

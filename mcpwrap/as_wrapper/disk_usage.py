@@ -1,7 +1,7 @@
-"""RUNS AS mcpw-NAME: disk usage of the folders that last, and which bound it has reached.
+"""Disk usage of the folders that last (state, cache), and their limits.
 
-A child process counts: a server may have made a tree large or odd. Whatever removes a file that it
-has open, or outruns the count, is seen when the file system is full.
+A child process counts: a server may have made a tree large or odd. A server that removes a file
+while it has it open, or outruns the count, is noticed when the file system is full.
 """
 
 import os
@@ -31,7 +31,7 @@ _MAX_TEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """A folder that lasts, `state` or `cache`, and how much it may hold."""
+    """Folder that lasts, `state` or `cache`, and its limit."""
 
     name: str
     path: Path

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: removes what sessions leave behind."""
+"""Cleanup after sessions: removes their folders and shared temporary files, with retries."""
 
 import os
 import signal
@@ -17,9 +17,9 @@ _TRIES = 60  # at most one a second: a session that takes all tasks is ended lon
 
 
 class Leftovers:
-    """Removes in processes of their own: a server may have made a tree deep or large.
+    """Cleanup by child processes: a server may have made a tree deep or large.
 
-    The supervisor reaps those processes with all others, and hands their ends over.
+    The supervisor reaps those processes with all others, and reports their ends here.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: `mcpwrap@NAME.service`."""
+"""Entry point of `mcpwrap@NAME.service`: limits, workspaces and secrets, then the supervisor."""
 
 import os
 import pwd

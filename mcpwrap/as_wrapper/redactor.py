@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME, one process a session with secrets: takes them out of what the server says."""
+"""Redactor process, one a session with secrets: removes them from the server's output."""
 
 import os
 import threading

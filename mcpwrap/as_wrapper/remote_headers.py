@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the file with the headers that a remote server's program adds."""
+"""File with the headers that a remote server's program adds to each request."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the file that tells a remote server's program how to keep its login."""
+"""File with the OAuth settings and key by which a remote server's program keeps its login."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the secrets of one server, opened at the start and at each reload."""
+"""Secrets of one server, opened by its capability at the start and at each reload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ BUNDLES = Path("/run/mcpwrap/bundle")
 
 @dataclass(slots=True)
 class Secrets:
-    """What is held in memory. `load` replaces all of it, or nothing."""
+    """Opened secrets, in memory. `load` replaces all of them, or none."""
 
     name: str
     keys: Sequence[str]

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: one session: its folders, its server, its cgroup."""
+"""Session of a wrapper: its folders, its server, its cgroup."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ from mcpwrap.session.sandbox import Sandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where a wrapper runs. `state` is the home that lasts, if the server has one."""
+    """Context of a wrapper. `state` is the home that lasts, if the server has one."""
 
     spec: Spec
     account: str
@@ -40,7 +40,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Berth:
-    """All that a session has before anybody asks for it, its process included."""
+    """Session slot, prepared before a session is requested, its process included."""
 
     session_id: str
     place: Path  # its own file system, sized
@@ -81,7 +81,7 @@ def berth(around: Surroundings, place: Path) -> Berth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the gate asks for, as it came."""
+    """Session request of the gate, as it came."""
 
     agent_uid: str
     inherited: dict[str, str]
@@ -121,7 +121,7 @@ class Opening:
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """A running server and what belongs to it."""
+    """Running server, with its slot, its redactor and its connection to the gate."""
 
     berth: Berth
     copier_pid: int  # of the redactor; 0 if there is none, or no longer

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: one loop that starts a server for each session, and ends it with it."""
+"""Supervisor of a wrapper: one event loop that starts and ends a server for each session."""
 
 import os
 import select
@@ -25,7 +25,7 @@ _LOOK_EVERY_S = 1.0  # at the bounds, while there are sessions
 
 
 class Secrets(Protocol):
-    """What the supervisor needs of them. Most wrappers have none, and never load the code."""
+    """Interface of the opened secrets. Most wrappers have none, and never load the code."""
 
     def load(self) -> None:
         """Open those that lie there now; ValueError if they do not open."""
@@ -35,7 +35,7 @@ class Secrets(Protocol):
 
 
 class Supervisor:
-    """The warm part of a wrapper."""
+    """Supervisor, the part of a wrapper that stays between sessions."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME, started by `mcpwrap doctor`: tries what the account may do, and what not.
+"""Program that `mcpwrap doctor` starts as the account: probes of network and file access.
 
 Arguments: `proxy ADDRESS HOST:PORT`, `connect ADDRESS PORT`, `read PATH` or `write PATH`. Prints
 one line. Exit status: 0 it worked, 10 it was refused by what should refuse it, 11 no network leads

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the workspaces, as root mounted them; and whether they still are there."""
+"""Workspace mounts of a wrapper: waits until root has made them, detects that they changed."""
 
 import os
 import select
@@ -18,7 +18,7 @@ _ANEW = "the next session mounts it anew"
 
 
 class View:
-    """What the wrapper sees of its agents' files."""
+    """Workspace mounts, as the wrapper sees them."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         made = layers(workspaces)

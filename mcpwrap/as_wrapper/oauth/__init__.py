@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, within mcpwrap-remote: gets tokens, keeps them sealed, renews them."""
+"""RUNS AS mcpw-NAME, within mcpwrap-remote: OAuth client; gets, seals and renews tokens."""

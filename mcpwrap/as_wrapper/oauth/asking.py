@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: asks an authorization server for tokens, by a library that knows OAuth."""
+"""OAuth client: authorization URL, code exchange (PKCE), refresh, revocation; by a library."""
 
 import base64
 import re
@@ -21,7 +21,7 @@ _VERIFIER_CHARS = 64  # RFC 7636 section 4.1: 43 to 128
 
 
 class RefusedError(OAuthError):
-    """An authorization server gives no token; `code` is of RFC 6749 section 5.2."""
+    """Refusal of a token by an authorization server; `code` is of RFC 6749 section 5.2."""
 
     def __init__(self, why: str, code: str) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class RefusedError(OAuthError):
 
 
 class _Granted(msgspec.Struct, frozen=True):
-    """RFC 6749 section 5.1, as the library returns it."""
+    """Token response of RFC 6749 section 5.1, as the library returns it."""
 
     access_token: str
     token_type: str
@@ -39,7 +39,7 @@ class _Granted(msgspec.Struct, frozen=True):
 
 
 class Login:
-    """One login. The verifier is in here, and goes to the authorization server alone."""
+    """One login. It holds the PKCE verifier, which goes to the authorization server alone."""
 
     def __init__(
         self, found: Found, client: Client, redirect: str, scopes: tuple[str, ...]

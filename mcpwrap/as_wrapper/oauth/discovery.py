@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: finds out who gives out tokens for a server. Source: MCP, authorization."""
+"""Discovery of a server's authorization server. Source: MCP, authorization."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ _OFFLINE = "offline_access"  # OpenID Connect Core section 11: else there may be
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the tokens are for, who gives them out, and which scopes the server wants."""
+    """Resource that tokens are for, its authorization server, and the scopes that it wants."""
 
     resource: str
     issuer: Issuer

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the helper's side of `mcpwrap login` and `mcpwrap logout`."""
+"""Helper's side of `mcpwrap login` and `mcpwrap logout`: the OAuth flow, over two pipes."""
 
 import select
 import time
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Word)
 
 
 class Person:
-    """Whoever typed `mcpwrap login`, at the other end of two pipes."""
+    """Pipes to the person who typed `mcpwrap login`, with a timeout."""
 
     def __init__(self, said: BinaryIO, told: BinaryIO, patience_s: float = PATIENCE_S) -> None:
         self._said = said

@@ -1,4 +1,7 @@
-"""RUNS AS mcpw-NAME: as whom we ask for tokens. Source: MCP, authorization, client registration."""
+"""OAuth client identity: configured, by its metadata document, or registered.
+
+Source: MCP, authorization, client registration.
+"""
 
 import time
 
@@ -14,7 +17,7 @@ _METHODS = ("none", _BASIC, "client_secret_post")
 
 
 class _Registered(msgspec.Struct, frozen=True):
-    """RFC 7591 section 3.2.1, as far as we use it."""
+    """Registration response of RFC 7591 section 3.2.1, as far as we use it."""
 
     client_id: str
     client_secret: str | None = None

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the sealed file of one server's login, which all its sessions share."""
+"""Sealed file of one server's OAuth login, which all its sessions share, with a lock."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,7 @@ _MAX_BYTES = 1024 * 1024
 
 
 class Store:
-    """One file. It is replaced as a whole, so reading needs no lock; whoever changes it does."""
+    """Sealed file. It is replaced as a whole, so reading needs no lock; changing it does."""
 
     def __init__(self, given: Given) -> None:
         self._name = given.name

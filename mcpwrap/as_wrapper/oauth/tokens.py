@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the access token of a session's requests, renewed when it has to be."""
+"""Access token of a session's requests, refreshed when it ends or is refused."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ _NOT_AGAIN_S = 30.0  # a server that refuses new tokens is not a reason to ask f
 
 
 class Access:
-    """Knows the token of the next request. `url` is that of the server."""
+    """Access token of the next request. `url` is that of the server."""
 
     def __init__(self, given: Given, url: str, web: Web) -> None:
         self._name = given.name

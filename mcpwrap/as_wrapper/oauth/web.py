@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: small questions to authorization servers, which answer in JSON."""
+"""HTTP client for authorization servers: small JSON answers, with timeout and size limit."""
 
 import asyncio
 import io
@@ -29,12 +29,12 @@ _PROBE = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
 class UnreachableError(OAuthError):
-    """There was no answer. It may be another one the next time."""
+    """Error for a request that had no answer. It may have one the next time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back, whole."""
+    """Response, read whole."""
 
     status: int
     text: bytes
@@ -47,7 +47,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """Asks by https alone, without cookies, and follows no redirect.
+    """HTTP client that asks by https alone, without cookies, and follows no redirect.
 
     `http` has neither of its own; `proxy_to` tells which proxy leads to a URL, "" if none.
     """

@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, as the program of a server that is elsewhere: its lines by HTTP."""
+"""RUNS AS mcpw-NAME, as the program of a remote server: a bridge from its lines to HTTP."""

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the token that a login has given, in the header of each request."""
+"""Bearer token of an OAuth login, in the header of each request."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _TOO_LITTLE = (
 
 
 class Bearer:
-    """Adds the token, and renews it once when the server refuses it."""
+    """Authorization header with the token, renewed once when the server refuses it."""
 
     def __init__(self, access: Access, credentials: Credentials) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: one HTTP request, with the credential, and the head of its answer."""
+"""HTTP client of a remote server: one request, with credentials, proxy, TLS and timeout."""
 
 import io
 import ssl
@@ -32,7 +32,7 @@ _NONE_LEFT_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the server is, and which proxy leads there; "" for none."""
+    """URL of the server, and the proxy that leads there; "" for none."""
 
     url: URL
     proxy: str
@@ -79,7 +79,7 @@ def session(verify: ssl.SSLContext | None) -> ClientSession:
 
 
 class Bearer(Protocol):
-    """The token of a login. Most servers have none, and never load the code: see `bearer`."""
+    """Token of a login. Most servers have none, and never load the code: see `bearer`."""
 
     async def header(self) -> Mapping[str, str]:
         """Return what the next request is sent with; RemoteError if there is no token."""
@@ -95,7 +95,7 @@ class Bearer(Protocol):
 
 
 class Client:
-    """Speaks with one server."""
+    """HTTP client of one server."""
 
     def __init__(
         self,

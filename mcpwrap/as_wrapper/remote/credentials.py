@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the headers that the wrapper gives, and their removal from what is said."""
+"""Headers with the wrapper's credentials, and their redaction from the server's messages."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,15} +(\S+)")  # section 11.4:
 
 @dataclass(slots=True)
 class Credentials:
-    """The file that is written anew when a secret is; None where there is none to send."""
+    """Credentials file, written anew for each new secret; None, if there is none to send."""
 
     path: Path | None
     _seen: tuple[int, int, int] | None = None

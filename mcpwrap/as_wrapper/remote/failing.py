@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: what goes wrong on the way to a remote server, in words."""
+"""Error mapping: failures of HTTP, TLS and proxy to messages about the remote server."""
 
 import os
 import ssl

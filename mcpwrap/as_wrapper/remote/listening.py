@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the streams of what a server says unasked, in the handshake era."""
+"""Streams of a server's unsolicited messages (SSE), with reconnect, in the handshake era."""
 
 import asyncio
 from contextlib import suppress
@@ -68,7 +68,7 @@ async def _take(upstream: Upstream, event: Event) -> None:
 
 
 class OldStream:
-    """The one stream of HTTP+SSE (2024-11-05), which has all answers."""
+    """The one event stream of HTTP+SSE (2024-11-05), which has all answers."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: what a session needs of a login, and the session that is one."""
+"""OAuth of a session: its bearer token, or the session that is itself a login or logout."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: `/usr/lib/mcpwrap/mcpwrap-remote`, the program of a server with a URL."""
+"""Program `/usr/lib/mcpwrap/mcpwrap-remote`, which stands for a server with a URL."""
 
 import asyncio
 import logging

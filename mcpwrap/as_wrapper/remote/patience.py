@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: how long a remote server may take, in seconds, and what is said then.
+"""Timeouts of a remote server, in seconds, and their error messages.
 
 A stream of events has no limit: one that is silent for a day is still a stream.
 """

@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: the messages in an answer's body, as they come."""
+"""Reader of a response's body: messages of JSON or SSE as they come, with size limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Take = Callable[[bytes], Awaitable[None]]
 
 @dataclass(slots=True)
 class Cursor:
-    """From where a stream can be taken up again, "" for nowhere, and after which pause."""
+    """Event id from which a stream can be resumed, "" for none, and the pause before that."""
 
     last_id: str = ""
     retry_s: float = _DEFAULT_RETRY_S

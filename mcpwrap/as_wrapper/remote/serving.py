@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: all that goes on at once in a session with a remote server."""
+"""Session with a remote server: concurrent requests, cancellation, handshake order, shutdown."""
 
 import asyncio
 import ssl
@@ -87,7 +87,7 @@ async def _say_goodbye(upstream: Upstream) -> None:
 
 
 class Desk:
-    """Takes the agent's messages in their order, and sees to each in a task of its own."""
+    """Request dispatcher: takes the agent's messages in order, each with a task of its own."""
 
     def __init__(self, upstream: Upstream, tasks: asyncio.TaskGroup) -> None:
         self._upstream = upstream

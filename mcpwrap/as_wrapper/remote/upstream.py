@@ -1,4 +1,4 @@
-"""RUNS AS mcpw-NAME: one message of the agent's, from its POST to its answer."""
+"""Exchange with a remote server: one message from its POST to its answer, with resumption."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ _MAY_PASS = frozenset({408, 425, 429})
 
 
 class Upstream:
-    """A server, and all exchanges with it."""
+    """Remote server, and all exchanges with it."""
 
     def __init__(self, client: Client, conversation: Conversation, output: Output) -> None:
         self.client = client

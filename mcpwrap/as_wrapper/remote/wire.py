@@ -1,6 +1,6 @@
-"""RUNS AS mcpw-NAME: lines from and to the gate, without a thread.
+"""Asynchronous line I/O with the gate, without a thread.
 
-The descriptors stay blocking: O_NONBLOCK would hold for everyone who has the same open file.
+The descriptors stay blocking: O_NONBLOCK would hold for all processes with the same open file.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ async def lines(fd: int) -> AsyncGenerator[bytes, None]:
 
 
 class Output:
-    """Writes whole lines, one after the other, whoever gives up meanwhile."""
+    """Writer of whole lines, one after the other, also if a caller is cancelled meanwhile."""
 
     def __init__(self, fd: int, clean: Callable[[bytes], bytes]) -> None:
         self._fd = fd
