@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: one file a command. Files are changed by root's program alone."""
+"""RUNS AS WHOEVER TYPED IT: one file a command. Only root's programs change root's files."""

@@ -1,4 +1,4 @@
-"""`mcpwrap accept`: hand over to root's own program, which reads, shows and asks for itself."""
+"""`mcpwrap accept`: execute root's own program, which reads the proposal, shows it and asks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`mcpwrap apply`: hand over to root's own program, which plans for itself."""
+"""`mcpwrap apply`: execute root's own program, which plans by itself."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals`: what waits for a person, and the answers."""
+"""`mcpwrap approvals`: the commands for pending approvals; without one, the terminal view."""
 
 import click
 

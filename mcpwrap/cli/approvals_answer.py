@@ -1,4 +1,4 @@
-"""What an answer is made of: how long it holds, and the proof that it is a person's."""
+"""Approval decision as a packet: verdict, scope, and the proof (password, polkit) of a person."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ TIMES = 10  # that "the same again" holds for, where nobody says how often
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What is said to a question."""
+    """Decision on a pending request."""
 
     verdict: Verdict
     scope: Scope = Scope.ONCE

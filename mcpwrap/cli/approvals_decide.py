@@ -1,4 +1,4 @@
-"""`mcpwrap approvals approve | deny`: answering one question."""
+"""`mcpwrap approvals approve | deny`: answer one pending request."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ _QUESTIONS = {
 
 
 class ProofBy(msgspec.Struct, frozen=True):
-    """How the caller proves to be a person, where that is asked for."""
+    """Kind of proof by which the caller authenticates, where that is asked for."""
 
     is_on_stdin: bool
     is_polkit: bool

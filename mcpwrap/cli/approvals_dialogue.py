@@ -1,4 +1,4 @@
-"""Questions of the terminal view before it sends an answer: the reason, and a password."""
+"""Dialogs of the terminal view before it sends an answer: the reason, and a password."""
 
 import os
 from typing import ClassVar
@@ -18,7 +18,7 @@ from mcpwrap.core.sanitise import one_line
 
 
 class Ask(ModalScreen[str | None]):
-    """Asks for one line; None is what Escape returns."""
+    """Dialog for one line; Escape returns None."""
 
     CSS = """
     Ask { align: center bottom; } /* the question stays in sight */

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals list`: what waits for a person. Reads only."""
+"""`mcpwrap approvals list`: show pending approvals and paused agents. Reads only."""
 
 import time
 

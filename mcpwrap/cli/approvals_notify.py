@@ -1,4 +1,4 @@
-"""`mcpwrap approvals notify`: shows on the desktop what waits. It approves nothing."""
+"""`mcpwrap approvals notify`: show pending approvals on the desktop. It approves nothing."""
 
 import select
 import time
@@ -17,7 +17,7 @@ from mcpwrap.linux.approve_door import Door, Listing
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where it hears what waits, and what shows it."""
+    """Approval socket, desktop program and intervals."""
 
     door: str = approve_door.PATH
     program: str = desktop.NOTIFY_SEND
@@ -69,7 +69,7 @@ def _watch(door: Door, telling: "_Telling", around: Surroundings) -> None:
 
 
 class _Telling:
-    """What is new and not yet told, and when the last was."""
+    """Notifications that are due, with a rate limit."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around

@@ -1,4 +1,4 @@
-"""The part of the terminal view in which one question is read."""
+"""Pane of the terminal view in which one question is read."""
 
 from typing import ClassVar
 
@@ -15,14 +15,14 @@ from mcpwrap.linux.approve_door import Seen
 
 
 class Shown(Struct, frozen=True):
-    """A question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
+    """Question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
 
     pending: Pending
     seen: Seen
 
 
 class QuestionPane(RichLog):
-    """Shows one question. It takes an answer only when it has been there for `pause_s`.
+    """Pane for one question. It takes an answer only when it has been there for `pause_s`.
 
     A key that was meant for the question before must not answer the one that came in its place.
     """
@@ -30,7 +30,7 @@ class QuestionPane(RichLog):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=True)]
 
     class Readied(Message):
-        """What is shown may be answered now, or not any more."""
+        """Event: the question can be answered now, or not any more."""
 
     def __init__(self, pause_s: float) -> None:
         super().__init__(id="question", wrap=False, auto_scroll=False, min_width=1)

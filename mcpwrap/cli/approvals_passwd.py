@@ -1,4 +1,4 @@
-"""`mcpwrap approvals passwd`: who has a password to approve with."""
+"""`mcpwrap approvals passwd`: set or remove a password for approvals."""
 
 from typing import NoReturn
 

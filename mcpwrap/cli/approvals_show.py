@@ -1,4 +1,4 @@
-"""`mcpwrap approvals show`: one question in full. Reads only."""
+"""`mcpwrap approvals show`: show one pending request in full. Reads only."""
 
 import click
 import msgspec

@@ -1,4 +1,4 @@
-"""Text of what waits for approval: all of it, and nothing in it acts on the terminal."""
+"""Text of pending approvals: complete, and escaped, so that nothing acts on the terminal."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals` on a terminal: what waits, as it comes, and keys that answer it."""
+"""`mcpwrap approvals` on a terminal: live view of pending approvals, with keys that answer."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _COLUMNS = approvals_list.COLUMNS
 
 
 class ApprovalsView(App[None]):
-    """Follows the gate; an answer is to what stands in the lower part, and to nothing else."""
+    """Terminal view. An answer is to the question in its lower part, and to nothing else."""
 
     CSS = """
     #state { height: auto; padding: 0 1; }

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals watch`: each question as it comes. Reads only."""
+"""`mcpwrap approvals watch`: print each pending approval as it comes. Reads only."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""`mcpwrap audit show | follow | export`: what was decided. Reads only."""
+"""`mcpwrap audit show | follow | export`: print audit records. Reads only."""
 
 import time
 from collections.abc import Iterator

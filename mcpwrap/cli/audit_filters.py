@@ -1,4 +1,4 @@
-"""The options that say which records of the audit are wanted."""
+"""Options that select audit records: server, tool, decision, agent, time."""
 
 import time
 from collections.abc import Callable

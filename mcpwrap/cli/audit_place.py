@@ -1,4 +1,4 @@
-"""Which audit a command reads: the system's, or that of `mcpwrap run` of whoever calls."""
+"""Audit folder that a command reads: the system's, or the caller's own of `mcpwrap run`."""
 
 import os
 from collections.abc import Callable

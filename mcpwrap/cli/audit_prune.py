@@ -1,4 +1,4 @@
-"""`mcpwrap audit prune`: remove what is too old from the audit, so that it can still be checked."""
+"""`mcpwrap audit prune`: remove old sessions from the audit, which can still be verified."""
 
 import time
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ _MB = 1_000_000
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints."""
+    """Output of `--json`."""
 
     before: int  # seconds since 1970
     is_removed: bool  # or only would be

@@ -1,4 +1,4 @@
-"""`mcpwrap audit verify`: was anything changed in what was recorded, or removed? Reads only."""
+"""`mcpwrap audit verify`: find changed or removed records by the hash chain. Reads only."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _TRY_EVERY_S = 0.5
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints."""
+    """Output of `--json`."""
 
     runs: int
     sessions: int
@@ -34,7 +34,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check came to, and what was checked."""
+    """Report of a check, and its input: keys and folders."""
 
     report: Report
     keys: Keys

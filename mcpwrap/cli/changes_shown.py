@@ -1,4 +1,4 @@
-"""Changes to a file, shown to whoever decides about them, and the yes or no."""
+"""Unified diff of a file for the terminal, with secrets replaced, and the confirmation."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _Opcode = tuple[str, int, int, int, int]  # as difflib has them
 
 
 class _Piece(NamedTuple):
-    """A line of a file with what ends it, or a part of one."""
+    """Line of a file with its line ending, or a part of one."""
 
     text: str
     goes_on: bool = False  # it is not the first of its line

@@ -1,4 +1,4 @@
-"""`mcpwrap check [FILE…]`: say everything that is wrong with a configuration. Reads only."""
+"""`mcpwrap check [FILE…]`: report every mistake of a configuration. Reads only."""
 
 from pathlib import Path
 

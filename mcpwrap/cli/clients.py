@@ -1,4 +1,4 @@
-"""`mcpwrap clients`: the servers in agents' own files, and which are wrapped. Reads only."""
+"""`mcpwrap clients`: list the servers in agents' own files, wrapped or not. Reads only."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ _MAX_WIDTH = 40  # of the names of servers
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each server of a file; no argument, variable or header of it."""
+    """Output of `--json` for each server of a file; no argument, variable or header of it."""
 
     name: str
     project: str  # the folder for which alone it holds, where the file says one
@@ -42,7 +42,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each file."""
+    """Output of `--json` for each file."""
 
     agents: list[str]
     scope: str

@@ -1,4 +1,4 @@
-"""What may be shown of an entry of an agent's file: nothing that could be a secret."""
+"""Printable parts of an entry of an agent's file: nothing that could be a secret."""
 
 from typing import Literal
 from urllib.parse import urlsplit

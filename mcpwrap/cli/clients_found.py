@@ -1,4 +1,4 @@
-"""Agents' files that exist for whoever asks, and the servers in them. Reads only."""
+"""Agents' files that exist for the calling account, and the servers in them. Reads only."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Whose files are looked for, and where."""
+    """Account whose files are searched, with its folder and its variables."""
 
     uid: int
     folder: Path  # absolute; projects are here and above
@@ -34,7 +34,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One file, and all agents that read it. The first one's words are used."""
+    """File, and all agents that read it. The first one's words are used."""
 
     agents: tuple[Agent, ...]
     file: AgentFile
@@ -49,7 +49,7 @@ class Found:
 
 
 class _Inherits(msgspec.Struct, frozen=True):
-    """What matters here of a server's description."""
+    """Inherited variables in a server's description; the rest does not matter here."""
 
     inherits: frozenset[str] = frozenset()
     inherits_any: frozenset[str] = frozenset()

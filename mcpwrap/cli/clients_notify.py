@@ -1,4 +1,4 @@
-"""`mcpwrap clients --notify`: tells on the desktop which servers are not wrapped, once each."""
+"""`mcpwrap clients --notify`: show unwrapped servers on the desktop, once each."""
 
 import fcntl
 import os
@@ -22,14 +22,14 @@ _FOLDER_MODE = 0o700
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What is in the file: by the path of an agent's file, the marks of what was told of it."""
+    """Content of the file: the marks that were shown, by the path of an agent's file."""
 
     told: dict[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where it keeps what was told, and what shows it."""
+    """File of the marks that were shown, and desktop program."""
 
     file: Path
     program: str = desktop.NOTIFY_SEND

@@ -1,4 +1,4 @@
-"""`mcpwrap convert FILE --client X`: what an agent's file needs for our servers. Reads only."""
+"""`mcpwrap convert FILE --client X`: print an agent's entries for our servers. Reads only."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`mcpwrap doctor [NAME]`: try for real what should work and what should not. As root."""
+"""`mcpwrap doctor [NAME]`: probe for real that access is granted or refused, as due. As root."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ _COLOURS: dict[str, tty.Style] = {
 
 
 class _Due(Enum):
-    """What must come of a trial."""
+    """Required outcome of a trial."""
 
     REFUSED = auto()
     GRANTED = auto()  # by Squid
@@ -63,7 +63,7 @@ class _Due(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One thing to try from inside a wrapper, and what must come of it."""
+    """Probe from inside a wrapper, and its required outcome."""
 
     title: str
     what: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""`mcpwrap egress NAME`: what a server asked of the network, and what was refused. Reads only."""
+"""`mcpwrap egress NAME`: show a server's network requests and refusals. Reads only."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def suggestion(name: str, rows: Iterable[Asked]) -> str:
 
 
 class _Suggest:
-    """Prints each entry that would allow something once."""
+    """Printer of the entries that would allow something, each once."""
 
     def __init__(self) -> None:
         self._shown = {""}

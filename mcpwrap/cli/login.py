@@ -1,4 +1,4 @@
-"""`mcpwrap login` and `mcpwrap logout`: a person carries a URL and its answer, and no token."""
+"""`mcpwrap login`, `mcpwrap logout`: OAuth by a person, who carries URL and answer, no token."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ _DISPLAYS = ["WAYLAND_DISPLAY", "DISPLAY"]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the answer comes back: by a browser on this machine, or by hand."""
+    """Way back of the answer: a browser on this machine, or a paste by hand."""
 
     port: int
     is_pasted: bool

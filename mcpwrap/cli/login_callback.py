@@ -1,4 +1,4 @@
-"""Waiting on the loopback for the one answer of a browser. Source: RFC 8252 section 7.3."""
+"""OAuth redirect listener on the loopback, for one answer. Source: RFC 8252 section 7.3."""
 
 import asyncio
 import logging

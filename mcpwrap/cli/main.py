@@ -1,4 +1,4 @@
-"""`mcpwrap`: finds the command and shows errors."""
+"""Entry point of `mcpwrap`: finds the command and shows errors."""
 
 import os
 import sys

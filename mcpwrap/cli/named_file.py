@@ -1,4 +1,4 @@
-"""A file that was named on the command line."""
+"""File that was named on the command line."""
 
 from pathlib import Path
 

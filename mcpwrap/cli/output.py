@@ -1,4 +1,4 @@
-"""Output and questions of commands: JSON for machines, tables for people."""
+"""Output and prompts of commands: JSON for machines, tables for people."""
 
 import click
 import msgspec

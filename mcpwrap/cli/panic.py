@@ -1,4 +1,4 @@
-"""`mcpwrap panic` and `resume`: everything stops, and stays so until somebody says otherwise."""
+"""`mcpwrap panic` and `resume`: stop everything at once, until that is lifted."""
 
 from typing import NoReturn
 

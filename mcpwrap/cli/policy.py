@@ -1,4 +1,4 @@
-"""`mcpwrap policy check | test | explain | replay`: a policy before it is in force. Reads only."""
+"""`mcpwrap policy check | test | explain | replay`: try a policy before use. Reads only."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Judgement of messages by `mcpwrap policy test` and `explain`, and its report."""
+"""Policy evaluation for `mcpwrap policy test` and `explain`, and its report."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Judgement of recorded messages by `mcpwrap policy replay`, and the differences."""
+"""Replay of recorded messages against a policy (`mcpwrap policy replay`), and the differences."""
 
 from collections.abc import Iterable
 

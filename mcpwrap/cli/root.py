@@ -1,4 +1,4 @@
-"""Becoming root's own program: for the commands that change the machine."""
+"""Replacement of this process by root's own program, for commands that change the machine."""
 
 import os
 from typing import NoReturn

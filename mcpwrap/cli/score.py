@@ -1,4 +1,4 @@
-"""`mcpwrap score [NAME]`: how exposed systemd finds each wrapper's unit. Reads only."""
+"""`mcpwrap score [NAME]`: print the exposure of each wrapper's unit by systemd. Reads only."""
 
 import re
 
@@ -15,7 +15,7 @@ _OVERALL = re.compile(r"Overall exposure level for \S+: ([0-9.]+) ([A-Z]+)")
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each server: 0.0 is the best, 10.0 is no protection at all."""
+    """Output of `--json` for each server: 0.0 is the best, 10.0 is no protection at all."""
 
     name: str
     exposure: float

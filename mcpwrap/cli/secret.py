@@ -1,4 +1,4 @@
-"""`mcpwrap secret …`: hand values over to root's own program. Reads none but to pass it on."""
+"""`mcpwrap secret …`: pass values on to root's own program, and list keys without values."""
 
 import os
 import sys
@@ -118,7 +118,7 @@ def recovery_key() -> int:
 
 
 class SecretRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each secret. `version` is 0 for one that was never set."""
+    """Output of `--json` for each secret. `version` is 0 for one that was never set."""
 
     name: str
     key: str

@@ -1,4 +1,4 @@
-"""`mcpwrap sessions`: who uses which server now. Reads only."""
+"""`mcpwrap sessions`: list open sessions with server and agent. Reads only."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from mcpwrap.linux import accounts, observe, sessions, tty
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each session."""
+    """Output of `--json` for each session."""
 
     session: str
     name: str

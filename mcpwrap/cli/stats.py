@@ -1,4 +1,4 @@
-"""`mcpwrap stats`: what the gate decided, how often, and how long it took. Reads only."""
+"""`mcpwrap stats`: print counts and latency of the gate's decisions. Reads only."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +15,9 @@ from mcpwrap.linux import files, gate_socket, tty
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each server.
+    """Output of `--json` for each server.
 
-    A quantile is under so many microseconds; null, if it is over four seconds or there is none.
+    A quantile is an upper bound in microseconds; null, if it is over four seconds or there is none.
     """
 
     server: str
@@ -30,7 +30,7 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints."""
+    """Output of `--json`."""
 
     since: str  # RFC 3339, UTC: when the gate was started
     servers: list[StatsRow]

@@ -32,7 +32,7 @@ _NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothin
 
 
 class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one agent finds a server by HTTP."""
+    """HTTP listener of one agent for a server, with its URL."""
 
     agent: str  # the account, or its number where it has no name any more
     uid: int
@@ -41,7 +41,7 @@ class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for each server. A number is null where nobody counts, or may see it."""
+    """Output of `--json` for each server. A number is null if it is not counted, or not visible."""
 
     name: str
     account: str

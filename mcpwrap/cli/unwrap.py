@@ -1,4 +1,4 @@
-"""`mcpwrap unwrap`: agents' files as they were before `mcpwrap wrap`."""
+"""`mcpwrap unwrap`: restore agents' files as they were before `mcpwrap wrap`."""
 
 import os
 from collections.abc import Iterable, Mapping

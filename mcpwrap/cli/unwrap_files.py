@@ -1,4 +1,4 @@
-"""What `unwrap` makes of each file that `wrap` has rewritten. Reads only."""
+"""Restored content of each file that `wrap` has rewritten. Reads only."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from mcpwrap.linux.wrap_records import Record, backup_of
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One record, and what comes of the file when it is undone."""
+    """One record, and the content of the file when it is undone."""
 
     record: Record
     done: TurnedBack
@@ -26,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwound:
-    """One file, with what was wrapped in it as it was before."""
+    """File whose wrapped entries are turned back."""
 
     path: Path
     was: bytes  # as it is now

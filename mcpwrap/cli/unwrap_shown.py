@@ -1,4 +1,4 @@
-"""Report of `unwrap`: a file's changes, and what stays."""
+"""Report of `unwrap`: a file's changes, entries that are not restored, servers that stay."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`mcpwrap wrap`: the servers in agents' files become servers of ours, with root's consent."""
+"""`mcpwrap wrap`: make servers in agents' files servers of ours, with root's consent."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 class _Wrapping:
-    """The files, which are looked at once more when root has done its part."""
+    """Files to wrap, which are looked at once more when root has done its part."""
 
     def __init__(
         self,

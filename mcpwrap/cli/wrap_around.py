@@ -1,4 +1,4 @@
-"""What surrounds an entry that is wrapped: its person's variables, programs, files and folders."""
+"""Context of an entry that is wrapped: its person's variables, programs, files and folders."""
 
 from dataclasses import replace
 from pathlib import Path

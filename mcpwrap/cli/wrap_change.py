@@ -1,4 +1,4 @@
-"""Changes to each agent's file when its servers are wrapped."""
+"""Changes to each agent's file when its servers are wrapped, with a backup."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """One file, as it is and as it will be. With a problem it stays as it is."""
+    """File, before and after. With a problem it stays as it is."""
 
     path: Path
     agent: str

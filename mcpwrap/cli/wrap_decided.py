@@ -1,4 +1,4 @@
-"""Decisions of `mcpwrap wrap`: which entry becomes which server, and which are left and why."""
+"""Decisions of `mcpwrap wrap`: entries that become servers, and entries that are left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What there is already: what root has configured, and what of it is applied."""
+    """State of the machine: servers that root has configured, and those that are applied."""
 
     known: Known
     servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
@@ -28,7 +28,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Become:
-    """One entry, and the server of ours that it leads to when it is rewritten."""
+    """Entry, and the server of ours that it leads to when it is rewritten."""
 
     found: Found
     opened: Opened
@@ -44,7 +44,7 @@ class Become:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One entry that stays as it is."""
+    """Entry that stays as it is, with the reason."""
 
     found: Found
     listed: Listed
@@ -57,7 +57,7 @@ class Left:
 
 @dataclass(slots=True)
 class Look:
-    """Everything that was decided."""
+    """All decisions of one look."""
 
     become: list[Become] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Which files `mcpwrap wrap` is about, and that somebody has read what came with a repository."""
+"""File selection of `mcpwrap wrap`. A project's file is approved by its SHA-256."""
 
 import hashlib
 from collections.abc import Sequence

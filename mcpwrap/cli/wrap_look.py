@@ -1,4 +1,4 @@
-"""Look of `mcpwrap wrap` at each entry: the server that it becomes, or why it is left."""
+"""Decision of `mcpwrap wrap` for each entry: its server, or the reason why it is left."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from mcpwrap.linux.executables.check import changeable
 
 
 class Looking:
-    """Goes through entries in order; equal ones become one server.
+    """Pass over the entries in order; equal ones become one server.
 
     `decided` is what was shown before, when root did not have all of these servers.
     """

@@ -1,4 +1,4 @@
-"""What root has already, as somebody sees who wraps: servers, names, secrets without a value."""
+"""State of the machine for `mcpwrap wrap`: servers, names, secrets without a value."""
 
 from mcpwrap.cli.clients_found import Asker, known
 from mcpwrap.cli.wrap_decided import Machine

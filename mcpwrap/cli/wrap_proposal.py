@@ -1,4 +1,4 @@
-"""Handing new servers over to root: a file that its hash names, and secrets by standard input."""
+"""Proposal of new servers to root: a file named by its hash, and secrets on standard input."""
 
 import hashlib
 import shlex
@@ -25,7 +25,7 @@ _MCPWRAP = "/usr/bin/mcpwrap"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The new servers, in a file."""
+    """New servers, in a file."""
 
     content: bytes
     path: Path

@@ -1,4 +1,4 @@
-"""Whom `mcpwrap wrap --json` tells what it does: machines, by one object at the end."""
+"""Reporter of `mcpwrap wrap --json`: one object for machines, at the end."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from mcpwrap.errors import McpwrapError
 
 
 class Report:
-    """Takes down what is done, and prints it when all is over."""
+    """Reporter that records what is done, and prints it when all is over."""
 
     roots_output = 2  # standard output has the one object
 

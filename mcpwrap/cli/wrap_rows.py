@@ -1,4 +1,4 @@
-"""What `mcpwrap wrap --json` prints. No value of a secret is in it."""
+"""JSON schema of `mcpwrap wrap --json`. No value of a secret is in it."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from mcpwrap.config.write import toml_of
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One server of a file. The same words as in `mcpwrap clients --json` mean the same."""
+    """Server of a file. The same words as in `mcpwrap clients --json` mean the same."""
 
     name: str
     project: str
@@ -23,7 +23,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One file."""
+    """File that was chosen."""
 
     agents: list[str]
     scope: str
@@ -37,7 +37,7 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewServer(msgspec.Struct, frozen=True, kw_only=True):
-    """One server that root is asked for; of its secrets the keys."""
+    """New server that root is asked for; of its secrets the keys."""
 
     name: str
     definition: str  # TOML, as in the proposal
@@ -48,7 +48,7 @@ class NewServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProposalRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What root has not taken yet."""
+    """Proposal that root has not taken yet."""
 
     sha256: str
     path: str
@@ -57,7 +57,7 @@ class ProposalRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it."""
+    """Whole output of `--json`."""
 
     done: bool  # every server of these files is wrapped
     files: list[FileRow]

@@ -1,4 +1,4 @@
-"""Showing what `mcpwrap wrap` would do: no secret is in it, and nothing that a terminal obeys."""
+"""Preview of `mcpwrap wrap`, without secrets, and escaped for the terminal."""
 
 from collections.abc import Iterable, Sequence
 

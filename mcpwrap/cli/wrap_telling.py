@@ -1,4 +1,4 @@
-"""Whom `mcpwrap wrap` tells what it does: people, as it happens."""
+"""Reporter of `mcpwrap wrap`: its interface, and the one for people, as things happen."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ Refused = Sequence[tuple[Found, str]]  # files that are not gone through, and wh
 
 
 class Telling(Protocol):
-    """Who is told, step by step."""
+    """Interface of a reporter, step by step."""
 
     @property
     def roots_output(self) -> int | None:
@@ -57,7 +57,7 @@ class Telling(Protocol):
 
 
 class ToPeople:
-    """Prints each thing as it happens."""
+    """Reporter that prints each step as it happens."""
 
     roots_output = None
 
