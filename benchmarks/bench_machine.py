@@ -27,7 +27,7 @@ SECRET_SERVER, DIRECT_SERVER = "sealed", "direct"
 
 
 class BenchRoot(roots.Layer):
-    """A layer of the bed whose recipe lies here."""
+    """Layer of the test bed's root for benchmarks; its recipe is `root.sh` in this folder."""
 
     @property
     def recipe(self) -> Path:
@@ -42,7 +42,7 @@ class BenchRoot(roots.Layer):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A machine to measure on. The two facts say which servers this version can have."""
+    """Machine to measure on, and two facts about the servers that its mcpwrap version can have."""
 
     machine: Machine
     has_secrets: bool

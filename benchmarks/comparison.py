@@ -1,4 +1,4 @@
-"""Several ways from an agent to a server under the load of load.c, held against each other."""
+"""Comparison of several ways from an agent to a server, under the load of load.c."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ HeldAgainst = list[tuple[str, Target | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What is sent, by which ways, and what is said of it. A way has a label in load.c."""
+    """Load, ways, metrics and targets of one comparison. A way has a label in load.c."""
 
     kinds: str  # as load.c has them
     rounds: int

@@ -1,4 +1,4 @@
-"""Topic "gate": what judging costs by a policy, by the shape of a message, beside others' gates.
+"""Topic "gate": cost of policy checks by policy and by message shape, beside other MCP gates.
 
 `make bench-gate` measures this topic alone; `make bench-gate AGAINST=COMMIT` the package of that
 commit and that of the tree in turns, on two machines each. RUNS AS ROOT on the host.

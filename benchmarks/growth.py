@@ -1,4 +1,4 @@
-"""Topic "growth": what `apply`, `plan`, `status` and `doctor` take, by the number of servers.
+"""Topic "growth": time of `apply`, `plan`, `status` and `doctor`, by the number of servers.
 
 `make bench-growth` prints a table and writes a plot; `make bench-growth AGAINST=COMMIT` has the
 package of that commit in both too. RUNS AS ROOT on the host.

@@ -13,7 +13,7 @@ DECADES_S = (0.1, 1, 10, 100, 1000)
 
 @dataclass(frozen=True)
 class Series:
-    """What one command took with one version: pairs of servers and seconds."""
+    """Times of one command in one version, as pairs of server count and seconds."""
 
     what: str
     version: str

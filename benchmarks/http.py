@@ -1,4 +1,4 @@
-"""Topics "HTTP": a server elsewhere, directly, through mcpwrap, and through proxies of others.
+"""Topics "HTTP": latency of a remote server directly, through mcpwrap and through other proxies.
 
 RUNS AS ROOT on the host. Alone: `python -m benchmarks.http`.
 """
@@ -55,7 +55,7 @@ CROWDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A table: what of what the client found, in which unit, and how little it is to be."""
+    """One table of the HTTP client's measurements: topic, source, percentile and target."""
 
     topic: str
     what: str

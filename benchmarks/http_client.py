@@ -1,4 +1,4 @@
-"""An agent that speaks HTTP, by several ways to the same server, timed. RUNS AS an agent.
+"""HTTP client that times the same server over several ways. RUNS AS an agent.
 
 The standard library alone. Its input is a JSON object: `ways`, each of which has a `url`, `headers`
 and `is_modern`, `rounds`, and `what`, a function of VISITS. Every round visits all ways once, in
@@ -40,7 +40,7 @@ ids = itertools.count(1)
 
 
 class Way:
-    """A URL, and the session there, if one has begun."""
+    """Way to the server: a URL, and the session there once one has begun."""
 
     def __init__(self, name: str, url: str, headers: dict[str, str], *, is_modern: bool) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Way:
 
 
 class Connection:
-    """One connection, which is kept from call to call."""
+    """Persistent HTTP connection, kept from call to call."""
 
     def __init__(self, way: Way) -> None:
         self._way, self._sock = way, way.connected()

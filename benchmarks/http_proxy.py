@@ -1,4 +1,4 @@
-"""A proxy of fastmcp's for one server elsewhere. RUNS AS an account of its own, in fastmcp's venv.
+"""fastmcp proxy for one remote server. RUNS AS an account of its own, in fastmcp's venv.
 
 Its arguments: the URL, the token, and a port of 127.0.0.1 at which it is found.
 """

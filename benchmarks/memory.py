@@ -1,4 +1,4 @@
-"""Topic "memory": what an idle wrapper holds, and what one more session adds."""
+"""Topic "memory": memory of an idle wrapper, and of each additional session."""
 
 import time
 from collections.abc import Mapping

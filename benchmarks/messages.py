@@ -1,4 +1,4 @@
-"""Topic "messages": what a line costs through a pipe, a C relay, our gate and past it."""
+"""Topic "messages": cost of a line by pipe, C relay, gate, and `relay = "direct"`."""
 
 from benchmarks.bench_machine import (
     DIRECT_SERVER,

@@ -1,4 +1,4 @@
-"""Two versions measured in turns, and how many times the one's value is of the other's."""
+"""Comparison of two versions measured in turns: medians, and the ratio of each pair."""
 
 from collections.abc import Sequence
 from statistics import median, quantiles

@@ -1,4 +1,4 @@
-"""What is printed: rows of measured values, each with its base and its target."""
+"""Result rows: measured values, each with its base and its target, and their tables."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 
 class Of(Enum):
-    """Which of a row's numbers a target is about."""
+    """The number of a row that a target limits."""
 
     MEASURED = "{}"
     ADDED = "+{}"  # to the base
@@ -16,7 +16,7 @@ class Of(Enum):
 
 
 class Bound(Enum):
-    """On which side of its limit a number has to stay."""
+    """The side of its limit on which a number has to stay."""
 
     AT_MOST = "≤"
     AT_LEAST = "≥"
@@ -24,7 +24,7 @@ class Bound(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number to stay below, or above."""
+    """Upper or lower limit for a number."""
 
     of: Of
     bound: Bound
@@ -50,7 +50,7 @@ def at_least(limit: float, of: Of) -> Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One value in `unit`; None where this version cannot do it. The base is of the same run."""
+    """One value in `unit`, None if this version lacks the feature. The base is of the same run."""
 
     topic: str
     what: str

@@ -1,4 +1,4 @@
-"""Topics "session start" and "sessions one after the other": what starting a server costs."""
+"""Topics "session start" and "sessions one after the other": cost of starting a server."""
 
 from statistics import median
 

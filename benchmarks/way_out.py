@@ -1,4 +1,4 @@
-"""Topics "way out": what Squid, the front and the packet rules cost. RUNS AS ROOT on the host.
+"""Topics "way out": egress cost of Squid, the front and the packet rules. RUNS AS ROOT on the host.
 
 On a machine of its own with an internet beside it, and with cgroup v2: there IPAddressDeny= acts.
 Alone: `python -m benchmarks.way_out`.

@@ -1,4 +1,4 @@
-"""What goes out, by each of the ways there are. RUNS AS A SERVER, in its session.
+"""Timed outgoing connections: direct, by Squid, by the front. RUNS AS A SERVER, in its session.
 
 The probe of bed/session.py imports it there, so it imports nothing of ours.
 """
@@ -71,7 +71,7 @@ def look_up_s(count: int) -> list[float]:
 
 
 class Crowd:
-    """New connections by Squid, one after the other, until it is told to end."""
+    """Background load of new connections by Squid, one after the other, until `end`."""
 
     def __init__(self) -> None:
         self._took_s: list[float] = []

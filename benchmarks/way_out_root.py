@@ -1,4 +1,4 @@
-"""What an operator does to the way out, timed. RUNS AS ROOT, in the machine, on the installed code.
+"""Timed restarts and reloads of egress. RUNS AS ROOT, in the machine, on the installed code.
 
 Functions without a leading underscore are the actions: they take a number, and return what is JSON.
 """
