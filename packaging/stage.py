@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Put the files of an installed mcpwrap under DESTDIR: the one list of what goes where.
+"""Installation of mcpwrap's files under DESTDIR: the one list of files and destinations.
 
 Called by debian/rules; `packaging/stage.py DESTDIR WHEELS`, where WHEELS is a folder of unpacked
 libraries for /usr/lib/mcpwrap/site.
