@@ -1,4 +1,4 @@
-"""Looks for a line that the judge and the server would read differently, or that raises.
+"""Fuzzer for lines that the gate and the server would parse differently, or that raise.
 
 Not run in CI: it ends when it is stopped, or has found one. In a virtual environment of its own:
 

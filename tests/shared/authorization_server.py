@@ -1,4 +1,4 @@
-"""An authorization server and an MCP server that wants its tokens, strict where RFCs are.
+"""OAuth authorization server and an MCP server that needs its tokens, strict where RFCs are.
 
 Both are one aiohttp application, at `base`. The person who opens `/authorize` says yes at once.
 """
@@ -29,7 +29,7 @@ class Code:
 
 @dataclass
 class Ways:
-    """How this one differs from a good one."""
+    """Deviations of the authorization server from a correct one."""
 
     registers: bool = True
     knows_documents: bool = False

@@ -55,7 +55,7 @@ _HANDSHAKE = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message, and what the gate is to do with it."""
+    """A message, and the gate's expected verdict on it."""
 
     place: str  # for example `names.txt:12`
     verdict: str
@@ -74,7 +74,7 @@ def lines_of(path: Path) -> list[Line]:
 
 
 class Judge:
-    """The policy as the gate has it, and a session for each line."""
+    """Policy as the gate applies it, with a session for each line."""
 
     def __init__(self) -> None:
         files = [SourceFile("policy.yaml", RULES)]

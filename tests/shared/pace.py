@@ -1,4 +1,4 @@
-"""Load of the host: how long a wait may take before it counts as a failure.
+"""Timeout of waits in tests, scaled by the load of the host.
 
 Every wait in the tests is for an event, and WAIT_S bounds it. The bound is generous, so that
 a busy host is not a failure, and it grows with the time that a reference operation takes.

@@ -1,4 +1,4 @@
-"""SQL texts of `sql/*.sql`: those that people write, and those that are made to pass for them.
+"""SQL texts of `sql/*.sql`: ordinary ones, and hostile ones made to look ordinary.
 
 A line `--@ sqlite duckdb` names the dialects of the texts below it; each of them begins at the left
 edge, and lines that are indented by a tab go on with it. A line with `--#` says why.
