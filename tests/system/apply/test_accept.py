@@ -1,4 +1,4 @@
-"""Root takes servers from somebody's proposal: those that a person has read, and no others."""
+"""Acceptance of a proposal: root takes the servers that a person has read, and no others."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ SLOW = only_in_test_all("waits for 10 s until root gives up")
 
 @dataclass(frozen=True)
 class Accepted:
-    """How it ended: what the person saw at the terminal, and what the command printed."""
+    """Result of an `accept`: text at the person's terminal, and the command's output."""
 
     status: int
     seen: str

@@ -1,4 +1,4 @@
-"""`mcpwrap apply`: breaks off anywhere without harm, and takes back all that it gave."""
+"""`mcpwrap apply`: a kill at any step does no harm, and a removal revokes all that it gave."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A program that another account than root can change runs as no server, unless root allows it."""
+"""Ownership of executables: no server runs a program that a non-root account can change."""
 
 import struct
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`mcpwrap apply` with many servers: as many commands as with few, and broken off without harm."""
+"""`mcpwrap apply` with many servers: as many commands as with few, and harmless if killed."""
 
 import json
 from collections.abc import Callable

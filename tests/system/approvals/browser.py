@@ -1,4 +1,4 @@
-"""Chromium in a machine, in front of the page for approvals: what a person does and sees."""
+"""Chromium in a machine, driven on the approval page as a person uses it."""
 
 import base64
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ ARGUMENTS = "--headless=new --disable-gpu --disable-dev-shm-usage --hide-scrollb
 
 
 class Browser:
-    """One window. Each of these fails the test where the browser does."""
+    """One browser window. Each method fails the test if the browser reports a failure."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

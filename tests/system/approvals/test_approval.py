@@ -1,4 +1,4 @@
-"""A person decides, and the agent cannot: by the installed gate, with real servers and clients."""
+"""Approval: a person decides and the agent cannot, with the installed gate and real servers."""
 
 import json
 import shlex

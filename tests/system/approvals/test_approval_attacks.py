@@ -1,4 +1,4 @@
-"""The agent's account tries to answer for itself: refused each time, and written down."""
+"""Attacks on approval: the agent's account cannot approve its calls, and each try is recorded."""
 
 from typing import Any
 

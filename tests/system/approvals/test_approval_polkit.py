@@ -1,4 +1,4 @@
-"""One account for agent and approver, and polkit the proof: through the gate's own door."""
+"""Approval by the agent's own account, with polkit as the proof, through the gate's socket."""
 
 from typing import Any
 

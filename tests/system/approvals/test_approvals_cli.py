@@ -1,4 +1,4 @@
-"""A person sees what waits and answers, by commands and in the terminal view, as installed."""
+"""Approval commands and terminal view, as installed: a person reads pending calls and answers."""
 
 import json
 import shlex
@@ -217,7 +217,7 @@ def test_doctor_says_who_can_approve_and_what_one_account_for_both_is_worth(
 
 # ---------------------------------------------------------------------------- the terminal view
 class View:
-    """The view in a terminal of tmux's: text on its screen, and keys."""
+    """Terminal view inside tmux: the text on its screen, and keys sent to it."""
 
     def __init__(self, machine: Machine, user: str) -> None:
         self._machine, self._user = machine, user

@@ -1,4 +1,4 @@
-"""The page for approvals, in a real browser: what a person can do there, and nobody else."""
+"""Approval page in a real browser: an approver answers there, and no other account can."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def waiting(session: Session, window: Browser, query: str) -> Iterator[tuple[int
 
 @dataclass
 class Curl:
-    """Requests of an account that has a cookie, and no browser."""
+    """HTTP requests by curl, from an account that has a cookie and no browser."""
 
     machine: Machine
     user: str

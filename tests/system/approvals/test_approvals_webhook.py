@@ -1,4 +1,4 @@
-"""A team hears of what waits for approval where it works; who listens in cannot answer it."""
+"""Approval webhook: a team is notified of pending calls; a reader of the posts cannot answer."""
 
 import hashlib
 import hmac

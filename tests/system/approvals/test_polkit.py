@@ -1,4 +1,4 @@
-"""A person proves by their own password that it is them who approves; their agent cannot.
+"""Proof by polkit: persons prove their identity by their password; their agent cannot.
 
 `is_authorised` is called as the gate will call it: under its account, in its sandbox.
 """

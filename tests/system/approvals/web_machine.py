@@ -1,4 +1,4 @@
-"""A machine on which what deletes is asked about, and people with a password to answer by."""
+"""Machine on which deleting calls need approval, and people who have a password to approve by."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

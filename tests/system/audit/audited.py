@@ -1,4 +1,4 @@
-"""Machine of the audit's stories: a probe for each way to record params, and looks at the log."""
+"""Machine of the audit's stories: a probe for each way to record params, and readers of the log."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The audit in a booted machine: who changes the past is found out, whoever they are.
+"""Tamper evidence of the audit: any change of past records is detected, whichever account makes it.
 
 The attacks are made on a copy of a real log, by root without its key; and in the place of the gate,
 with all the keys that it has in its memory at that moment.

@@ -1,4 +1,4 @@
-"""The audit under stress: whoever is killed, and whatever is full, no decision is without a record.
+"""Completeness of the audit: with processes killed or disks full, each decision has a record.
 
 Each call has a name, in its arguments, which the audit keeps here; the server writes down which
 calls have reached it.
@@ -39,7 +39,7 @@ ROUNDS = {tiers.FAST: 4, tiers.ALL: 20}  # of kills
 
 @dataclass
 class Story:
-    """What was answered, what reached the server, and what is recorded."""
+    """Calls of one story: answered, received by the server, and recorded."""
 
     answers: dict[str, str]
     reached: Counter[str]

@@ -1,4 +1,4 @@
-"""Keeping the audit for so long: what is old goes, what is left is proven, nothing else may go."""
+"""Retention of the audit: old records are removed, the rest verifies, nothing else is removed."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What is where on the bed's internet: names, addresses, ports."""
+"""Map of the bed's internet: names, addresses, ports."""
 
 from types import MappingProxyType
 

@@ -45,7 +45,7 @@ class Done:
 
 
 class CommandFailedError(AssertionError):
-    """A command inside ended with another status than the test says."""
+    """Command inside that ended with another status than the test expects."""
 
 
 class Machine:

@@ -31,11 +31,11 @@ exec /lib/systemd/systemd "$@"
 
 
 class Profile(Enum):
-    """What a container can show on a host with cgroup v1 or both; on a v2 host LIMITS shows all.
+    """Kernel features of a container on a host with cgroup v1 or both; on a v2 host LIMITS has all.
 
     LIMITS: MemoryMax=, TasksMax= and CPUQuota= act, IPAddressDeny= silently does not: bpf(2) is
         refused. Processes are in a cgroup v2 without controllers where the host has one.
-    V1: the same without cgroup v2. systemd is told by nobody there that a unit's last process has
+    V1: the same without cgroup v2. systemd is not notified there that a unit's last process has
         ended, and now and then waits for TimeoutStopSec= twice: for the stories of v1 alone.
     BPF: IPAddressDeny= acts and there is cgroup v2, memory and tasks are not limited.
     """

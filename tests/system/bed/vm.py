@@ -35,7 +35,7 @@ KERNEL_WORDS = (
 
 @dataclass(frozen=True)
 class VmResult:
-    """What came of a story."""
+    """Result of a story."""
 
     status: int  # of the script; 124 if it took longer than `STORY_S`
     output: str  # standard output and error, as they came

@@ -1,4 +1,4 @@
-"""What a hostile server tries, from inside its sandbox, and what is seen of it from outside."""
+"""Machine for attacks by a hostile server in its sandbox, observed from the internet."""
 
 import json
 import subprocess
@@ -57,7 +57,7 @@ NAMES = ("a", "b", "look", "direct", "none")
 
 @dataclass(frozen=True)
 class Seen:
-    """What came to the internet, apart from Squid's own way to its resolver."""
+    """Traffic that reached the internet, apart from Squid's own queries to its resolver."""
 
     connections: list[tuple[str, int]]
     names: set[str]
@@ -223,7 +223,7 @@ def booted(suite: str, profile: Profile = Profile.LIMITS) -> Iterator[Battlefiel
 
 
 class Listener:
-    """An account that listens at ports of an address; `came` is what arrived there."""
+    """Listener of an account at ports of an address; `came` has the connections that arrived."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Machine of servers that go out in the ways there are, and how a story has one go to a URL."""
+"""Machine with a server for each kind of egress client, and the fetch of a URL by each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,7 +92,7 @@ def booted(suite: str) -> Iterator[Connected]:
 
 # ------------------------------------------------------------------ ways to get what a host has
 class Get(Protocol):
-    """Gets /small of a host in an open session; returns what came of it."""
+    """Function that gets /small of a host in an open session and returns the outcome."""
 
     def __call__(self, session: Session, host: str) -> str: ...
 

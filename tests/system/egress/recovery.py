@@ -1,4 +1,4 @@
-"""Machine of the stories of a broken way out: its servers, and how to see what comes back."""
+"""Machine for stories of egress recovery: its servers, and checks of the restored service."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Real clients reach the hosts that were listed, and no other, whether they know proxies or not."""
+"""Egress allowlist: real clients reach the listed hosts and no other, proxy-aware or not."""
 
 from collections.abc import Callable, Iterator
 

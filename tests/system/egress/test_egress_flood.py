@@ -1,4 +1,4 @@
-"""One hostile server opens connections without end, and the others do not notice."""
+"""Connection flood by one hostile server: egress of the others goes on."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""An egress address says who asks: nobody asks from another's, or answers in its name."""
+"""Egress address as identity: no account sends from a server's address, or listens in its place."""
 
 from collections.abc import Callable
 from typing import Any

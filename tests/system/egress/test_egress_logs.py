@@ -1,4 +1,4 @@
-"""The logs of the way out are rotated: nothing is lost, and who looks at them goes on."""
+"""Rotation of the egress logs: no line is lost, and a reader that follows them goes on."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""More servers than one Squid can listen for: several instances, of which each is left alone."""
+"""More servers than one Squid can listen for: several instances, each undisturbed by the others."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What an operator sees of the way out: what was asked for, what refused it, and what is broken."""
+"""Operator's view of egress: each refused request, the line that would allow it, broken parts."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Where a company has a proxy, every byte that leaves goes through it."""
+"""Parent proxy of a company: every byte that leaves the machine goes through it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nothing opens when Squid, the front or a resolver is taken away; service comes back by itself.
+"""Loss of Squid, the front or a resolver: nothing opens, and service comes back by itself.
 
 On machines where IPAddressDeny= acts beside the packet rules.
 """

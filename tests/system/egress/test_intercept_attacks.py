@@ -1,4 +1,4 @@
-"""A hostile server inside a tunnel that is opened: no request but those that its rules name."""
+"""TLS interception: a hostile server sends only the requests that its rules name."""
 
 import pytest
 

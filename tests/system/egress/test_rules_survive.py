@@ -1,4 +1,4 @@
-"""The packet rules are taken away, and nothing opens: they come back, or everything stops.
+"""Loss of the packet rules: nothing opens; the rules are restored, or everything stops.
 
 On machines where IPAddressDeny= acts beside them.
 """

@@ -1,4 +1,4 @@
-"""What passes through the way out, for how long, and what is refused in the middle of it.
+"""Long and upgraded streams through egress, and the requests refused within one.
 
 MCPWRAP_SSE_S: how many seconds the streams last that are held open beside the other tests; without
 it 20 in `make test` and 60 in `make test-all`, and 600 is for a release.

@@ -1,4 +1,4 @@
-"""Machine of the gate's stories: a database and two probes, for agents of alice's and bob's."""
+"""Machine of the gate's stories: a database and two probes, for the agents of alice and bob."""
 
 import re
 import time

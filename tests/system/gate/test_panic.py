@@ -1,4 +1,4 @@
-"""`mcpwrap panic`: sessions end at once, and nobody is let in until `mcpwrap resume`."""
+"""`mcpwrap panic`: sessions end at once, and no session starts until `mcpwrap resume`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

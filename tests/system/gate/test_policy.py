@@ -1,4 +1,4 @@
-"""What an operator forbids, no agent gets from a server: by the installed gate, for real."""
+"""Policy enforcement by the installed gate: an agent gets nothing that the operator forbids."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""JSON parsers of other languages: a line that the gate forwards means to each what was judged."""
+"""JSON parsers of other languages: each reads a forwarded line as the gate judged it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What the gate counted is what agents asked and were refused, for those who may see it."""
+"""Statistics: calls and refusals are counted, and shown to root and two groups alone."""
 
 import json
 import time

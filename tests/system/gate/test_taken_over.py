@@ -1,4 +1,4 @@
-"""A session's process of the gate that was taken over: what it can still do, which is to talk.
+"""Compromised session process of the gate: it can send messages to the monitor, and no more.
 
 The code of each attack stands where the installed child looks for a new policy, before its first
 line: behind the same filter, with the same descriptors, on the channel to the real monitor.

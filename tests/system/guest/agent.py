@@ -1,4 +1,4 @@
-"""What an agent does, with the official `mcp` client. Each story runs inside the machine.
+"""Agent's calls by the official `mcp` client. Each story runs inside the machine.
 
 This file is itself sent into the machine: `script` appends one call to its text. What a story
 returns is printed as JSON, and the test says what it should be.

@@ -1,4 +1,4 @@
-"""Steps of a person who answers what waits for approval, or tries to. Runs inside the machine.
+"""Steps of an approver, or of an account that tries to approve. Runs inside the machine.
 
 A plan is a JSON list of steps, each a name and its values; the results are printed as a list. The
 argument is one plan. Without an argument, each line of the input is an object with a plan, and each

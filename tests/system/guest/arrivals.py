@@ -1,4 +1,4 @@
-"""Listeners at ports of one address, which tell who came. Runs inside the machine."""
+"""Listeners at ports of one address, which report all that arrives. Runs inside the machine."""
 
 import select
 import socket

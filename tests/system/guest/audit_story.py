@@ -1,4 +1,4 @@
-"""Agents that call without pause, and kills of what they use. Runs inside the machine."""
+"""Agents that call without pause, and kills of processes they use. Runs inside the machine."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Calls a function of a file of this folder, inside the machine, and prints its result as JSON.
+"""Call of a function of this folder, inside the machine, with its result printed as JSON.
 
 `python3 -m tests.system.guest.call MODULE FUNCTION ARGUMENTS`, where ARGUMENTS is a JSON list.
 """

@@ -1,4 +1,4 @@
-"""How soon calls work again after a kill of the gate or a supervisor. Runs in a machine as root."""
+"""Recovery time of calls after a kill of the gate or a supervisor. Runs in a machine as root."""
 
 import json
 import os
@@ -19,7 +19,7 @@ ANSWERS_BEFORE = 20
 
 
 class Agents:
-    """Agents of alice's that call a server without pause, and begin anew when they are cut off."""
+    """Agents of alice that call a server without pause, and reconnect when they are cut off."""
 
     def __init__(self, server: str, count: int) -> None:
         self._argv = ["runuser", "-u", "alice", "--", "mcpwrap-connect", server]

@@ -1,4 +1,4 @@
-"""Who a confined program is, and what it can still do. Runs inside the machine, in that program."""
+"""Identity and abilities of a confined program. Runs inside the machine, in that program."""
 
 import json
 import os

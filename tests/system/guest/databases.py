@@ -1,4 +1,4 @@
-"""Statements run against a real database: what each returned, and what it left of the tables.
+"""Statements run against a real database: the result of each, and the tables afterwards.
 
 RUNS AS AN ORDINARY ACCOUNT in the machine. `t` has 20 000 rows, each with a marker of its own.
 """

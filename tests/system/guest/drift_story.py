@@ -1,4 +1,4 @@
-"""Notices that alice gets as agents' files of hers change. Runs inside the machine, as root.
+"""Notifications to alice about changes of her agents' files. Runs inside the machine, as root.
 
 Her service manager and the units are as they are, but for shorter pauses; notify-send writes down
 what it is given.

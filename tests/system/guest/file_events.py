@@ -1,4 +1,4 @@
-"""What is learnt of files that are not opened: stat(2), inotify(7). Runs inside, as a server.
+"""File metadata and events without open(2): stat(2), inotify(7). Runs inside, as a server.
 
 Source: inotify(7), struct inotify_event.
 """

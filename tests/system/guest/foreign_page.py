@@ -12,7 +12,7 @@ PAGE = Path("/home/alice/page.html")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Sends the page as it is now, whatever the path."""
+    """HTTP handler that sends the page as it is now, whatever the path."""
 
     def do_GET(self) -> None:
         self.send_response(200)

@@ -1,4 +1,4 @@
-"""Forger of what root gives to a server's start. Runs in the machine, as root, after the mint.
+"""Forger of a start's secrets and capability. Runs in the machine, as root, after the mint.
 
 Its plan is in /opt/forge.json: a list of steps, each the name of a function below and its values.
 """

@@ -1,4 +1,4 @@
-"""Sessions asked of the gate without the stub, honest and other. Runs inside the machine."""
+"""Session requests to the gate without the stub, honest and hostile. Runs inside the machine."""
 
 import array
 import os

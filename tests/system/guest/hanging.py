@@ -1,4 +1,4 @@
-"""A service that hangs, and what is said until it is restarted. Runs inside, as root."""
+"""A service that hangs, and `mcpwrap status` until it is restarted. Runs inside, as root."""
 
 import json
 import subprocess

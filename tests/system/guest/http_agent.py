@@ -1,4 +1,4 @@
-"""Agent that speaks HTTP to a listener of its own. Runs inside the machine, as anyone: no library.
+"""HTTP agent that calls a listener. Runs inside the machine, as any account: no library.
 
 The first line of its input is a JSON object: `at`, address and port; `within_s`, the bound of each
 wait; and `steps`, which are taken in turn. Each is a list: the name of a function below and its
@@ -28,7 +28,7 @@ LAST = "GET /no-such-place HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n"
 
 
 class Place:
-    """Where the listener is."""
+    """Address of a listener, and the agent's session there."""
 
     def __init__(self, host: str, port: int, within_s: float) -> None:
         self.host, self.port, self.within_s = host, port, within_s

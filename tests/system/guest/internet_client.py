@@ -1,4 +1,4 @@
-"""Clients of the bed's internet, and packets to nobody. Runs inside the machine."""
+"""Clients of the bed's internet, and stray packets. Runs inside the machine."""
 
 import json
 import socket

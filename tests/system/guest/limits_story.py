@@ -32,7 +32,7 @@ def sh(command: str) -> str:
 
 
 class Session:
-    """Session of alice's with the probe."""
+    """Session of alice with the probe."""
 
     def __init__(self) -> None:
         argv = ["runuser", "-u", "alice", "--", "mcpwrap-connect", "probe"]

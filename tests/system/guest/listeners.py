@@ -1,4 +1,4 @@
-"""Stand-ins for the listener of an agent, and who connects to it. Runs inside the machine.
+"""Stand-ins for an agent's listener, and connections to it. Runs inside the machine.
 
 `answer` and `ask_for` run in place of our program, as its account in its unit.
 """

@@ -1,4 +1,4 @@
-"""Login of a person at a terminal, with the browser's part. Runs inside the machine, as they."""
+"""Login of a person at a terminal, and the browser's part. Runs inside the machine, as a person."""
 
 import subprocess
 import sys

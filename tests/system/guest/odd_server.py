@@ -1,4 +1,4 @@
-"""A server that says what it is told to, as it is told to. Runs in a machine, behind the gate."""
+"""Server that sends the lines a test asks for. Runs in a machine, behind the gate."""
 
 import base64
 import hashlib
@@ -31,7 +31,7 @@ def answer(call: Call, text: str) -> bytes:
 
 
 class Odd:
-    """What its tools do, by their names."""
+    """Tools of the odd server, by their names."""
 
     def __init__(self) -> None:
         self._held: list[Call] = []

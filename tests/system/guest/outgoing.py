@@ -261,7 +261,7 @@ class Background:
 
 
 class Events:
-    """A stream of events: what has come, and how late."""
+    """Stream of events: those received, and their delay."""
 
     def __init__(
         self,

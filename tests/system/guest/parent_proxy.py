@@ -1,4 +1,4 @@
-"""A company's proxy: it resolves, connects, and prints for which host. Runs inside the machine."""
+"""A company's proxy: it resolves, connects, and prints the host. Runs inside the machine."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Process of alice's and an agent of polkit's on her terminal. Runs inside the machine, as root.
+"""Process of alice, and a polkit agent on her terminal. Runs inside the machine, as root.
 
 The agent asks for a password there, and what is typed is what the story says.
 """
@@ -22,7 +22,7 @@ ARGS, OUT = Path("/run/tried.env"), Path("/run/tried.out")
 
 
 class Terminal:
-    """An agent of polkit's that is registered for one process, and answers by these passwords."""
+    """Polkit agent that is registered for one process, and answers by these passwords."""
 
     def __init__(self, pid: int, start: int, passwords: list[str]) -> None:
         self._passwords = list(passwords)

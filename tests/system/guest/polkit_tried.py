@@ -1,4 +1,4 @@
-"""Question of the gate to polkit, about one call. Runs inside the machine, in the gate's sandbox.
+"""Query of the gate to polkit, about one call. Runs inside the machine, in the gate's sandbox.
 
 Its arguments are a process, its start and its account, and how long to wait, in seconds.
 """

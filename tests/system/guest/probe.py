@@ -1,4 +1,4 @@
-"""A server that does what the test says, with its account, its sandbox, its limits.
+"""Probe server: runs the test's code with its own account, its sandbox, its limits.
 
 Its one tool runs Python; the answer is what the code leaves in the name `result`. A code may import
 what is beside this file, by its full name.

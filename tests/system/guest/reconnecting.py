@@ -25,7 +25,7 @@ BETWEEN_CALLS_S = 0.05  # as fast as no model is, and no load for the host
 
 
 class BrokenError(Exception):
-    """The session is over, or there is none."""
+    """End, or absence, of the session."""
 
 
 CLIENT = {"name": "bed", "version": "1"}
@@ -34,7 +34,7 @@ Calls = Iterator[None]  # one item for each answer in one session; BrokenError w
 
 @dataclass
 class Seen:
-    """What one agent met: how each session was broken, each refusal, the longest silence."""
+    """Record of one agent: the end of each session, each refusal, the longest silence."""
 
     broken: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)

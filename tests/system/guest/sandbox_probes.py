@@ -1,4 +1,4 @@
-"""Probes of what a sandbox refuses: files, system calls, disks. Runs inside, as anyone."""
+"""Probes of a sandbox's refusals: files, system calls, disks. Runs inside, as any account."""
 
 import ctypes
 import errno

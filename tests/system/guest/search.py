@@ -1,4 +1,4 @@
-"""Search for a value in every place that an account can read. Runs inside the machine, as anyone.
+"""Search for a value in each path an account can read. Runs inside the machine, as any account.
 
 It takes its texts back to front, so that the search does not find itself.
 """

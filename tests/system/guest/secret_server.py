@@ -1,4 +1,4 @@
-"""Server that writes its secrets in many forms, and looks at where they are. Runs in the machine.
+"""Server that writes its secrets in many forms, and inspects their places. Runs in the machine.
 
 The test imports FORMS too, to know what was written.
 """

@@ -1,4 +1,4 @@
-"""Screen of a terminal of tmux's, and the wait for text on it. Runs inside the machine."""
+"""Screen of a tmux terminal, and the wait for text on it. Runs inside the machine."""
 
 import os
 import subprocess

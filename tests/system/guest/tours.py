@@ -1,4 +1,4 @@
-"""What the official client is answered by real servers, value by value. Runs in a machine.
+"""Answers of real servers to the official client, value by value. Runs in a machine.
 
 Its arguments: the bound of each tour in seconds, a JSON object of commands by server, and the names
 of tours. Prints a JSON object: of each tour the steps with what came of them, and apart from them,
@@ -63,7 +63,7 @@ def dumped(value: Any) -> Any:
 
 
 class Tour:
-    """One session, and what is written down of it."""
+    """One session, and the record of its steps."""
 
     def __init__(self) -> None:
         self.client: Any = None

@@ -1,4 +1,4 @@
-"""Answer a program at a terminal of its own, as a person does. Runs inside the machine, as they.
+"""Typed answers to a program at its own terminal. Runs inside the machine, as a person.
 
 This file is itself sent into the machine, with a JSON object as its argument: `argv`, and
 `answers`, pairs of a pattern to be waited for and a line to be typed then. It prints as JSON the

@@ -1,4 +1,4 @@
-"""Machine with servers elsewhere and listeners for agents, and the steps that its stories share."""
+"""Machine with remote servers and listeners for agents, and the steps that its stories share."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""An agent that speaks HTTP uses a server of this machine as one that speaks over pipes does."""
+"""HTTP agents: they use a server of this machine as an agent over pipes does."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Each agent that speaks HTTP has an address of its own, and nobody else connects to it.
+"""HTTP listeners: each agent has an address of its own, and no other account connects to it.
 
 A stand-in for our program answers there: it sends what it finds, and what it can reach as that
 account in that unit. So this is about root's part: rules, sockets, units, addresses.

@@ -1,4 +1,4 @@
-"""Who may speak to a listener, and in what form: its one agent, and in the plainest HTTP."""
+"""Access to a listener: its one agent alone, and only in the plainest HTTP."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A server elsewhere gets the token with each request, and nobody else ever sees it."""
+"""Token of a remote server: sent with each request, and visible to no other account."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The official suite finds of a server elsewhere, through mcpwrap, what it finds of it directly."""
+"""Conformance of a remote server: the official suite finds the same through mcpwrap as directly."""
 
 import json
 import shlex

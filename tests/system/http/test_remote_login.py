@@ -1,4 +1,4 @@
-"""A person logs in to a remote server; its agents use it, and its wrapper alone has a token."""
+"""OAuth login to a remote server: its agents use it, and its wrapper alone has a token."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Each mechanism of listeners and servers elsewhere is taken away, and what it prevents happens."""
+"""Mutation of listeners and remote servers: without a mechanism, what it prevents happens."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A stream of a server elsewhere loses nothing that arrived, and leaves nothing behind."""
+"""Streams of a remote server: nothing that arrived is lost, and nothing is left behind."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an operator asks, and what a reboot leaves."""
+"""Operation: `status` and `doctor` describe each server, and rules precede wrappers at boot."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The first day and the last: install, wrap, use, purge."""
+"""Life cycle of the package: install, wrap, use, purge."""
 
 import json
 import shutil

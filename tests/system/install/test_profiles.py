@@ -1,4 +1,4 @@
-"""What only one kind of machine can show: limits, or the packet filter in the control group."""
+"""Stories for one kind of machine: resource limits, or the packet filter in the control group."""
 
 import subprocess
 from collections.abc import Callable, Iterator

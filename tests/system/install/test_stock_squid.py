@@ -1,4 +1,4 @@
-"""Debian's own Squid stays off where it came along with us, and on where it was there before."""
+"""Debian's own Squid: off where mcpwrap brought it along, on where it was there before."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""No name steers the terminal of whoever looks: of files, accounts, servers, hosts and the rest."""
+"""Terminal escapes in names of files, accounts, servers and hosts: none reaches a terminal."""
 
 import re
 import shlex

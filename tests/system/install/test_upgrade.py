@@ -1,4 +1,4 @@
-"""From an earlier release to this one, by apt."""
+"""Upgrade from an earlier release to this one, by apt."""
 
 import shutil
 from collections.abc import Callable

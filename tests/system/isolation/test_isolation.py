@@ -1,4 +1,4 @@
-"""What a server has, and what it and its agent cannot get at. Each refusal has a twin."""
+"""Isolation of a server: its environment, and all that it and its agent cannot reach."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""Each directive earns its place: with it a probe is refused, with its line taken out it is not."""
+"""Mutation of directives: with each a probe is refused, with its line taken out it is not."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

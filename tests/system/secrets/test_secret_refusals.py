@@ -1,4 +1,4 @@
-"""A secret that is not as root sealed it, for this start of this server, starts no server."""
+"""Sealed secrets: a server does not start with one that is not as root sealed it for this start."""
 
 import json
 import re

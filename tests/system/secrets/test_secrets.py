@@ -1,4 +1,4 @@
-"""A server has its secret, its agent uses it, and nobody but root and that server sees it."""
+"""Secrets in use: a server has its own, its agent uses it, and only root and that server see it."""
 
 import base64
 import json

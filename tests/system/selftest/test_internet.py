@@ -1,4 +1,4 @@
-"""The bed's own internet: what stories of egress look at is there, and seen when it is reached.
+"""Self-test of the bed's internet: all that egress stories look at is there, and is recorded.
 
 From machines without mcpwrap, so that a refusal elsewhere means something.
 """

@@ -1,4 +1,4 @@
-"""Machines of the session stories, and what these look at to see that a session has ended."""
+"""Machines of the session stories, and the checks that a session has ended."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

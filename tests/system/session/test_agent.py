@@ -1,4 +1,4 @@
-"""An agent spawns `mcpwrap-connect NAME` in place of the server, and notices nothing."""
+"""Transparency: an agent spawns `mcpwrap-connect NAME` instead of the server, and all works."""
 
 import json
 import threading

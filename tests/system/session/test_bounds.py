@@ -1,4 +1,4 @@
-"""A session that takes too much is ended and told why; the sessions beside it notice nothing."""
+"""Limits of a session: one that exceeds them ends with the reason, and those beside it go on."""
 
 import contextlib
 import json

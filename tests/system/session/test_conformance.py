@@ -1,4 +1,4 @@
-"""The official conformance suite finds of a server behind the gate what it finds of it alone."""
+"""Conformance: the official suite finds of a server behind the gate the same as of it alone."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Whoever of a session is killed, nothing of it is left, and the next one works."""
+"""Crashes: any process of a session is killed, nothing of it is left, and the next one works."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""A server that turns against its own supervisor, which has the same UID, ends no other session."""
+"""A server that attacks its own supervisor, which has the same UID, ends no other session."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

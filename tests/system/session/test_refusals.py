@@ -1,4 +1,4 @@
-"""What is refused is refused at once, in one line, with a status that is documented."""
+"""Refusals: immediate, in one line, with a documented exit status."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""However a session ends, nothing of it is left; and the next one works."""
+"""End of a session, whatever its cause: nothing of it is left, and the next one works."""
 
 import signal
 

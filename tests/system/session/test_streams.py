@@ -1,4 +1,4 @@
-"""Much in one line, much in flight, many sessions: all of it arrives, and nothing is left."""
+"""Long lines, many calls in flight, many sessions: all data arrives, and nothing is left."""
 
 import json
 import re

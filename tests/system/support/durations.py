@@ -1,4 +1,4 @@
-"""How long stories take, as `make test-all` recorded it on an idle host.
+"""Durations of the stories, as `make test-all` recorded them on an idle host.
 
 The file decides the order, says how much is left of a run, and says which stories of the fast tier
 are slow. It never makes a test fail.

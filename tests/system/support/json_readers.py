@@ -1,4 +1,4 @@
-"""JSON parsers of several languages in a machine, and what each finds in a message."""
+"""JSON parsers of several languages in a machine, and the reading of a message by each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ Meaning = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a reader acts on: the parts of a message that it reads."""
+    """Parts of a message that a reader acts on."""
 
     message: dict[str, Json]
 

@@ -1,4 +1,4 @@
-"""Kills root's program where it does something: strace does, at a system call that it is told."""
+"""Kill of root's program at a chosen system call, by strace."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Progress of a run of stories: the time left, what has failed by now, and the ten longest."""
+"""Progress of a run of stories: the time left, the failures so far, and the ten longest."""
 
 import time
 from collections import defaultdict
@@ -15,7 +15,7 @@ IDLE_PACE = 1.5  # of `tests/shared/pace.py`; what takes longer than that is not
 
 
 class Progress:
-    """A plugin of the process that prints. It fails nothing."""
+    """pytest plugin of the process that prints. It fails no test."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

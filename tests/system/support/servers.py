@@ -1,4 +1,4 @@
-"""The servers that machines of the bed have, as an operator would list them."""
+"""Servers of the bed's machines, as an operator would list them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

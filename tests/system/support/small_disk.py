@@ -1,4 +1,4 @@
-"""A small file system under a folder of a machine, and what fills it to the last block."""
+"""Small file system under a folder of a machine, and its filling to the last block."""
 
 import subprocess
 from collections.abc import Iterator

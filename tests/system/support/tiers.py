@@ -1,4 +1,4 @@
-"""Marks that say where a story runs: in which tier, and on which releases of Debian.
+"""Marks for the tier of a story, and for the releases of Debian on which it runs.
 
 `make test` is the fast tier: each promise once, on one release. `make test-all` is everything. A
 story without a mark is in both tiers: on the first release in the fast one, on each in the other.

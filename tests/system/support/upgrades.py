@@ -1,4 +1,4 @@
-"""An upgrade of the package while agents work, and what each of them meets."""
+"""Upgrade of the package while agents work, and the interruptions of each."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`make demo`: the main job end to end on a machine of the bed, and a report of what was proven.
+"""`make demo`: the main job end to end on a machine of the bed, and a report of each proof.
 
 RUNS AS ROOT on the host, which it leaves as it was.
 """

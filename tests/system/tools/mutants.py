@@ -1,4 +1,4 @@
-"""`make mutants`: whether `make test` notices when a mechanism that matters is taken away.
+"""`make mutants`: check that `make test` fails without a mechanism that matters.
 
 RUNS AS ROOT on the host. Each mutant is a copy of the tree with one line changed; the stories of
 its room in the fast tier run until one fails. Exit status: 0 each mutant was noticed; 1 otherwise.

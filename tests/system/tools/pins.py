@@ -1,4 +1,4 @@
-"""`make pins`: write what pip brings to tests/constraints.txt. RUNS AS ROOT on the test host.
+"""`make pins`: write pip's packages to tests/constraints.txt. RUNS AS ROOT on the test host.
 
 What is shipped stays as packaging/site.txt has it, and what is named with a version in
 tests/requirements.txt or in a recipe of the bed stays named there; the rest is the newest.

@@ -1,4 +1,4 @@
-"""`make messages`: what clients and agents say to real servers, for the tests of the gate.
+"""`make messages`: record messages of clients and agents to real servers, for the gate's tests.
 
 RUNS AS ROOT on the host, which it leaves as it was. Writes tests/shared/ordinary_messages anew: a
 file for each pair of a client and a server, in which a conversation begins at `===`.

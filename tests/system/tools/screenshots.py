@@ -1,4 +1,4 @@
-"""`make screenshots`: the page for approvals as docs/screenshots shows it, by a real browser.
+"""`make screenshots`: render the approval page for docs/screenshots, by a real browser.
 
 RUNS AS ROOT on the host, which it leaves as it was.
 """

@@ -1,4 +1,4 @@
-"""Which stories of the fast tier take over 30 s, as recorded. A part of `make check`."""
+"""Stories of the fast tier that took over 30 s, as recorded. A part of `make check`."""
 
 from tests.system.support import durations
 from tests.system.support.tiers import FAST

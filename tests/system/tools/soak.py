@@ -1,4 +1,4 @@
-"""`make soak`: sessions of all kinds under random faults, and a report of what became of each call.
+"""`make soak`: sessions of all kinds under random faults, and a report of each call's outcome.
 
 RUNS AS ROOT on the host, which it leaves as it was. Options: MINUTES=20 SEED=7, and FAULTS="kill
 gate,kill supervisor" for faults of these kinds alone. The same options give the same schedule.

@@ -1,4 +1,4 @@
-"""What needs a kernel of its own: cgroup v2 with all its controllers, whatever the host has."""
+"""Stories for a kernel of their own: cgroup v2 with all controllers, whatever the host has."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Entries of agents' files, raw and wrapped, and files of such, as somebody writes them by hand."""
+"""Entries of agents' files, raw and wrapped, and such files as written by hand."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""All that is in alice's home, as it was before and is after."""
+"""Snapshot of alice's home, to compare before and after."""
 
 import hashlib
 import stat

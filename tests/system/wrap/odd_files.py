@@ -1,4 +1,4 @@
-"""Agents' files that are odd, as alice has them: what stands in each, and what becomes of it."""
+"""Odd files of agents, as alice has them: the content of each, and the result of `wrap`."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ WINDSURF = f"{HOME}/.codeium/windsurf/mcp_config.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A file of Windsurf's of which nothing is wrapped, and what is said: that alone."""
+    """File of Windsurf of which nothing is wrapped, and the one message about it."""
 
     about: str
     content: bytes = RAW.encode()
@@ -100,7 +100,7 @@ REFUSED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wrapped:
-    """A file that is wrapped, and what stands in it then."""
+    """File that is wrapped, and its content afterwards."""
 
     about: str
     file: str

@@ -1,4 +1,4 @@
-"""What alice and root answer when agents' files are wrapped and unwrapped, and who alice is."""
+"""Account of alice, and the answers of alice and root to `wrap` and `unwrap`."""
 
 from tests.system.bed.machine import Machine
 

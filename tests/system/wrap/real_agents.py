@@ -18,7 +18,7 @@ LISTED_S = 1.6 * pace.WAIT_S  # less than the bed waits for a command
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """One agent, its file, and how it is asked whether its servers are healthy."""
+    """One agent, its file, and its command that lists the health of its servers."""
 
     name: str  # of a client of `mcpwrap wrap`, but for the Inspector
     file: str
@@ -104,7 +104,7 @@ AGENTS = (CLAUDE_CODE, GEMINI, OPENCODE, INSPECTOR)
 
 @dataclass(frozen=True)
 class Health:
-    """What an agent said of its servers, and what ran meanwhile."""
+    """Health that an agent reports of its servers, and the processes that ran meanwhile."""
 
     said: str
     servers: set[tuple[str, bool]]  # the accounts of the processes; whether they had the secret

@@ -1,4 +1,4 @@
-"""Plugins that agents of alice's install by their own commands; without a network."""
+"""Plugins that alice's agents install by their own commands; without a network."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _GEMINI = "GEMINI_CLI_TRUST_WORKSPACE=true GEMINI_CLI_NO_RELAUNCH=true gemini"
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """One plugin, and how an agent installs it, and turns its server off."""
+    """One plugin, the command that installs it, and the setting that turns its server off."""
 
     agent: str
     id: str

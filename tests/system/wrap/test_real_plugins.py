@@ -1,4 +1,4 @@
-"""Servers that plugins bring are seen, when real agents have installed these themselves."""
+"""Servers of plugins: found after real agents have installed the plugins themselves."""
 
 import json
 from typing import Any

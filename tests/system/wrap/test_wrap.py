@@ -1,4 +1,4 @@
-"""From nothing to servers that are wrapped, by the README's own commands, and back again."""
+"""`mcpwrap wrap` from nothing to wrapped servers, by the README's own commands, and back again."""
 
 import json
 import re

@@ -38,7 +38,7 @@ FAST_ODD = {"Windows line ends", "a byte order mark", "names that are no account
 
 
 class Done(NamedTuple):
-    """What a `wrap` said, and alice's home around it."""
+    """Output of a `wrap`, and alice's home before and after it."""
 
     status: int
     shown: str

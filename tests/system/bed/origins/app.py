@@ -1,4 +1,4 @@
-"""What every host says over HTTP/1.1, whatever its name."""
+"""HTTP/1.1 application that every host of the bed's internet serves, whatever its name."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The authority of one run, and a certificate for each name that a client asks for."""
+"""Certificate authority of one run, and a certificate for each name that a client asks for."""
 
 import datetime as dt
 import ssl
@@ -12,7 +12,7 @@ LONG_AGO = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
 
 
 class Certificates:
-    """The authority that machines trust, one that they do not, and what both have signed."""
+    """Two authorities, one that machines trust and one not, and the certificates of both."""
 
     def __init__(self) -> None:
         self._authority = trustme.CA()

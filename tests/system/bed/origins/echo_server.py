@@ -1,4 +1,4 @@
-"""An MCP server of one tool, `echo`, without a dependency: what the wheel has in it."""
+"""MCP server of one tool, `echo`, without a dependency: the content of the wheel."""
 
 import json
 import sys

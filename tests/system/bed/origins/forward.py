@@ -1,11 +1,11 @@
-"""Passes what comes on a connection on to a server of 127.0.0.1, and back."""
+"""TCP forwarder from a connection to a server on 127.0.0.1, and back."""
 
 import asyncio
 from contextlib import suppress
 
 
 class Forward(asyncio.Protocol):
-    """One connection, out of its TLS."""
+    """One forwarded connection, without its TLS."""
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -1,4 +1,4 @@
-"""HTTP/2 for the one host that speaks it: every request is answered with what it was."""
+"""HTTP/2 server for the one host that speaks it: each answer has the request's method and path."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.system.bed.origins.app import note_request
 
 
 class Http2(asyncio.Protocol):
-    """One connection."""
+    """One HTTP/2 connection."""
 
     def __init__(self) -> None:
         config = H2Configuration(client_side=False, header_encoding="utf-8")

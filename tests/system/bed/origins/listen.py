@@ -1,4 +1,4 @@
-"""TCP on every address: who comes is written down first, then served by what the port speaks."""
+"""TCP listeners on every address: a connection is recorded, then served by its port's protocol."""
 
 import asyncio
 import socket
@@ -70,7 +70,7 @@ def _listen(port: int) -> socket.socket:
 
 
 class AfterTls(asyncio.Protocol):
-    """Goes on with what the hello agreed on."""
+    """Protocol after the TLS handshake, by the server name and ALPN of the client."""
 
     def __init__(self, app: Protocol) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The process that is the bed's internet: reads a command a line, answers each with what was seen.
+"""Main program of the bed's internet: a command a line, each answered with the recorded traffic.
 
 It ends when its input does. `internet.py` starts it in a network namespace that has no interface
 yet; the sockets hear every address, and those come later.

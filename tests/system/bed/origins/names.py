@@ -1,4 +1,4 @@
-"""The DNS server. It knows its own names alone, and writes down whoever asks for any."""
+"""DNS server that answers for its own names alone, and records each query."""
 
 import asyncio
 import ipaddress
@@ -20,7 +20,7 @@ IP_FREEBIND = 15  # not in the socket module of Python 3.11
 
 
 class Names:
-    """The names there are, and the answers to queries for them."""
+    """DNS names, and the answers to queries for them."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen

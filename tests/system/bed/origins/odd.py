@@ -1,4 +1,4 @@
-"""An MCP server elsewhere that does what a test names, much of it wrong: /odd and what is below.
+"""Remote MCP server that does what a test names, much of it wrong: /odd and all paths below.
 
 At /odd the name of the tool says what it does; at /odd/NAME all that is posted is answered so. The
 old transport of 2024-11-05 is at /odd/old. Each request is written down with its headers and body.
@@ -26,7 +26,7 @@ SESSION = "Mcp-Session-Id"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request is to have done."""
+    """Tool call to the odd server: the request, its arguments and its progress token."""
 
     request: web.Request
     id: int | str
@@ -141,7 +141,7 @@ DOES: dict[str, Do] = {
 
 
 class Odd:
-    """The sessions of it."""
+    """Sessions and routes of the odd server."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen

@@ -1,4 +1,4 @@
-"""What the odd server says in more than one piece."""
+"""Streamed responses of the odd server: SSE, slow, broken and compressed bodies."""
 
 import asyncio
 import json

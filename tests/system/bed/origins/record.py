@@ -1,4 +1,4 @@
-"""What the origins have seen, and what they are told: the lines between them and `internet.py`."""
+"""Protocol between the origins and `internet.py`: commands, and the recorded traffic."""
 
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -23,7 +23,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What was posted to a hook of a team's."""
+    """An HTTP post to a team's webhook."""
 
     host: str
     signature: str  # of the header Mcpwrap-Signature
@@ -32,7 +32,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to an MCP server of theirs, whole: the names of headers in lower case."""
+    """Whole request to an MCP server of the bed's internet, with header names in lower case."""
 
     host: str
     method: str
@@ -64,7 +64,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """The first packet of something, as it came from the machine."""
+    """First packet of a flow, as it came from the machine."""
 
     protocol: str  # "tcp", "udp", "icmp", or "ip-132" and its like
     source: str
@@ -74,7 +74,7 @@ class Packet:
 
 @dataclass(slots=True)
 class Seen:
-    """All of it, oldest first."""
+    """All recorded traffic, oldest first."""
 
     connections: list[Connection] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
@@ -89,15 +89,15 @@ class Seen:
 
 
 class Report(msgspec.Struct, tag=True):
-    """Say what was seen."""
+    """Command: return the recorded traffic."""
 
 
 class Forget(msgspec.Struct, tag=True):
-    """Clear what was seen."""
+    """Command: clear the recorded traffic."""
 
 
 class AddName(msgspec.Struct, tag=True):
-    """Answer for a name: with `values` the first time, with `then`, if there are any, later."""
+    """Command: answer for a name, with `values` the first time, and `then`, if any, later."""
 
     name: str
     values: Sequence[str]
@@ -106,7 +106,7 @@ class AddName(msgspec.Struct, tag=True):
 
 
 class AddPointer(msgspec.Struct, tag=True):
-    """Answer for the reverse name of an address."""
+    """Command: answer for the reverse name of an address."""
 
     address: str
     name: str

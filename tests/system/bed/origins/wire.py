@@ -1,4 +1,4 @@
-"""What comes out of the machine, seen on the wire: a leak shows even where nobody listens."""
+"""Packet capture of all that leaves the machine: a leak shows even where nothing listens."""
 
 import ipaddress
 import socket

@@ -1,1 +1,1 @@
-"""The official conformance suite against a server of ours that speaks over its stdin and stdout."""
+"""The official conformance suite against our server, which speaks over its stdin and stdout."""

@@ -34,7 +34,7 @@ LOOK_EVERY_S = 0.05  # whether who waits for an answer is still there
 
 
 class Stream:
-    """What is to go out on one HTTP response."""
+    """Messages for one HTTP response."""
 
     def __init__(self, asked: Json | None = None) -> None:
         self.asked = asked
@@ -42,7 +42,7 @@ class Stream:
 
 
 class Child:
-    """One process, and who waits for what of it."""
+    """One server process, and the streams that wait for its answers."""
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -123,7 +123,7 @@ class Child:
 
 
 class Bridge(ThreadingHTTPServer):
-    """The processes behind it."""
+    """Server processes behind the bridge."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""What the suite's server says, in the words that the suite wants: mostly tables."""
+"""Tables of the suite server's answers, in the words that the suite expects."""
 
 from typing import Any
 

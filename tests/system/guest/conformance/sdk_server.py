@@ -1,4 +1,4 @@
-"""The suite's server on the official library, over Streamable HTTP: what stands elsewhere.
+"""The suite's server on the official library, over Streamable HTTP: a remote server.
 
 Runs where that library is. Its arguments: a port of 127.0.0.1, the name under which it is found
 from outside, and the token that each request must carry; empty for none.
@@ -50,7 +50,7 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Events(EventStore):  # type: ignore[misc] # which is not where mypy runs
-    """All that was sent, in memory, for who comes back for the rest of it."""
+    """Event store in memory, for clients that resume a stream."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Any]] = []

@@ -41,7 +41,7 @@ KEY = b"of this server alone"
 
 
 class RefusedError(Exception):
-    """An error that is answered."""
+    """Error that is sent as the response."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ def _answers(answer: Any, ask: Json) -> bool:
 
 
 class Server:
-    """One connection."""
+    """Server of one connection."""
 
     def __init__(self) -> None:
         self._writing = threading.Lock()

@@ -1,4 +1,4 @@
-"""Run the official suite against a command, and print what it found. Runs in a machine.
+"""Run of the official suite against a command, with its results as JSON. Runs in a machine.
 
 Its arguments: a port, a JSON object with the suite's options for each of its runs, and the command.
 Prints a JSON object: by run, by `SCENARIO:CHECK` the status, `SUCCESS` or another. A check that

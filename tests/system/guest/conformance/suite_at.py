@@ -1,4 +1,4 @@
-"""Run the official suite against a URL, and print what it found. Runs in a machine.
+"""Run of the official suite against a URL, with its results as JSON. Runs in a machine.
 
 Its arguments: the URL, and a JSON object with the suite's options for each of its runs. The suite
 tries a foreign Host only where the URL says `localhost`. For any other URL that scenario is run

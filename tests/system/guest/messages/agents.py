@@ -1,4 +1,4 @@
-"""Plays the conversations with agents that people use, and with the Inspector's command line.
+"""Player of the conversations with common agents, and with the Inspector's command line.
 
 Its arguments: a JSON object of the servers' commands by agent, and the JSON file of conversations.
 Each agent gets the server of its conversation in its own file, and a model that calls the tools.

@@ -1,4 +1,4 @@
-"""A model that agents can reach without an internet: it calls each tool that it was told to, once.
+"""Stand-in language model without an internet: it makes each of its given tool calls once.
 
 It speaks the APIs of Anthropic, Gemini and OpenAI, as far as agents look at them. The first request
 that has the server's tools is answered with all the calls at once, any other with a word.
@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Model(ThreadingHTTPServer):
-    """The model of one agent, which calls the tools of one MCP server."""
+    """Language model of one agent: it calls the tools of one MCP server."""
 
     def __init__(self, mcp: str, calls: list[Call]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

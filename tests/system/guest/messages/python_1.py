@@ -1,4 +1,4 @@
-"""Plays the conversations with the official Python client, in its 1.x: the handshake era.
+"""Player of the conversations with the official Python client 1.x: the handshake era.
 
 Its arguments: a JSON object of the servers' commands by client, and the JSON file of conversations.
 """

@@ -1,4 +1,4 @@
-"""Plays the conversations with the official Python client, in its 2.x: both eras.
+"""Player of the conversations with the official Python client 2.x: both eras.
 
 Its arguments: a JSON object of the servers' commands by client, and the JSON file of conversations.
 """

@@ -1,4 +1,4 @@
-"""Run a server's command, and record each line between it and its client in a file of its own.
+"""Recorder of each line between a client and a server's command, in a file of its own.
 
 `python3 recorder.py PREFIX COMMAND…`. The file is `PREFIX.TIME`. It has one line for each of the
 client's (`agent> `) and of the server's (`server> `), in the order in which they came: a line is

@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 @dataclass
 class Reference:
-    """What a completion is about."""
+    """Subject of a completion."""
 
     name: str | None = None
     uri: str | None = None
@@ -44,7 +44,7 @@ class Arguments:
 
 @dataclass
 class Params(Generic[A]):
-    """All that a call, a prompt, a resource and a completion have."""
+    """Params of a call, a prompt, a resource and a completion."""
 
     name: str | None = None
     uri: str | None = None

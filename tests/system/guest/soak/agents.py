@@ -133,7 +133,7 @@ class Agent:
 
 
 class _CutOffError(Exception):
-    """A call was not answered, and that is noted."""
+    """Call that was not answered, and is recorded as such."""
 
 
 def _leaves(error: BaseException) -> Any:

@@ -1,4 +1,4 @@
-"""Person who approves whatever waits, until the end. Runs in the machine as an account."""
+"""Approver of every pending call, until the end. Runs in the machine as an account."""
 
 import time
 

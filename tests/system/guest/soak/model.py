@@ -1,4 +1,4 @@
-"""Kinds of sessions and of faults of `make soak`, and which fault explains a failure of which.
+"""Kinds of sessions and of faults of `make soak`, and the faults that explain a failure of each.
 
 Both sides have it: the host for the schedule and the judgement, the machine for what it does.
 """
@@ -13,7 +13,7 @@ EACH = ""  # a fault without a server of its own concerns all
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of session: whose it is, of which server, and what it needs beside gate and wrapper."""
+    """Kind of session: its server, its agent, and its needs beside gate and wrapper."""
 
     name: str
     server: str
@@ -69,7 +69,7 @@ LOCAL = tuple(name for name in SERVERS if name != "far")
 
 @dataclass(frozen=True)
 class Fault:
-    """Kind of fault: what it takes away, and for how long it may."""
+    """Kind of fault: the parts it takes away, its duration, and the time allowed for recovery."""
 
     name: str
     takes: frozenset[str]  # nothing: no call may fail by it

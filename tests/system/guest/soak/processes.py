@@ -1,4 +1,4 @@
-"""Processes of ours, as a fault needs one of them. Runs in the machine as root."""
+"""Processes of mcpwrap, looked up for a fault. Runs in the machine as root."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ PROC = Path("/proc")
 
 
 class NothingToDoError(Exception):
-    """There is no such process, or no such file, at this moment."""
+    """Absence, at this moment, of the process or file that a fault needs."""
 
 
 def sh(command: str, *, stdin: str = "") -> str:

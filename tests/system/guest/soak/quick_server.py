@@ -1,4 +1,4 @@
-"""MCP server of one tool, `echo`, that starts in a moment: how soon a session is to be had."""
+"""MCP server of one tool, `echo`, that starts in a moment: for the time until a session works."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Calls of each kind of session of `make soak`, and what each is answered where all is well.
+"""Calls of each kind of session of `make soak`, and the expected answer to each.
 
 A call returns its outcome, and what it was told: `answered`; `refused`, as the policy wants it; or
 `wrong`, which no fault explains.

@@ -1,4 +1,4 @@
-"""Judgement of a run of `make soak`: which fault explains a failure, and what came back how soon.
+"""Judgement of a run of `make soak`: the fault that explains each failure, and recovery times.
 
 A failure lies between the last moment at which its session is known to have worked and its own end.
 A fault explains it if it takes something away that this kind of session needs, and was there in
@@ -17,7 +17,7 @@ GOOD = frozenset({"answered", "refused"})
 
 @dataclass(frozen=True)
 class Recovery:
-    """How soon after a fault a call works in a session that began after it.
+    """Time from a fault until a call works in a session that began after it.
 
     `first_s` is of any kind of session that needs what the fault took away: what is waited for is
     ours. `all_s` is of the slowest kind that it broke: their servers all start at once.
@@ -30,7 +30,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a run has shown."""
+    """Result of a run: its calls, its faults, and the failures that no fault explains."""
 
     calls: Sequence[Call]
     faults: Sequence[Done]

@@ -1,4 +1,4 @@
-"""Machine of `make soak`: its servers, its agents, and what is started in it."""
+"""Machine of `make soak`: its servers, its agents, and its programs."""
 
 import json
 import shlex

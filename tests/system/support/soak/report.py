@@ -14,7 +14,7 @@ MAX_SHOWN = 40
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run is to be. Without a choice of faults it has those of all kinds."""
+    """Parameters of a run. Without a choice of faults it has those of all kinds."""
 
     suite: str
     minutes: float
@@ -24,7 +24,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Run:
-    """What is said of a run beside its judgement. Times of the journal are monotonic."""
+    """Data of a run beside its judgement. Times of the journal are monotonic."""
 
     wanted: Wanted
     began_s: float
