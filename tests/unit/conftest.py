@@ -1,4 +1,4 @@
-"""Properties are tried with the same examples in each run; `make test-all` looks for new ones.
+"""Hypothesis profiles: the same examples in each run; `make test-all` looks for new ones.
 
 A defect that a run finds by chance is no fault of the change that is tested, and the next run
 does not find it.

@@ -1,4 +1,4 @@
-"""What root would be let through is tried as an account that is nobody's."""
+"""Code run as an account without privileges, for checks that root would pass."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Sentences of the documents that the code could contradict: numbers, names, commands."""
+"""Statements of the documents that the code could contradict: numbers, names, commands."""
 
 import re
 import tomllib

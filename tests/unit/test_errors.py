@@ -1,4 +1,4 @@
-"""An error says what is wrong, where, and what to do next."""
+"""Errors: the problem, its place, and the fix."""
 
 import errno
 

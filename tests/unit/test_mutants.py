@@ -1,4 +1,4 @@
-"""Each mutant changes a line that is still there."""
+"""Mutants: the line that each changes is still there."""
 
 import pytest
 

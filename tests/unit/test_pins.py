@@ -1,4 +1,4 @@
-"""What is tested is what is shipped: both files name the same versions."""
+"""Pinned versions: the tested ones are the shipped ones, in both files."""
 
 from tests.system.bed import roots
 from tests.system.tools.pins import TOP, pins

@@ -1,4 +1,4 @@
-"""Order among tests: what may import what, and where code that runs inside a machine is."""
+"""Order among tests: permitted imports, and the place of code that runs inside a machine."""
 
 import ast
 import textwrap

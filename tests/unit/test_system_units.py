@@ -1,4 +1,4 @@
-"""The units that follow the resolvers: one file each, and two looks that are the same."""
+"""Units that follow the resolvers: one file each, and two identical checks."""
 
 import pytest
 

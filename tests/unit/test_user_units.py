@@ -1,4 +1,4 @@
-"""The units that a person enables: what they watch is what the code looks at."""
+"""Units that a person enables: they watch the files that the code reads."""
 
 import re
 from pathlib import PurePosixPath

@@ -1,4 +1,4 @@
-"""Reads units as systemd does."""
+"""Reader of unit files, as systemd parses them."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server can do where a layer is missing."""
+"""Warning about a missing sandbox layer: it says what the server can do without it."""
 
 import pytest
 

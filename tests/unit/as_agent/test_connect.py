@@ -1,4 +1,4 @@
-"""The stub: a file on its own, whose constants are held to those of `core.hello` here."""
+"""The stub: a file on its own; its constants are compared with those of `core.hello` here."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The gate of one's own: its policy, and its counters."""
+"""Gate of `mcpwrap run`: its policy, and its counters."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where `mcpwrap run` keeps things."""
+"""Folders of `mcpwrap run`: the XDG ones, private to the user; temporary ones are removed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where paths lead, past links of whoever made them."""
+"""Path resolution that follows no symbolic link that a server could have made."""
 
 from pathlib import Path
 

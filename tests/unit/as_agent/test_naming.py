@@ -1,4 +1,4 @@
-"""What a server is called to whom nobody gave a name."""
+"""Default name of a server that is started without a name: that of its program."""
 
 import pytest
 

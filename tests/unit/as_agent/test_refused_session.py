@@ -1,4 +1,4 @@
-"""The stub where there is no session: the agent's first request gets the reason as an error."""
+"""The stub without a session: the agent's first request gets the reason as an error."""
 
 import array
 import fcntl
@@ -31,7 +31,7 @@ TOLD = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 @dataclass
 class Gate:
-    """Answers each connection with the next list of packets; the last is repeated."""
+    """Stand-in gate: answers each connection with the next list of packets, repeats the last."""
 
     path: Path
     answers: list[list[bytes]]

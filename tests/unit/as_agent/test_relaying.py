@@ -1,4 +1,4 @@
-"""A session from its start to its end, where nothing is closed: that needs no privilege."""
+"""Relay of a session from start to end, without a sandbox: that needs no privilege."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A server's environment: from nothing."""
+"""Environment of a server: built from nothing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a command has to read, in homes as people have them."""
+"""Folders that a command has to read, in homes as people have them."""
 
 import os
 import pwd

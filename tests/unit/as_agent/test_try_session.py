@@ -1,4 +1,4 @@
-"""What is told of a server that did not answer an agent."""
+"""Reason that `doctor` shows if a server does not answer: the most telling line of its output."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A front for each test; whatever it says in its journal has to be expected."""
+"""A front for each test; a test has to expect each line that it writes to its journal."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

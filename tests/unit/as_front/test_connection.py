@@ -1,4 +1,4 @@
-"""Servers that know no proxy speak to hosts, and are told at once when they may not."""
+"""Transparent proxy: servers without proxy support reach hosts, or get a refusal at once."""
 
 import hashlib
 import socket

@@ -1,4 +1,4 @@
-"""The resolver of one server: on UDP and TCP, for hosts alone, noted once a minute."""
+"""DNS resolver of one server: on UDP and TCP, for hosts alone, with one log entry a minute."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""The file of events: bounded, and never a reason to stop serving."""
+"""Event log of the front: bounded, and a failure to write it does not stop the service."""
 
 import asyncio
 from pathlib import Path

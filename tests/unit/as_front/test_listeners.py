@@ -1,4 +1,4 @@
-"""What is served follows root's file; what stays the same is not touched."""
+"""Listeners of the front: they follow root's file, and a reload leaves unchanged ones alone."""
 
 import signal
 import socket

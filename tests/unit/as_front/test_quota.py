@@ -1,4 +1,4 @@
-"""How much of one server's doing is written down."""
+"""Rate limit on the events of one server that are logged."""
 
 from mcpwrap.as_front.quota import MAX_PER_S, Quota
 

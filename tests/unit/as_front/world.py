@@ -1,4 +1,4 @@
-"""The front as a process of its own, and the two sides that it stands between: server and Squid."""
+"""The front as a process of its own, with a server on one side and Squid on the other."""
 
 import os
 import random

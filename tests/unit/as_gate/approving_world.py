@@ -59,7 +59,7 @@ class InForce:
 
 
 class Written(Writing):
-    """Keeps what people did, unless it is broken."""
+    """Audit that keeps people's answers, unless it is broken."""
 
     def __init__(self) -> None:
         self.events: list[Answered] = []
@@ -73,14 +73,14 @@ class Written(Writing):
 
 @dataclass
 class About:
-    """What a session's recorder has that is asked for."""
+    """The part of a session's recorder that approval reads."""
 
     about: Recorded
     policy: str = "12ab"
 
 
 class Session:
-    """One, as the process of its own has it."""
+    """One session, as its own process has it."""
 
     def __init__(self, world: "World", pid: int, uid: int, server: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -120,7 +120,7 @@ class Session:
 
 
 class Somebody:
-    """One who is connected to the door."""
+    """One connection to the approval socket."""
 
     def __init__(self, world: "World", path: Path) -> None:
         self._world = world
@@ -164,7 +164,7 @@ class Somebody:
 
 
 class World:
-    """What the monitor's loop does with approvals, without the loop."""
+    """The monitor's handling of approvals, without its loop."""
 
     poll: select.poll
     sockets: list[socket.socket]

@@ -1,4 +1,4 @@
-"""What the tests of approval have in common."""
+"""Fixtures that the approval tests share."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The guest list is what the file says now; where it says nothing, nobody is on it."""
+"""Access list: always as the file has it now; without a readable file no account is admitted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An agent at its own door, and one for whom its listener asks: nobody asks for another."""
+"""Agent of a session: the account that connects, or the one that its listener names."""
 
 import os
 import pwd

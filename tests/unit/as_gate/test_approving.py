@@ -1,4 +1,4 @@
-"""A session asks, people are shown what would run and answer, and the session hears of it."""
+"""Approval by the monitor: a session asks, people see the call and answer, the session is told."""
 
 import os
 import socket

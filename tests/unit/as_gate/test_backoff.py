@@ -1,4 +1,4 @@
-"""A server that does not start is not tried at once, and is tried again before long."""
+"""Backoff after failed starts: a server is not retried at once, and is retried before long."""
 
 import pytest
 from hypothesis import given

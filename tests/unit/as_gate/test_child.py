@@ -1,4 +1,4 @@
-"""What a session's process makes of orders to stop, of an agent's umask, and of an agent's end.
+"""Session process of the gate: orders to stop, the agent's umask, and the agent's end.
 
 An order that cannot be read, or that others could have written, stops all.
 """

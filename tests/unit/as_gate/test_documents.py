@@ -1,4 +1,4 @@
-"""What people are shown is memory that nobody changes any more, and none of it is left behind."""
+"""Approval documents: immutable once written, and closed when no longer needed."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""What a new child keeps of the others: nothing."""
+"""A forked child keeps no descriptor of the other sessions."""
 
 import socket
 

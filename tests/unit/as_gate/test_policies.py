@@ -1,4 +1,4 @@
-"""A policy that has vanished is not an empty policy, and no other takes its place."""
+"""Missing policy files: a policy that has vanished is not an empty one, and none replaces it."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A proof is checked in a process of its own, and wrong ones are few."""
+"""Password check in a process of its own, and the limit on wrong passwords."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""What the monitor sees of its children's counts, and whom it is told."""
+"""Statistics of the monitor: sums of its children's counters, for root and two groups alone."""
 
 import socket
 import threading
@@ -103,7 +103,7 @@ def test_more_servers_than_fit_into_a_packet_are_told(
 
 
 class Cut(Statistics):
-    """A gate whose process ends in the middle."""
+    """Gate whose process ends in the middle of an answer."""
 
     def tell(self, who: Peer, asker: socket.socket) -> None:
         asker.send(b'P{"since":1.0,"servers":[')

@@ -1,4 +1,4 @@
-"""The listener in a thread of its own, and an agent without an SDK in front of it."""
+"""The HTTP listener in a thread of its own, and an agent without an SDK as its client."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ ENVELOPE = {
 
 
 class Silent(Notifier):
-    """Where there is no systemd."""
+    """Notifier without systemd."""
 
     def __init__(self) -> None:
         pass
@@ -42,7 +42,7 @@ class Silent(Notifier):
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a stream."""
+    """One event of an SSE stream."""
 
     data: str
     event: str = ""
@@ -56,7 +56,7 @@ class Event:
 
 @dataclass
 class Answer:
-    """What comes back; a stream is read while it comes."""
+    """HTTP response; a stream is read as it arrives."""
 
     connection: HTTPConnection
     response: HTTPResponse
@@ -114,7 +114,7 @@ class Answer:
 
 @dataclass
 class Agent:
-    """Headers given as None are left out."""
+    """HTTP client of the listener. Headers given as None are left out."""
 
     port: int
     headers: Headers = field(default_factory=dict)

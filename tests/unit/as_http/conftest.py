@@ -1,4 +1,4 @@
-"""A listener with a gate behind it that judges nothing, and an agent in front of it."""
+"""A listener with a gate behind it that applies no policy, and an agent in front of it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.unit.as_http.standing_gate import StandingGate, standing_gate
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """Clock that stands still until it is moved."""
 
     now_s = 1000.0
 

@@ -1,4 +1,4 @@
-"""The server that a gate of the tests plays: its tools do what a test needs."""
+"""Server played by a test's gate: its tools do as a test needs."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""A gate on a socket of its own, which judges nothing and plays the server itself, in threads."""
+"""Stand-in gate on a socket of its own: applies no policy, and plays the server, in threads."""
 
 import json
 import os
@@ -56,7 +56,7 @@ Server = Callable[[Held], hello.Ended | None]
 
 
 class StandingGate:
-    """`server` plays the server of each session; what it returns is how that ends."""
+    """Stand-in gate. `server` plays the server of each session, and returns how that ends."""
 
     def __init__(self, folder: Path, server: Server) -> None:
         self.path = str(folder / "gate.sock")

@@ -1,4 +1,4 @@
-"""Sessions with the gate: who gets one, how many there are, and who has to go."""
+"""Pool of gate sessions: admission, limits, and eviction of idle ones."""
 
 import asyncio
 import os

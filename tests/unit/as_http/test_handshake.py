@@ -1,4 +1,4 @@
-"""Sessions of the revisions that begin with a handshake."""
+"""Sessions of the protocol revisions that begin with a handshake."""
 
 import json
 import threading

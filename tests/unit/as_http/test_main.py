@@ -1,4 +1,4 @@
-"""What the process is told, and when it ends by itself."""
+"""Main program of the listener: its description from root, signals, and exit when idle."""
 
 import asyncio
 import os

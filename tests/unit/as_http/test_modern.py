@@ -1,4 +1,4 @@
-"""Requests of 2026-07-28, each of which stands for itself."""
+"""Requests of 2026-07-28: each is independent, without a session."""
 
 import threading
 from typing import Any

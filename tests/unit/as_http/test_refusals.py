@@ -1,4 +1,4 @@
-"""What is not heard, byte by byte, each with the twin that is."""
+"""Rejected HTTP requests, byte by byte, each with a twin that is accepted."""
 
 import json
 import socket

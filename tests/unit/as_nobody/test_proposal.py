@@ -1,4 +1,4 @@
-"""The program that reads a proposal: what it says, and what it can still do while it reads."""
+"""Program that parses a proposal: its output, and its confinement while it reads."""
 
 import json
 import os

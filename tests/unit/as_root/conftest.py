@@ -1,4 +1,4 @@
-"""Secrets of root's in a folder of the test."""
+"""Root's secrets in a folder of the test."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Accepting a proposal: what is read, asked, refused, and in which order it is done."""
+"""Accepting a proposal: reading, questions, refusals, and the order of changes."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ READ = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main
 
 
 class Machine:
-    """A machine in a folder: what root reads and writes of it, and what is done there, in order."""
+    """Machine in a folder: root's files on it, and the actions taken there, in order."""
 
     def __init__(self, folder: Path) -> None:
         self.conf = folder / "etc"
@@ -349,7 +349,7 @@ def test_who_called_sudo_is_named_if_it_can_be_an_agent(
 
 
 class TestRootsProgram:
-    """How root's program is called."""
+    """Arguments and input of root's program."""
 
     @pytest.fixture(autouse=True)
     def as_root(self, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""What `apply` says, and how far it came."""
+"""Output of `apply`: each step, and the last one reached."""
 
 from types import SimpleNamespace
 

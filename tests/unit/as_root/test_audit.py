@@ -1,4 +1,4 @@
-"""Removing from the audit, while whoever has the gate's account puts what they like in the way."""
+"""Removal from the audit, while an attacker with the gate's account puts files in the way."""
 
 import os
 import time
@@ -116,7 +116,7 @@ def test_without_an_audit_nothing_is_noted(folder: Path) -> None:
 
 
 class TestInTheWay:
-    """Nothing outside of the audit goes, and what is in the way of one file keeps no other."""
+    """Obstacles to a removal: nothing outside the audit goes, and one keeps no other file."""
 
     def remove(self, *stays: str) -> None:
         names = ["00000002/1-1.jsonl", *FIRST[:2]]

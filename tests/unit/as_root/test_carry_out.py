@@ -1,4 +1,4 @@
-"""What `apply` does not do, as the machine has changed since it looked, and in how few calls."""
+"""Steps of `apply` on a machine that changed since it was observed, and their number of calls."""
 
 import pwd
 

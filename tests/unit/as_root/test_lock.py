@@ -1,4 +1,4 @@
-"""Who holds the lock for a moment is waited for."""
+"""Root's lock: a short wait while another process holds it."""
 
 import time
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""The key of a server's logins: made once, and never by a person."""
+"""Key that seals a server's logins: made once, and never by a person."""
 
 import base64
 import threading

@@ -1,4 +1,4 @@
-"""What fails of an order to stop does not keep the rest of it from being done."""
+"""`panic` with failures: a part that fails does not keep the rest from being stopped."""
 
 import errno
 import os

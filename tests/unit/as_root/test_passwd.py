@@ -1,4 +1,4 @@
-"""Setting passwords to approve with: of persons alone, in a file that nobody else reads."""
+"""Passwords for approval: for persons alone, in a file that no other account reads."""
 
 import os
 import pwd

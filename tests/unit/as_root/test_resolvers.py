@@ -1,4 +1,4 @@
-"""Whom Squid may ask for names: the resolvers of resolv.conf(5), whatever else is in the file."""
+"""Resolvers that Squid may query: those of resolv.conf(5), whatever else is in the file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets where files cannot be written: all is done, or nothing, and that is said."""
+"""Setting secrets on a file system that fails: all are set or none, and the error says which."""
 
 import resource
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Where the links of held names lead, as root finds it before anything is mounted."""
+"""Resolution of held symbolic links by root, before anything is mounted."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What systemd is told of a Squid that answers, hangs, or is not there."""
+"""Watchdog of Squid: notifications to systemd for a Squid that answers, hangs, or is not there."""
 
 import os
 import queue
@@ -18,7 +18,7 @@ ANSWER = b"HTTP/1.1 403 Forbidden\r\n\r\n"
 
 
 class Told(Notifier):
-    """Takes the word that Squid is alive in place of systemd; after the test nobody goes on."""
+    """Stand-in notifier that queues each watchdog notification, and blocks after the test."""
 
     def __init__(self) -> None:
         self.words: queue.SimpleQueue[None] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""The page in a thread of its own, and a browser without a window, which keeps cookies."""
+"""The page in a thread of its own, and a browser without a window that keeps cookies."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -42,7 +42,7 @@ class Answer:
 
 
 class Silent(Notifier):
-    """Where there is no systemd."""
+    """Notifier without systemd."""
 
     def __init__(self) -> None:
         pass
@@ -69,7 +69,7 @@ class _Hidden(HTMLParser):
 
 @dataclass
 class Browser:
-    """One browser; headers given as None are left out."""
+    """One browser. Headers given as None are left out."""
 
     port: int
     cookies: dict[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ VIEWERS = {
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """Clock that stands still until it is moved."""
 
     now_s = 1000.0
 

@@ -1,4 +1,4 @@
-"""A gate on a socket of its own, which says what the test has written down for it."""
+"""Scripted gate on a socket of its own, for the approval page."""
 
 import hashlib
 import os
@@ -49,7 +49,7 @@ def question(arguments: dict[str, Json], *, agent_uid: int = AGENT_UID) -> Quest
 
 
 class ScriptedGate:
-    """`waiting` is what waits, by id; `decided` and `logins` are what came."""
+    """Scripted gate. `waiting` has pending calls by id; `decided` and `logins` the requests."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "approve.sock")

@@ -1,4 +1,4 @@
-"""A page that is open learns of what changes, and of nothing that its person may not see."""
+"""Live updates of an open page: each change, and nothing that its person may not see."""
 
 from http.client import HTTPResponse
 

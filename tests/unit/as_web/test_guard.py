@@ -1,4 +1,4 @@
-"""Requests that are not heard, each with the twin that is."""
+"""Rejected requests to the page, each with a twin that is accepted."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""The process ends by itself when nobody needs it."""
+"""Main program of the page: exit when idle, and service without a gate."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a person sees, and does, when all is well; and what the pages do with what is not."""
+"""Approval pages in use: login, reading, approval, denial; and errors of any of these."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A gate of the test's own, over a real socket: says what waits, and shows it."""
+"""Stand-in gate over a real socket: announces pending calls, and shows them."""
 
 import socket
 import threading
@@ -32,7 +32,7 @@ def pending(id_: str, question: Question = QUESTION) -> Pending:
 
 
 class Gate:
-    """Answers `watch` and `show`. `tell` says what waits from now on."""
+    """Stand-in gate: answers `watch` and `show`. `tell` sets the pending calls."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)

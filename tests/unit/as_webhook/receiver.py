@@ -1,4 +1,4 @@
-"""What a team runs: an HTTP server on loopback that keeps what is posted to it."""
+"""Webhook receiver of a team: an HTTP server on loopback that keeps each post."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from aiohttp import web
 
 @dataclass
 class Receiver:
-    """Answers with each of `statuses` in turn, and then with 204."""
+    """Receiver that answers with each of `statuses` in turn, and then with 204."""
 
     url: str = ""
     statuses: list[int] = field(default_factory=list)

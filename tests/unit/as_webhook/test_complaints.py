@@ -1,4 +1,4 @@
-"""The journal hears of a failure, and is not filled by it."""
+"""Log of webhook failures: rate-limited, so that it does not fill the journal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is posted is signed, tried for a while, and goes nowhere else."""
+"""Webhook posts: signed, retried for a while, and sent to no other receiver."""
 
 import asyncio
 import socket

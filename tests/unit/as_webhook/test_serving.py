@@ -1,4 +1,4 @@
-"""From what waits at a gate to what a receiver has."""
+"""Webhook from end to end: from pending calls of a gate to posts at a receiver."""
 
 import asyncio
 from collections.abc import AsyncIterator

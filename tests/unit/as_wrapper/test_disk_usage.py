@@ -1,4 +1,4 @@
-"""Disk usage that a child process counts, and what a session is told of it."""
+"""Disk usage counted by a child process, and the limits that end a session."""
 
 import os
 import time

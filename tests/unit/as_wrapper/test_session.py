@@ -1,4 +1,4 @@
-"""What a session starts."""
+"""Command and environment that a session starts."""
 
 import json
 import os

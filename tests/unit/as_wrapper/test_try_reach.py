@@ -1,4 +1,4 @@
-"""What a server's account may write, tried in folders, on files, and without a trace."""
+"""Probe of the paths that a server's account may write, without a trace."""
 
 import sys
 from pathlib import Path

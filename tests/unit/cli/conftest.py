@@ -1,4 +1,4 @@
-"""A gate for the commands that ask it, root, and a home."""
+"""Fixtures of the commands: a gate, root, and a home."""
 
 from collections.abc import Iterator
 from pathlib import Path

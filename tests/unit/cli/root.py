@@ -1,4 +1,4 @@
-"""Root, as `wrap` meets it: what is configured and applied, and a `sudo` that agrees or not."""
+"""Root, as `wrap` meets it: configured and applied servers, and a `sudo` that agrees or not."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def _inherited(server: Server) -> frozenset[str]:
 
 
 class Root:
-    """What root has, and how it takes what is proposed."""
+    """Root's configuration, and its reception of proposals."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

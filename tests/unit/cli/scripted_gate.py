@@ -1,4 +1,4 @@
-"""A gate that has what a test gives it, and writes down what it is told; by its own socket."""
+"""Scripted gate on its own socket: shows what a test gives it, and records the answers."""
 
 import socket
 import threading
@@ -45,7 +45,7 @@ def question(**arguments: Json) -> Question:
 
 
 class ScriptedGate:
-    """Listens at `path`. `decided` is what it was told; `answer` what it says to that."""
+    """Scripted gate at `path`. `decided` has the verdicts it received; `answer` is its reply."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

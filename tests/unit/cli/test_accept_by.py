@@ -1,4 +1,4 @@
-"""For whom `accept` says that a server is: the one who called sudo, and nobody else's word."""
+"""Agent of an accepted server: the account that called sudo, and no name on the command line."""
 
 import pytest
 from click.testing import CliRunner

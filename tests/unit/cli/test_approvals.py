@@ -1,4 +1,4 @@
-"""The commands with which a person sees what waits, and answers; by a gate of the test's own."""
+"""Approval commands: list, show, approve and deny, with a scripted gate."""
 
 import io
 import json
@@ -207,7 +207,7 @@ def test_who_does_not_confirm_approves_nothing(
 
 
 class Typed(io.StringIO):
-    """A terminal at which this is typed."""
+    """Terminal with typed input."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What waits is shown by notify-send, once, and not too often. With a gate of the test's own."""
+"""Desktop notifications of pending calls: once each, rate-limited, by notify-send."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ WITHIN_S = pace.WAIT_S
 
 
 class Desktop:
-    """A notify-send that writes down what it is given, and the command that starts it."""
+    """Stand-in notify-send that records its arguments, and the command that starts it."""
 
     def __init__(self, folder: Path, gate: Gate, *, every_s: float = 0.0) -> None:
         self._written, program = folder / "shown", folder / "notify-send"

@@ -1,4 +1,4 @@
-"""What a person reads of a question: all of it, and nothing that an agent wrote acts."""
+"""Text of a question: complete, and nothing that an agent wrote acts on the terminal."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The terminal view, driven by keys; the gate is the test's own."""
+"""Terminal view of approvals, driven by keys, with a scripted gate."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ DROP = question(query="DROP TABLE t")
 
 
 class Driver:
-    """Types, and sees what is on the screen."""
+    """Driver of the view: sends keys, and reads the screen."""
 
     def __init__(self, app: ApprovalsView, pilot: Pilot[None]) -> None:
         self.app = app

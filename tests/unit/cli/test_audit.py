@@ -1,4 +1,4 @@
-"""`mcpwrap audit`, as somebody types it, on the audit of a small honest gate."""
+"""`mcpwrap audit`, as it is typed, on the audit of a small honest gate."""
 
 import json
 import os
@@ -259,7 +259,7 @@ class TestTheUsersOwn:
 
 
 class TestKeysAndAnchors:
-    """As root's program and journalctl(1) print them."""
+    """Keys and anchors, as root's program and journalctl(1) print them."""
 
     def test_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         entry = {"MCPWRAP_EPOCH": "2", "MCPWRAP_COUNT": "7", "MCPWRAP_MAC": "ab", "_PID": "41"}

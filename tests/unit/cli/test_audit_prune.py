@@ -1,4 +1,4 @@
-"""`mcpwrap audit prune`, as somebody types it, on the audit of a small honest gate."""
+"""`mcpwrap audit prune`, as it is typed, on the audit of a small honest gate."""
 
 import json
 import os

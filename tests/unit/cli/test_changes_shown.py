@@ -1,4 +1,4 @@
-"""What changes is shown whole, and does nothing to the terminal; a yes is a person's."""
+"""Diff of changes: complete, harmless to the terminal, and confirmed by a person alone."""
 
 import os
 import pty

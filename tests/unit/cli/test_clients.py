@@ -1,4 +1,4 @@
-"""`mcpwrap clients` and `convert`: what is found for somebody, and what is printed."""
+"""`mcpwrap clients` and `convert`: the servers found for an account, and the output."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `mcpwrap clients --notify` tells: each server once, and nothing of it that is a secret."""
+"""`mcpwrap clients --notify`: one notification for each server, and no secret in it."""
 
 import json
 import os
@@ -21,7 +21,7 @@ REMOTE = {"type": "http", "url": "https://x.example/s3cr3t", "headers": {"A": "s
 
 
 class Alice:
-    """Somebody with files, and a notify-send that writes down what it is given."""
+    """Account with agents' files, and a stand-in notify-send that records its arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"

@@ -1,4 +1,4 @@
-"""What `doctor` makes of a trial: a verdict only of what was tried."""
+"""Verdicts of `doctor` on a trial: only on what was tried."""
 
 import os
 import sys

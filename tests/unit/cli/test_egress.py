@@ -1,4 +1,4 @@
-"""What is suggested can be pasted: it is TOML, it is taken, and it allows what was asked for."""
+"""Suggested egress entries: valid TOML that the configuration accepts and that allows the call."""
 
 import msgspec
 import tomli

@@ -1,4 +1,4 @@
-"""`mcpwrap login` and `logout`, by a gate of the test's, which runs the helper itself."""
+"""`mcpwrap login` and `logout`, with a stand-in gate that runs the helper itself."""
 
 import asyncio
 import http.client
@@ -31,7 +31,7 @@ EVIL = "https://evil.example/\x1b[2J?state=x"
 
 @dataclass
 class Gate:
-    """Lets one in, and runs the helper; or says what is in `packets`, and `lines`."""
+    """Stand-in gate: runs the helper, or sends what is in `packets`, and `lines`."""
 
     there: World
     listener: socket.socket
@@ -67,7 +67,7 @@ class Gate:
 
 @dataclass
 class Browser:
-    """Opens what it is told to, and goes to where that leads. `more` is tried before."""
+    """Browser that opens a URL and follows where it leads. `more` is tried before."""
 
     there: World
     opened: list[tuple[str, Person | None]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`mcpwrap` where what it prints cannot be written."""
+"""`mcpwrap` with output that cannot be written."""
 
 import subprocess
 import sys

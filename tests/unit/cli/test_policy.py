@@ -1,4 +1,4 @@
-"""`mcpwrap policy`, as somebody types it."""
+"""`mcpwrap policy`, as it is typed."""
 
 import json
 from pathlib import Path

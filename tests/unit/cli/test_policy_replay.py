@@ -1,4 +1,4 @@
-"""`mcpwrap policy replay`, as somebody types it."""
+"""`mcpwrap policy replay`, as it is typed."""
 
 import json
 import os

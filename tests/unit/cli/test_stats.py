@@ -1,4 +1,4 @@
-"""What people and programs are shown of what was counted."""
+"""Output of `mcpwrap stats`, for people and for programs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `status` says of the policy to an account that may not read it."""
+"""`mcpwrap status` for an account that may not read the policy: that is not an error."""
 
 import tempfile
 from collections.abc import Iterator

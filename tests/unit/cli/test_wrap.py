@@ -1,4 +1,4 @@
-"""`mcpwrap wrap`: what it shows, what it hands to root, what it writes; as an ordinary account."""
+"""`mcpwrap wrap` by an ordinary account: its output, its proposal to root, and written files."""
 
 import hashlib
 import json

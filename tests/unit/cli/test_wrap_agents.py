@@ -1,4 +1,4 @@
-"""For every agent that is known: wrapped, wrapped again, and back to the bytes of before."""
+"""Every known agent: wrapped, wrapped again, and back to the original bytes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`mcpwrap wrap --json`: one object, of which a machine can see what was done, and no secret."""
+"""`mcpwrap wrap --json`: one object with all that was done, for programs, and no secret."""
 
 import hashlib
 import json

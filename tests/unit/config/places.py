@@ -1,4 +1,4 @@
-"""Where a line of a test stands in a configuration."""
+"""Position of a test's line in a configuration."""
 
 from dataclasses import dataclass
 

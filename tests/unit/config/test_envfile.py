@@ -1,4 +1,4 @@
-"""The seed file, row by row; and whatever is wrong with it, no message has a part of it."""
+"""The seed file of secrets, row by row; no error message contains a part of it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is installed as an example is right."""
+"""Installed examples: the configuration is valid, and each policy does as its cases say."""
 
 from pathlib import Path
 

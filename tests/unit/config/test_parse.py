@@ -1,4 +1,4 @@
-"""What is right in a configuration, and what it becomes."""
+"""Valid configurations, and their parsed values."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is wrong in a configuration: every error is found in one run, with its place and a fix."""
+"""Invalid configurations: every error is found in one run, with its place and a fix."""
 
 import json
 

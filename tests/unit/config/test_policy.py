@@ -1,4 +1,4 @@
-"""A policy that is right, and what it says."""
+"""Valid policies, and their parsed rules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cases are read like a policy: all that is wrong with them is told with its place."""
+"""Policy cases: parsed like a policy, and each error is reported with its place."""
 
 import pytest
 

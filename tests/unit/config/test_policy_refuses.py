@@ -1,4 +1,4 @@
-"""What is wrong in a policy: every flaw is found in one run, with its line, column and a fix."""
+"""Invalid policies: every flaw is found in one run, with its line, column and a fix."""
 
 import contextlib
 

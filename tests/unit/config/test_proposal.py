@@ -1,4 +1,4 @@
-"""What may be proposed: servers alone, not more than a person reads, and only as we write them."""
+"""Content of a proposal: servers alone, of bounded size, and in canonical form."""
 
 import pytest
 

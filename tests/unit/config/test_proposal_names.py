@@ -1,4 +1,4 @@
-"""A proposal cannot take the name of a server that was: its secrets are there still."""
+"""Name of a proposed server: not that of a former one, whose secrets are still there."""
 
 import pytest
 

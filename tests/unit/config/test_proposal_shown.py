@@ -1,4 +1,4 @@
-"""What a person sees of a proposal: who wrote it draws no line that is not there."""
+"""Text of a proposal for a person: its author cannot forge a line."""
 
 import re
 

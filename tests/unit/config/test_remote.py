@@ -1,4 +1,4 @@
-"""Servers elsewhere to which a person logs in: what `oauth` says of them."""
+"""Remote servers with a login: the `oauth` table."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A server as TOML: read again it is the same server, and the text is plain ASCII."""
+"""Server written as TOML: parsed again it is the same server, and the text is plain ASCII."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""YAML that reads one way has places; any other is refused with its place."""
+"""YAML tree: unambiguous YAML has positions; any other is refused with its position."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a scalar of YAML is, and which ones readers do not agree on."""
+"""YAML scalars: their values, and the refusal of those that parsers disagree on."""
 
 import math
 

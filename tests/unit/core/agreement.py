@@ -1,4 +1,4 @@
-"""The one property a gate stands on: the judge was shown what the server will read.
+"""Agreement property of the gate: the policy judged what the server will read.
 
 Shared by the property tests and by tests/fuzz/gate.py.
 """
@@ -100,7 +100,7 @@ createInterface({input: process.stdin, crlfDelay: Infinity}).on("line", (hexLine
 
 
 class Node:
-    """One process for all lines: starting it costs a thousand of them."""
+    """One Node.js process for all lines: to start it costs a thousand of them."""
 
     def __init__(self, program: str) -> None:
         self.process = subprocess.Popen(

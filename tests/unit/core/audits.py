@@ -1,4 +1,4 @@
-"""An honest gate's audit, in memory, for tests that then do something to it."""
+"""An honest gate's audit, in memory, for tests that then tamper with it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Files = dict[str, bytes]  # by EPOCH/NAME
 
 @dataclass
 class Session:
-    """An open session, as the process of the gate's that writes its records holds it."""
+    """An open session, as the gate's process that writes its records holds it."""
 
     id: str
     chain: Chain

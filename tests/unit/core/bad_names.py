@@ -1,4 +1,4 @@
-"""Names that no server may have."""
+"""Invalid names of servers."""
 
 from mcpwrap.core import names
 

@@ -1,4 +1,4 @@
-"""Tests of a policy's conditions, values, and what each comes to."""
+"""Table of policy conditions, values, and the result of each."""
 
 from mcpwrap.core.conditions import MAX_TEXT_CHARS
 from mcpwrap.core.judgement import Json

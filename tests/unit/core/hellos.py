@@ -1,4 +1,4 @@
-"""ClientHellos: real ones, and ones put together by hand, to be wrong in one place."""
+"""ClientHello messages: real ones, and handmade ones that are wrong in one place."""
 
 import ssl
 from contextlib import suppress

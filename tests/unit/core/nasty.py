@@ -1,4 +1,4 @@
-"""Bytes in which two readers might find two messages: most are right in all but one place."""
+"""Ambiguous JSON lines, generated: most are right in all but one place."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Runs code in a process where a file that is opened, or a module that is loaded, ends it.
+"""Process that ends as soon as its code opens a file or loads a module.
 
-So is a session's process, once it is sealed: even a codec that nobody has used before is a file.
+It stands for a session's process once sealed: even a codec that was not used before is a file.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""A policy and limits that say what a test wrote down for them, and keep what they were asked."""
+"""Scripted policy, limits, audit and approvals, which record the calls to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialog
 
 @dataclass
 class ScriptedPolicy:
-    """Judges by method, or by method and what is named: `tools/call read_query`."""
+    """Policy by method, or by method and name: `tools/call read_query`."""
 
     judgement_of: dict[str, Judgement] = field(default_factory=dict)
     default: Judgement = ALLOWED
@@ -57,7 +57,7 @@ class ScriptedPolicy:
 
 @dataclass
 class ScriptedLimits:
-    """Holds the tools it was told to, and counts none that `uncounted` names."""
+    """Limits that hold the tools of `held`, and count none of `uncounted`."""
 
     held: dict[str, Held] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class ScriptedLimits:
 
 @dataclass
 class ScriptedAudit:
-    """Keeps what it is given, unless it is broken."""
+    """Audit that keeps its records, unless it is broken."""
 
     is_broken: bool = False
     written: list[Decided] = field(default_factory=list)
@@ -91,7 +91,7 @@ class ScriptedAudit:
 
 @dataclass
 class ScriptedApprovals:
-    """Lets a request wait by the id `a` and its number, or says what is next in `answers`."""
+    """Approvals that hold a request by the id `a` and its number, or take the next of `answers`."""
 
     state_key: bytes = bytes(range(32))
     answers: list[Approved | NotAsked] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""One start of a server with two secrets, and what a wrapper does then."""
+"""One start of a server with two secrets, and the wrapper's part in it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

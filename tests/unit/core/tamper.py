@@ -1,4 +1,4 @@
-"""What somebody could do to a file or a packet that is not theirs to write."""
+"""Tampering with a file or a packet: bit flips, and cuts."""
 
 import traceback
 from collections.abc import Iterator

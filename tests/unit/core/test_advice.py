@@ -1,4 +1,4 @@
-"""Whatever a server asks for, an entry that is advised allows that, and nothing else."""
+"""Suggested egress entries: each allows the request that it is for, and nothing else."""
 
 import pytest
 from hypothesis import given

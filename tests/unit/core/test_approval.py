@@ -1,4 +1,4 @@
-"""The document that is shown is the one that is bound: the same for the same question alone."""
+"""Approval document: the one shown is the one bound, and equal only for the same question."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What waits, who is told, and that nothing runs but what somebody approved, and no more often."""
+"""Book of pending approvals: only an approved call runs, and no more often than approved."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -44,7 +44,7 @@ def decide(id_: str, digest: str, verdict: str, scope: str = "once", times: int 
 
 @dataclass
 class Story:
-    """A book, and events in words: a request is its session and its number in that."""
+    """Book of approvals, and events in words: a request is its session and its number in that."""
 
     now_s: float = 1000.0
     book: Book = field(init=False)
@@ -314,7 +314,7 @@ def test_who_is_often_denied_or_asks_often_is_paused() -> None:
 
 @dataclass
 class Model:
-    """What may run, kept as simply as can be; every run is looked up in it."""
+    """Reference model of the permitted runs, as simple as can be; it checks every run."""
 
     allowed: dict[str, int] = field(default_factory=dict)  # runs that are left, by question
     until_s: dict[str, float] = field(default_factory=dict)
@@ -351,7 +351,7 @@ events = st.one_of(
 
 
 class Trial:
-    """Any sequence of events, against the model."""
+    """Random sequence of events, checked against the model."""
 
     def __init__(self) -> None:
         self.story, self.model = Story(), Model()

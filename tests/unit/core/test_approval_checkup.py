@@ -1,4 +1,4 @@
-"""What `doctor` says of who may approve."""
+"""`doctor` on approvals: the accounts that may approve."""
 
 import pytest
 

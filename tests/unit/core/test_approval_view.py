@@ -1,4 +1,4 @@
-"""Who reads a question sees all that is in it, and sees the same only if it is the same."""
+"""Text of a question: complete, and two that look the same are the same."""
 
 import json
 import unicodedata

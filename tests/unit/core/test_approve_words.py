@@ -1,4 +1,4 @@
-"""What people and the gate tell each other: there and back, and nothing else is understood."""
+"""Packets of the approval socket: each decodes to what was encoded, and any other is refused."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Who sees what waits, and who may answer it: by account, and with which proof."""
+"""Rights of approvers: reading and answering, by account, and the proof each needs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Paths lead to one value, to each element, or to nothing; and say which nothing."""
+"""Argument paths: to one value, to each element, or to nothing, of a stated kind."""
 
 import pytest
 from hypothesis import given

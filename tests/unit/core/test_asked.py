@@ -1,4 +1,4 @@
-"""What three logs note of a server becomes one list, and a server cannot hide in it or forge it."""
+"""Egress requests of a server, merged from three logs, in which it can neither hide nor forge."""
 
 import pytest
 from hypothesis import given

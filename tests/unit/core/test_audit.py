@@ -1,4 +1,4 @@
-"""One record is one line of ASCII, whatever was sent, and comes back as it was."""
+"""Audit records: each is one line of ASCII, whatever was sent, and decodes to what it was."""
 
 import msgspec
 import pytest

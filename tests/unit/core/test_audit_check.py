@@ -1,4 +1,4 @@
-"""Whatever is done to an audit that was written is found; what an honest gate leaves is not."""
+"""Verification of the audit: all tampering is found, and an honest gate's audit has no finding."""
 
 import re
 from collections.abc import Callable
@@ -313,7 +313,7 @@ def test_a_run_that_could_not_begin_need_not_be_there(world: World) -> None:
 
 
 class TestTheGatesOwnAccount:
-    """Somebody has all that the gate has now: the current keys, and the files to write to."""
+    """Attacker with the gate's account: the current keys, and the files to write to."""
 
     def test_may_write_what_comes(self, world: World) -> None:
         gate = world.gate
@@ -510,7 +510,7 @@ class TestTheGatesOwnAccount:
 
 
 class TestASessionOfTheGates:
-    """Somebody has one of its processes, which may send to the journal as the unit does."""
+    """Attacker in one session process, which may send to the journal as the unit does."""
 
     @pytest.mark.parametrize(
         "forged",
@@ -558,7 +558,7 @@ class TestASessionOfTheGates:
 
 
 class TestAJournalThatDropsAnchors:
-    """As journald does where somebody sends it too much."""
+    """Lost anchors, as when journald drops messages above its rate limit."""
 
     @pytest.mark.parametrize(
         ("later_s", "now_s", "runs", "remarks"),
@@ -609,7 +609,7 @@ class TestAJournalThatDropsAnchors:
 
 
 class TestWhatAnHonestGateLeaves:
-    """Is no finding, and a remark where it is unusual."""
+    """Honest audits: without a finding, and with a remark if unusual."""
 
     def test_a_session_that_was_killed_between_writing_and_counting(self, world: World) -> None:
         gate, live = world.gate, world.live
@@ -711,7 +711,7 @@ class TestWhatAnHonestGateLeaves:
 
 
 class TestAFullDisk:
-    """Leaves lines that were begun; what follows says how much there is of them."""
+    """Torn lines of a full disk, the size of which the next record states."""
 
     @pytest.mark.parametrize(
         ("between", "told"),
@@ -764,7 +764,7 @@ class TestAFullDisk:
 
 
 class TestRemoval:
-    """Files of sessions that were over may be gone, since root has said from when on."""
+    """Removed files of sessions that had ended before the time that root has recorded."""
 
     @pytest.mark.parametrize(
         ("gone", "before", "missed"),

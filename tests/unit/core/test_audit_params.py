@@ -1,4 +1,4 @@
-"""Params are read as they were kept: plain, sealed, or not at all."""
+"""Recorded params: read back from plain, from sealed, or not at all."""
 
 import msgspec
 import pytest

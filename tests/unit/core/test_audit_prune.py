@@ -1,4 +1,4 @@
-"""What may go of an audit, and that nobody misses it then."""
+"""Choice of removable audit files; verification does not miss them afterwards."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ LATER = T0 + 10**6
 
 
 class World:
-    """With two parts of a session, one of another, one never closed, one closed and one open."""
+    """Audit with two parts of a session, one of another, one never closed, one closed, one open."""
 
     def __init__(self, killed_at: float | None = None) -> None:
         self.files: Files = {}

@@ -1,4 +1,4 @@
-"""What root gives the gate for an epoch, and the form of what the gate makes of it."""
+"""Start of an audit epoch: root's keys for the gate, and the form of the gate's records."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A record is one line for whoever reads it, and the one that was asked for."""
+"""Display of audit records: one line each, and selection of them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Calls by the second, and what became of them: rate, loops, failures, and the way back."""
+"""Rate limit, loop detection and circuit breaker of calls, and their recovery."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The secrets of one start open for that start alone, in time, unchanged and never older."""
+"""Secrets of one start: opened for that start alone, in time, unchanged and never older."""
 
 from datetime import timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""What somebody changed, swapped, kept or cut off opens nothing, and what is told tells nothing."""
+"""Altered, swapped, stale or cut secrets of a start: none opens, and no error leaks a value."""
 
 from collections.abc import Mapping
 

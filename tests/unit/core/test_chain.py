@@ -1,4 +1,4 @@
-"""A chain says of each line whether it is the next one; its key of before is gone."""
+"""Hash chain: it accepts only the next line, and its former keys are erased."""
 
 import pytest
 

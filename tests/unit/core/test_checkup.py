@@ -1,4 +1,4 @@
-"""A check says what it found, and what to do about it where there is something to do."""
+"""Findings of `doctor`: each with a fix if there is something to do."""
 
 import msgspec
 

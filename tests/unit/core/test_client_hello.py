@@ -1,4 +1,4 @@
-"""The host in a ClientHello: found where it is, and nothing guessed where it is not."""
+"""Host name in a TLS ClientHello: found if there is one, and never guessed."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Each condition on each kind of value: holds, fails, or cannot be judged."""
+"""Policy conditions on each kind of value: true, false, or undecidable."""
 
 import pytest
 from hypothesis import given

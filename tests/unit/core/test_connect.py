@@ -1,4 +1,4 @@
-"""What Squid is asked, and what its answers mean."""
+"""HTTP CONNECT to Squid: the request, and the meaning of each response."""
 
 import pytest
 from hypothesis import given

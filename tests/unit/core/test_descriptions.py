@@ -1,4 +1,4 @@
-"""Rules on results hold for what a server says of itself and of what it has, and break no call."""
+"""Result rules on lists and instructions of a server: they apply, and break no call."""
 
 import pytest
 from hypothesis import given

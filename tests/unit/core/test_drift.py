@@ -1,4 +1,4 @@
-"""What is told of servers that are not wrapped: each once, until it was wrapped."""
+"""Unwrapped servers: each is reported once, until it was wrapped."""
 
 from typing import Literal
 

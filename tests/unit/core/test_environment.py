@@ -1,4 +1,4 @@
-"""The environment of a server has what we list, and nothing else."""
+"""Environment of a server: the listed variables, and nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the journal is told is harmless, and what is remembered has a bound."""
+"""Session state: harmless texts for the journal, and bounded memory."""
 
 import pytest
 

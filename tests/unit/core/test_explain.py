@@ -1,4 +1,4 @@
-"""Why a policy decides as it does, in words."""
+"""Explanation of a policy decision, in words."""
 
 from mcpwrap.core.explain import Explanation, explain, words_of
 from mcpwrap.core.judgement import Decision, Json

@@ -1,4 +1,4 @@
-"""Every host is at one address, and nothing else is anywhere."""
+"""Synthetic DNS resolver: every host has the one address, and no other record exists."""
 
 import struct
 from ipaddress import IPv4Address

@@ -1,4 +1,4 @@
-"""Who asks too often, or for what is always denied, is paused; and what is kept has a bound."""
+"""Approval throttling: an agent that asks too often, or is always denied, is paused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Root's file for the front, and the lines that the front writes."""
+"""Root's file for the front, and the front's event lines."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Whole sessions in plain text, in dialogues/: what is said, and what the gate makes of it.
+"""Whole sessions in plain text, in dialogues/: each line said, and the gate's actions on it.
 
 A dialogue begins at `===`. `agent>` and `server>` say a line; what follows is all that the gate
 does about it, in order. `same` stands for the line that was said, `MODERN` for the revision in its
@@ -65,7 +65,7 @@ def state(found: re.Match[str]) -> str:
 
 
 class Performance:
-    """Speaks a dialogue's lines to a gate, and compares what it does."""
+    """Player of a dialogue: sends its lines to a gate, and compares the actions."""
 
     def __init__(self) -> None:
         self.policy = ScriptedPolicy()

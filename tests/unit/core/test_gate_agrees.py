@@ -1,4 +1,4 @@
-"""Whatever comes in, the judge was shown what the server will read, whoever wrote its parser."""
+"""Random lines: the policy judged what the server will read, whichever parser it has."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Whatever happens while requests wait: none runs unapproved, unrecorded or twice; all hear."""
+"""Pending requests, random events: none runs unapproved, unrecorded or twice; all are answered."""
 
 import json
 from collections import Counter
@@ -47,7 +47,7 @@ events = st.one_of(
 
 @dataclass
 class Trial:
-    """One session; `drop` is what the policy speaks of."""
+    """One session, in which the policy wants approval for `drop`."""
 
     policy: ScriptedPolicy = field(
         default_factory=lambda: ScriptedPolicy({"tools/call drop": ASKS})

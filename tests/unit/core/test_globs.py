@@ -1,4 +1,4 @@
-"""Globs match whole names, mind their case, and take no name's bait."""
+"""Globs: they match whole names, case-sensitively, in bounded time."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The packets: what is written is what is read, and nothing else is read."""
+"""Handshake packets: each decodes to what was encoded, and any other is refused."""
 
 from contextlib import suppress
 

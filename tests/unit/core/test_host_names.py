@@ -1,4 +1,4 @@
-"""What a host can be called, and how everything else is shown."""
+"""Valid host names, and the display of all other names."""
 
 import string
 

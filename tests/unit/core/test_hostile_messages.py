@@ -1,4 +1,4 @@
-"""Hostile messages by category: the gate does with each what its file says, and so it stays."""
+"""Hostile messages by category: each gets the verdict that its file states."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Headers of 2026-07-28 that say something else than the body are refused."""
+"""HTTP headers of 2026-07-28: refused if they contradict the body."""
 
 from base64 import b64encode
 

@@ -1,4 +1,4 @@
-"""What a remote server wants of whoever uses it, and where it would have agents go."""
+"""`WWW-Authenticate` of a remote server, as an error for the agent without an address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was told can be told again, within bounds."""
+"""Replay buffer of SSE events, within bounds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a listener is told, and where it is."""
+"""Description of a listener by root, and its address."""
 
 import msgspec
 import pytest

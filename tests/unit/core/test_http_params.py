@@ -1,4 +1,4 @@
-"""`Mcp-Param-*` says what the arguments say, once it is known which of them a tool wants there."""
+"""`Mcp-Param-*` headers: they agree with the arguments, once the tool's schema is known."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a message of the server's is told."""
+"""Choice of the HTTP response stream for a message from the server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which requests are heard, by their head alone; each refusal has its twin."""
+"""HTTP requests accepted by their head alone; each refusal has its twin."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which status of HTTP goes with what."""
+"""HTTP status of each JSON-RPC error and each refusal."""
 
 import pytest
 

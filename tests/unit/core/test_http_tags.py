@@ -1,4 +1,4 @@
-"""What two of our programs tell each other within messages is seen by nobody else."""
+"""Internal tags within messages between two of our programs: no other party sees them."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""An answer belongs to one question, and the questions that are kept have a bound."""
+"""Requests in flight: a response answers one request, and their number is bounded."""
 
 from mcpwrap.core.in_flight import Asked, InFlight
 from mcpwrap.core.methods import Era

@@ -1,4 +1,4 @@
-"""Keys that are another key to some reader are found, and ordinary ones are not."""
+"""JSON keys that some parser takes for another key: found, and ordinary ones are not."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is kept of params: enough to find equal ones, and no more than the operator wanted."""
+"""Recorded params: equal ones have equal hashes, and no more is kept than configured."""
 
 from base64 import b64decode
 

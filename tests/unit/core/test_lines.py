@@ -1,4 +1,4 @@
-"""Lines come out the same however the stream was cut, and none costs more than the bound."""
+"""Line splitting: the same lines however the stream is cut, each of bounded cost."""
 
 from itertools import pairwise
 

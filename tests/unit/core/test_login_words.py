@@ -1,4 +1,4 @@
-"""The words of a login, on both sides."""
+"""Messages of the login protocol, on both sides."""
 
 import pytest
 

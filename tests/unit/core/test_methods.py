@@ -1,4 +1,4 @@
-"""Each method has a row, and the rows are those of the specification."""
+"""Table of MCP methods: a row for each, as in the specification."""
 
 import pytest
 

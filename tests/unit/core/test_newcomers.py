@@ -1,4 +1,4 @@
-"""Each request is told once, however often what waits is listed."""
+"""New pending requests: each is announced once, however often the list comes."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A notification names what waits, and nothing in a name is markup, an escape or a line."""
+"""Desktop notifications: no name in one is markup, an escape or a line."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""What a browser brings back."""
+"""Authorization response that a browser brings back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What WWW-Authenticate says, also where it says it badly."""
+"""Parsing of `WWW-Authenticate`, malformed ones included."""
 
 import pytest
 from hypothesis import given

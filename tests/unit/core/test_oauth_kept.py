@@ -1,4 +1,4 @@
-"""What is kept of a login opens for its server and with its key, and as it was sealed."""
+"""Stored login: it opens for its server alone, with its key, and unchanged."""
 
 import base64
 

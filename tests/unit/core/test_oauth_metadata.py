@@ -1,4 +1,4 @@
-"""Descriptions of servers and authorization servers: where they lie, and which are refused."""
+"""OAuth metadata of servers and authorization servers: its URLs, and refusals."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The gate changes and refuses nothing of what real clients, agents and servers say.
+"""Recorded traffic of real clients, agents and servers: the gate changes and refuses nothing.
 
 tests/shared/ordinary_messages has recorded conversations, a file for each client and server
 (`make messages`). A gate is given the lines of each in their order. It passes on all but those

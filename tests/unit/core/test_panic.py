@@ -1,4 +1,4 @@
-"""Which servers an emergency stops, named one by one or all at once."""
+"""Servers stopped in an emergency, one by one or all at once."""
 
 import pytest
 

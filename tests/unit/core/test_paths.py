@@ -1,4 +1,4 @@
-"""A path is in a folder, or not, or reads in two ways."""
+"""Path containment: a path is in a folder, is not, or is ambiguous."""
 
 import posixpath
 

@@ -1,4 +1,4 @@
-"""Patterns are found, many at once, and a set that found nothing for want of memory is noticed."""
+"""Regular expressions, many at once; a set that fails for want of memory is noticed."""
 
 import pytest
 import re2

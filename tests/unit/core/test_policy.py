@@ -1,4 +1,4 @@
-"""Rules in order, three-valued conditions, what observes, what hides, and what is left."""
+"""Policy: order of rules, three-valued conditions, observing, hiding, and the default."""
 
 from itertools import product
 from typing import get_args

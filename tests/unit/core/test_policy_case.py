@@ -1,4 +1,4 @@
-"""A case agrees with a policy, or it is told how it differs."""
+"""Policy case: agreement with a policy, or the difference."""
 
 import pytest
 

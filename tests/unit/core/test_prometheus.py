@@ -1,4 +1,4 @@
-"""The text is read by Prometheus' own parser, and says what was counted."""
+"""Prometheus text: its own parser reads it, and finds the counters."""
 
 from hypothesis import given
 from hypothesis import strategies as st

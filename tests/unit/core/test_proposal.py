@@ -1,4 +1,4 @@
-"""What is said of a proposal arrives as it was said, and nothing else does."""
+"""Report on a proposal: it arrives as it was sent, and any other is refused."""
 
 import pytest
 

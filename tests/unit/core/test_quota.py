@@ -1,4 +1,4 @@
-"""A flood of lines, of which some are written."""
+"""Rate limit on log lines: of a flood some are written, the rest counted."""
 
 from mcpwrap.core.quota import Quota
 

@@ -1,4 +1,4 @@
-"""A secret that a server writes reaches nobody by accident, however it is written or cut."""
+"""Redaction of secrets in a server's output, in every encoding and across any cut."""
 
 import base64
 import json

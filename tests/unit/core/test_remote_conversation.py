@@ -1,4 +1,4 @@
-"""What is remembered of a session with a remote server, and what becomes of each message."""
+"""State of a remote session: matching of responses to requests, and routing of messages."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Why there is no answer."""
+"""Reasons for a missing answer of a remote server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a line for a remote server asks."""
+"""Parsing of a line for a remote server."""
 
 import json
 

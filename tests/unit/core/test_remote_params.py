@@ -1,4 +1,4 @@
-"""Arguments of tools in headers."""
+"""Tool arguments in HTTP headers."""
 
 import pytest
 

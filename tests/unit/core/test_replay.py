@@ -1,4 +1,4 @@
-"""A policy says of what was recorded what it would have said when it was asked."""
+"""Policy replay: recorded requests get the decision that the policy would have made."""
 
 import random
 

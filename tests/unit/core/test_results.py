@@ -1,4 +1,4 @@
-"""What comes back: refused, cleaned, redacted, or passed on as the very same value."""
+"""Results: refused, cleaned, redacted, or forwarded as the very same value."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A policy goes to running sessions as bytes, and to each only its own part."""
+"""Serialized policy: sent to running sessions as bytes, to each only its own part."""
 
 import msgspec
 import pytest

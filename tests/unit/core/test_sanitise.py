@@ -1,4 +1,4 @@
-"""A server's stderr cannot steer the terminal that shows it, and people can still read it."""
+"""Sanitised stderr of a server: it cannot steer a terminal, and stays legible."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""A sealed value opens with its key, as what it was sealed as, and bit for bit; or not at all."""
+"""Sealed values: opened only with their key, for their purpose, and unaltered."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Each other agent of a server without a session has a place, and nobody else is held back."""
+"""Fair shares of sessions: a slot is kept for each other agent, and no further one is held back."""
 
 import pytest
 from hypothesis import given

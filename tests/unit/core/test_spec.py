@@ -1,4 +1,4 @@
-"""Root's two files: who is admitted, and that a file of another version is refused."""
+"""Access list and server description: admission, and refusal of files of another version."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A key that some readers take for one that was judged is refused, whoever wrote it."""
+"""Case variants of protocol keys: refused, whichever side sent them."""
 
 import pytest
 

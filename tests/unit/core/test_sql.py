@@ -1,4 +1,4 @@
-"""What is asked about SQL, and who tries to hide the answer."""
+"""SQL questions of policies, and attempts to hide the answer."""
 
 import pytest
 

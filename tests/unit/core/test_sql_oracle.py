@@ -1,4 +1,4 @@
-"""SQLite itself says whether a text is as harmless as we said."""
+"""SQLite as an oracle: a text is as harmless as it was judged."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""SQL that is made to take long is given up, by its steps and not by a clock."""
+"""Bound on SQL parsing: expensive texts are given up, by steps and not by a clock."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Events, however the stream is cut."""
+"""SSE parser, however the stream is cut."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Events are written so that every reader of them finds the same."""
+"""SSE encoder: every parser reads the same events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Counts are added up, and their quantiles are bounds that hold."""
+"""Statistics: counters are summed, and their quantiles are valid bounds."""
 
 import msgspec
 import pytest

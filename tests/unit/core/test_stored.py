@@ -1,4 +1,4 @@
-"""Secrets at rest: a file opens as it was written, where it belongs, and no older than was set."""
+"""Secrets at rest: a file opens unaltered, in its place, and no older than was set."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""JSON that two readers could read differently is no JSON here."""
+"""Strict JSON: text that two parsers could read differently is refused."""
 
 import json
 

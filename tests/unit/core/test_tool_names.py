@@ -1,4 +1,4 @@
-"""A name that looks like another is known as such, and is told from it."""
+"""Deceptive tool names: one that looks like another is recognised, and shown apart from it."""
 
 import pytest
 from hypothesis import given

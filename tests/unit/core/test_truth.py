@@ -1,4 +1,4 @@
-"""Three answers, put together."""
+"""Three-valued logic."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What of group and others a server's new files lack, as it is written and as it is told."""
+"""Umask of a server, in octal and in words: permissions of group and others its new files lack."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is left of a URI when it is written down, and which are read in one way."""
+"""Redaction of URIs, and detection of those that parsers read differently."""
 
 import pytest
 

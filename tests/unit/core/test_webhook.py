@@ -1,4 +1,4 @@
-"""What the webhook is told is read strictly."""
+"""Root's file for the webhook: parsed strictly."""
 
 import msgspec
 import pytest

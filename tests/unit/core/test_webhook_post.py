@@ -1,4 +1,4 @@
-"""What is posted names everything and says no value; its signature is what the manual checks."""
+"""Webhook post: it has each name and no value; its signature is as the manual documents."""
 
 import re
 import textwrap

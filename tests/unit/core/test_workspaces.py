@@ -1,4 +1,4 @@
-"""Which mounts a wrapper gets, in which order."""
+"""Mounts of a wrapper, in order."""
 
 from pathlib import Path
 

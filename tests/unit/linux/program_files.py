@@ -1,4 +1,4 @@
-"""Scripts and links, for tests of what a command is."""
+"""Scripts and links, for tests of commands."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who is in a group, and which ids are in use on a machine."""
+"""Members of groups, and ids in use on a machine."""
 
 import grp
 import os

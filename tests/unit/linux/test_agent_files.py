@@ -1,4 +1,4 @@
-"""An agent's file is replaced whole, and stays what it was besides its bytes."""
+"""Replacing an agent's file: whole, with its metadata kept."""
 
 import errno
 import os

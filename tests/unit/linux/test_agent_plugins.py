@@ -1,4 +1,4 @@
-"""The files of plugins are found where agents keep them, and no others are opened."""
+"""Search for plugins' files: those of known places are found, and no others are opened."""
 
 import json
 import os
@@ -16,7 +16,7 @@ A = {"command": "/bin/a"}
 
 
 class Home:
-    """The home folder of somebody with agents."""
+    """Home folder of an account with agents."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

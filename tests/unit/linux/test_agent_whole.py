@@ -1,4 +1,4 @@
-"""A file of an agent's is opened whole, or it is said why not."""
+"""Opening a whole file of an agent, or the reason for a failure."""
 
 import os
 from pathlib import Path

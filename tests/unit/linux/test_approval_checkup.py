@@ -1,4 +1,4 @@
-"""Which accounts `doctor` looks at, where rules ask for approval."""
+"""Accounts that `doctor` examines for rules that want approval."""
 
 from pathlib import Path
 

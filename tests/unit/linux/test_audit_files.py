@@ -1,4 +1,4 @@
-"""Reading an audit that is written to meanwhile, and whose folder is another account's."""
+"""Reading an audit while it is written, in a folder of another account."""
 
 import os
 from collections.abc import Iterator

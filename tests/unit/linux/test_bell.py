@@ -1,4 +1,4 @@
-"""A bell is heard in another process, once."""
+"""Doorbell flag in shared memory: the other process sees it once."""
 
 import os
 

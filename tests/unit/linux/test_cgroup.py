@@ -1,4 +1,4 @@
-"""What is written into a control group, and read from one. Real ones are in tests/system."""
+"""Files of a control group, written and read. Real ones are in tests/system."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A tool that fails says nothing of the machine, and a unit on its way is not judged."""
+"""Checks of the machine: no verdict from a tool that fails, or on a unit in transition."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The end of a child, and the signals that come before it."""
+"""Waiting for the end of a child, with signals in between."""
 
 import subprocess
 import sys

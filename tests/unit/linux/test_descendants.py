@@ -1,4 +1,4 @@
-"""Processes that come from one are ended with it, wherever they went."""
+"""Killing all descendants of a process, daemons too."""
 
 import subprocess
 import sys

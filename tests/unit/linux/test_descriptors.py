@@ -1,4 +1,4 @@
-"""Real descriptors of every kind: which a stranger may pass, and that none is left open."""
+"""File descriptors from strangers: the accepted kinds, and none is leaked."""
 
 import fcntl
 import os

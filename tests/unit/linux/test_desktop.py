@@ -1,4 +1,4 @@
-"""A notification is shown by a program that gets it as arguments, and its failure is said."""
+"""Desktop notification by a program: texts are arguments, and a failure is reported."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Root's files are replaced whole, and read only if nobody else could have written them."""
+"""Root's files: replaced whole, and read only if no other account could have written them."""
 
 import os
 import re

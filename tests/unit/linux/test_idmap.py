@@ -1,4 +1,4 @@
-"""The map that swaps two ids: whole, and its own inverse."""
+"""UID map that swaps two ids: complete, and its own inverse."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Entries of the journal: what is in a field stays in it."""
+"""Journal entries: a value cannot forge a field."""
 
 import socket
 from collections.abc import Iterator

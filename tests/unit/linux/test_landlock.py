@@ -1,4 +1,4 @@
-"""Paths that are shut stay shut, in children too, and everything else is as it was."""
+"""Landlock rules: denied paths stay denied, in children too, and all else is as before."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""A port that is listened on is found, by the address and with the socket that does."""
+"""Listening ports: found by address, with the socket's owner."""
 
 import os
 import socket

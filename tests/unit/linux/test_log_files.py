@@ -1,4 +1,4 @@
-"""The logs are in folders of other accounts, and are read while they are written."""
+"""Reading logs in folders of other accounts while they are written."""
 
 import os
 from collections.abc import Callable

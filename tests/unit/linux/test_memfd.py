@@ -1,4 +1,4 @@
-"""Bytes that are handed over."""
+"""Sealed memfd, passed to another process."""
 
 import os
 

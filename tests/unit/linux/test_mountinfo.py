@@ -1,4 +1,4 @@
-"""Reading the table of mounts."""
+"""Parsing of the mount table."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which paths are mounted in a new root, and in which order."""
+"""Mounts of a new root, in order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A program that looks at something is heard, and bounded in all that it could do instead."""
+"""Program run as nobody: its output is read, and all else it could do is bounded."""
 
 import os
 import sys

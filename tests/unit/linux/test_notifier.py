@@ -1,4 +1,4 @@
-"""What systemd is told, and how often."""
+"""Rate of watchdog notifications to systemd."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Packages come from where root says, else from where the tool does; and no password gets out."""
+"""Package sources: root's setting, else the tool's default; no password is shown."""
 
 from pathlib import Path
 

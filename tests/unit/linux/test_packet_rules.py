@@ -1,4 +1,4 @@
-"""Our table among others, and what is in its sets."""
+"""nftables table of mcpwrap among others, and the elements of its sets."""
 
 from collections.abc import Callable
 

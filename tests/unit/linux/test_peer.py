@@ -1,4 +1,4 @@
-"""Who is at the other end, as the kernel says."""
+"""Peer credentials, as the kernel reports them."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Which policy files are gone, as far as somebody may look."""
+"""Missing policy files, as far as an account may look."""
 
 import tempfile
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What pkcheck is asked, and what its answers are taken for. With a pkcheck of the test's own."""
+"""Call of pkcheck, and the meaning of its results, with a stand-in pkcheck."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Root is given up for good."""
+"""Dropping root's privileges for good."""
 
 import os
 import pwd

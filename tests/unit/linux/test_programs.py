@@ -1,4 +1,4 @@
-"""What a command and a path are on this machine: real files, links and scripts."""
+"""Resolution of a command and a path on this machine: real files, links and scripts."""
 
 import os
 from pathlib import Path

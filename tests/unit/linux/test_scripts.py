@@ -1,4 +1,4 @@
-"""What a script says it is run by: first lines as they are found, and as they are meant to fool."""
+"""Interpreter of a script: `#!` lines as they are found, and as they are meant to fool."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The second filter, in a process that has it: which sockets can be made, and which cannot."""
+"""The wrapper's second seccomp filter, in a process that has it: refused and permitted calls."""
 
 import subprocess
 import sys

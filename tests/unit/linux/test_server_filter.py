@@ -1,4 +1,4 @@
-"""What a server without a unit may not ask of the kernel, in a process that has the filter."""
+"""Seccomp filter of a server without a unit, in a process that has it."""
 
 import ctypes
 import re

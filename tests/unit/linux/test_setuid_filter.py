@@ -1,4 +1,4 @@
-"""No file is made that lends its owner's account, in a process that has the filter."""
+"""Seccomp filter against setuid and setgid files, in a process that has it."""
 
 import ctypes
 import os

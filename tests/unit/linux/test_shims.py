@@ -1,4 +1,4 @@
-"""Shims of the tools that people have, as these lay them out in a home."""
+"""Shims of version managers, as these lay them out in a home."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A Squid that is silent for longer than one that answers serves nobody."""
+"""Health of Squid: one without a sign of life for too long is down."""
 
 import pytest
 

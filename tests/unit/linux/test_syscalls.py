@@ -1,4 +1,4 @@
-"""What a process can still do once it has closed the door behind it."""
+"""Seccomp filter of a session process of the gate: nothing opens after it."""
 
 import os
 import subprocess

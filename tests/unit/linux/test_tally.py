@@ -1,4 +1,4 @@
-"""What a session's process notes is there whole for the one that made it, whenever it is killed."""
+"""Shared counters of a session process: the monitor reads them whole, whenever it is killed."""
 
 import os
 import random
@@ -53,7 +53,7 @@ def test_a_head_is_whole_while_it_is_written_and_after_its_writer_was_killed() -
 
 
 class Overtaken:
-    """What a reader sees whose writer goes on by two heads while it looks at one."""
+    """Memory as a reader sees it whose writer moves on by two heads during one read."""
 
     def __init__(self, writer: Tally) -> None:
         self._writer = writer
@@ -73,7 +73,7 @@ class Overtaken:
 
 
 class Restless:
-    """Memory that is never the same twice: of a writer that was taken over."""
+    """Memory that is never the same twice, as by a writer that was taken over."""
 
     reads = 0
 

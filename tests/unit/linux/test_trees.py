@@ -1,4 +1,4 @@
-"""Removing what a program made, in an account that is not root."""
+"""Removal of trees that a program made, by an account that is not root."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Which wrappers `mcpwrap doctor` ends: those that it has started, and none that others may use."""
+"""Trial wrappers of `mcpwrap doctor`: it ends those that it started, and no others."""
 
 import subprocess
 import threading
@@ -17,7 +17,7 @@ START = (SYSTEMCTL, "start", "--", UNIT)
 
 
 class Systemd:
-    """A unit whose state is one after the other, and a process that ends when it is told."""
+    """systemd with a list of states for a unit, and a process that ends when it is told."""
 
     def __init__(self, states: list[str], process: subprocess.Popen[bytes]) -> None:
         self.states = states

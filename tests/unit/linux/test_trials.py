@@ -1,4 +1,4 @@
-"""Whose namespaces are taken for a wrapper's: those of a process that is up, and in its unit."""
+"""Namespaces of a wrapper for trials: those of a running process in its unit."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Typing what nobody is to see: at a terminal, or not at all."""
+"""Hidden input: from a terminal, or not at all."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""What is printed steers no terminal, whoever chose the names in it."""
+"""Terminal output: no name in it steers a terminal."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""Signals and new names arrive where poll(2) sees them, and a forked child is free of the first."""
+"""Signals and new names as poll(2) events; a forked child has no part in the signals."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What `wrap` keeps comes back as it was, or is said to be damaged."""
+"""Records of `wrap`: read back as they were written, or reported as damaged."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A machine in memory: what each step does to it, and agents who come as soon as they may."""
+"""Machine in memory: the effect of each step, and agents that connect as soon as they may."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the configuration comes to: files, links, accounts, and who is admitted."""
+"""Desired state of a configuration: files, links, accounts, and the access list."""
 
 import pytest
 

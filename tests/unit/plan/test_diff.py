@@ -1,4 +1,4 @@
-"""What root would do to a machine, and that nothing is left to do when it has."""
+"""Steps from the observed to the desired state, and none left after them."""
 
 from dataclasses import replace
 

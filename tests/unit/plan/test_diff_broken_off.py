@@ -1,4 +1,4 @@
-"""Root may be stopped after any step: what stands then is safe, and the next run goes on."""
+"""Interrupted `apply`, after any step: the state is safe, and the next run completes it."""
 
 from collections.abc import Iterable
 from functools import cache

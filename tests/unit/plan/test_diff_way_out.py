@@ -1,4 +1,4 @@
-"""Servers that need several instances of Squid: no port is opened before another lets it go."""
+"""Several instances of Squid: a port is released by one before another opens it."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""What a server reaches, and how it learns of it."""
+"""Egress of a server: the hosts it reaches, and the variables that tell it the proxy."""
 
 from dataclasses import replace
 

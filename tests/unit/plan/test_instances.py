@@ -1,4 +1,4 @@
-"""A server has one instance of Squid for as long as it needs one, and few servers share one."""
+"""Assignment of servers to Squid instances: stable, and with few servers on one."""
 
 from collections.abc import Iterable, Mapping
 

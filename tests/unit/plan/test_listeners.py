@@ -1,4 +1,4 @@
-"""An agent that speaks HTTP has an address of its own for each server, for good."""
+"""Address of an HTTP agent for each server: its own, and permanent."""
 
 from typing import Any
 

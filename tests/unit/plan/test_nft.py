@@ -1,4 +1,4 @@
-"""Who may go where: the elements of the packet rules, and the file that loads them."""
+"""Elements of the packet rules for each server, and the file that loads them."""
 
 import pytest
 

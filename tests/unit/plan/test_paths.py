@@ -1,4 +1,4 @@
-"""Where a server's things are: on a path of its own, whatever its name."""
+"""Paths of a server's files: unique, whatever its name."""
 
 import pytest
 

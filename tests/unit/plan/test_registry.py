@@ -1,4 +1,4 @@
-"""A name has its UID for good, and no two names share one."""
+"""Registry of UIDs: a name keeps its UID, and no two names share one."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What Squid is told: each server's own allowlist, at its own address, and nothing of others'."""
+"""Configuration of Squid: each server's own allowlist, at its own address."""
 
 import re
 import subprocess

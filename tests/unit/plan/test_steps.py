@@ -1,4 +1,4 @@
-"""Every step says what it does; the plan prints it before root does it."""
+"""Descriptions of steps: the plan prints each before root carries it out."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""A boundary that root has widened is named each time."""
+"""Boundaries that root has widened: each is named every time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What root and a wrapper are told of an agent's folders."""
+"""Workspaces in the plan: the parts of root and of a wrapper."""
 
 import msgspec
 import pytest

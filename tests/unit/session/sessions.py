@@ -1,4 +1,4 @@
-"""What sessions that are written down need."""
+"""Helpers for tests of recorded sessions."""
 
 from pathlib import Path
 

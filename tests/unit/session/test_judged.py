@@ -24,7 +24,7 @@ HIDE = Policy(rules=(Rule(name="no-x", action="block", tools=("x",)),))
 
 
 class Counting:
-    """A monitor that holds back one tool."""
+    """Monitor that holds back one tool."""
 
     def counts(self, tool: str) -> bool:
         return bool(tool)
@@ -38,7 +38,7 @@ class Counting:
 
 @dataclass
 class Between:
-    """An agent's and a server's ends, which the test holds."""
+    """Ends of an agent and a server, held by the test."""
 
     agent: socket.socket
     server: socket.socket

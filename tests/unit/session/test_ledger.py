@@ -1,4 +1,4 @@
-"""The master chain, over real files; a disk that is full is one that a limit makes so."""
+"""The audit's master chain, over real files; a full disk is made by a resource limit."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Records of one session, over real files, in parts of a bounded size."""
+"""Records of one session, over real files, in parts of bounded size."""
 
 import os
 import time
@@ -21,7 +21,7 @@ ALLOWED = Decided(sender="agent", method="ping", decision="allowed")
 
 
 class Written:
-    """A session that is written down, and the files that it has."""
+    """A recorded session, and its files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Bytes through real pipes and sockets, blocking or not, to the end or a break."""
+"""Byte relay through real pipes and sockets, blocking or not, to the end or a break."""
 
 import os
 import socket

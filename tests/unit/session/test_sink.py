@@ -1,4 +1,4 @@
-"""Two threads that write to one descriptor, with a reader that takes its time."""
+"""Two threads that write to one descriptor, with a slow reader."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Finding out who gives out tokens: every place where that may stand, and what is in the way."""
+"""OAuth discovery: all locations of an authorization server's metadata, and the errors there."""
 
 import asyncio
 import socket

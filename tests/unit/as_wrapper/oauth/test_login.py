@@ -1,4 +1,4 @@
-"""Logging in: what is asked of whom, and which answers are taken."""
+"""OAuth login: the requests to each party, and the answers that are accepted."""
 
 import re
 from pathlib import Path

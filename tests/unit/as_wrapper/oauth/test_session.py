@@ -1,4 +1,4 @@
-"""A session with a server that wants a login, from lines to lines: by the program itself."""
+"""Session with a server that needs a login, from lines to lines, by the program itself."""
 
 import json
 import os
@@ -26,7 +26,7 @@ sys.exit(main())
 
 
 class Program:
-    """What the wrapper starts, with what it gives."""
+    """The remote program as the wrapper starts it, with its variables and files."""
 
     def __init__(self, there: World, folder: Path) -> None:
         self._there = there

@@ -1,4 +1,4 @@
-"""The token of each request: renewed by one session for all, and forgotten when it is revoked."""
+"""Access tokens: refreshed by one session for all, and deleted when the login is revoked."""
 
 import asyncio
 import subprocess

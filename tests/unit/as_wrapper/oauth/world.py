@@ -1,4 +1,4 @@
-"""An authorization server that runs, a store, a person with a browser, and the helper between."""
+"""Running authorization server, token store, person with a browser, and the login helper."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""A proxy as servers have one: CONNECT to whoever is asked for, or a refusal."""
+"""HTTP proxy as servers have one: CONNECT to any host, or a refusal."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Proxy:
-    """Answers each CONNECT with `status`, and leads to `port` of this machine if it is 200."""
+    """Proxy that answers CONNECT with `status`, and if that is 200 leads to local port `port`."""
 
     port: int
     status: int

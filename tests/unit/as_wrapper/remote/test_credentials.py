@@ -1,4 +1,4 @@
-"""The headers of the wrapper's file: sent with each request, and seen in nothing that is said."""
+"""Credential headers of the wrapper's file: sent with each request, and redacted in all output."""
 
 import base64
 import json

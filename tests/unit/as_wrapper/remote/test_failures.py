@@ -1,4 +1,4 @@
-"""What goes wrong, and what the agent is told: the cause, no address and no secret."""
+"""Failures of a remote server: the agent's error has the cause, but no address and no secret."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The revision 2026-07-28: each request for itself."""
+"""Revision 2026-07-28: each request is independent."""
 
 import asyncio
 import base64

@@ -23,7 +23,7 @@ from tests.unit.as_wrapper.remote.world import (
 
 
 class Old:
-    """A server of that time. `endpoint` is where it wants messages; its stream ends on `end`."""
+    """Server of 2024-11-05. `endpoint` is its URL for messages; its stream ends on `end`."""
 
     def __init__(self, endpoint: str = "/messages?session=1", status: int = 405) -> None:
         self.endpoint = endpoint

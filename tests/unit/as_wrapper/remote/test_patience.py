@@ -1,4 +1,4 @@
-"""A server that is slow: the agent is told when it was waited for long enough, and why."""
+"""Timeouts for a slow server: the agent gets an error when one expires, with the reason."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Hung:
-    """Requests of which nothing, or nothing more, is said; they are noted when hung up on."""
+    """Handlers that never finish a response; `left` is set when the client disconnects."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Certificates, and the proxy that leads to them."""
+"""TLS certificates, and the proxy for outgoing connections."""
 
 import ssl
 from datetime import UTC, datetime, timedelta

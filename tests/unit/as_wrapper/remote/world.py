@@ -1,4 +1,4 @@
-"""A server elsewhere that is scripted, and an agent that holds both ends of our pipes."""
+"""Scripted remote server, and an agent that holds both ends of the program's pipes."""
 
 import asyncio
 import json
@@ -83,7 +83,7 @@ class Asked:
 
 @dataclass
 class Server:
-    """Keeps what it was asked; who it is asks `handle`."""
+    """Remote server that keeps its requests, and answers each by `handle`."""
 
     handle: Handle
     url: str = ""
@@ -129,7 +129,7 @@ async def server(handle: Handle, tls: ssl.SSLContext | None = None) -> AsyncIter
 
 @dataclass
 class Agent:
-    """Who speaks and listens by lines."""
+    """Agent that sends and receives lines."""
 
     write_fd: int
     reader: asyncio.StreamReader

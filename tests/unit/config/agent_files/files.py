@@ -1,4 +1,4 @@
-"""Files of agents to try things with, and other readers of them than ours."""
+"""Sample files of agents, and other parsers of them than ours."""
 
 import json
 from pathlib import Path

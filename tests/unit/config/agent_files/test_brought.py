@@ -1,4 +1,4 @@
-"""What plugins say of their servers: in a list, in a manifest, in a marketplace."""
+"""Servers that plugins declare: in a list, in a manifest, in a marketplace."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of one entry, in each way in which it can be written."""
+"""Edit of one entry, in each syntax in which it can be written."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""A realistic file of each agent: wrapped, checked, put back; and only our entries differ."""
+"""A realistic file of each agent: wrapped, checked, put back; only wrapped entries differ."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where plugins are, how settings name them, and what turns them off."""
+"""Table of plugins: their folders, their names in settings, and the settings that turn them off."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Of random documents only the entry changes that is wrapped, and it is put back."""
+"""Random documents: only the wrapped entry changes, and it is put back."""
 
 import json
 from collections.abc import Callable
@@ -124,7 +124,7 @@ def test_plain_json(value: object, indent: int | str | None) -> None:
 
 
 class AgentsYaml(yaml.SafeDumper):  # type: ignore[misc]  # yaml has no types
-    """Puts text in quotes that is bare to PyYAML, of YAML 1.1, and a number of YAML 1.2: `0E0`."""
+    """YAML dumper that quotes number-like text: `0E0` is a number in 1.2, and bare text in 1.1."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         style = '"' if data[:1] in set("+-.0123456789") else None

@@ -1,4 +1,4 @@
-"""Broken files: what is wrong, and in which line and column."""
+"""Broken files: the error names the flaw, with its line and column."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Wrapped is what leads to a server that root applied; what only looks so has drifted."""
+"""State of an entry: wrapped if it leads to an applied server, drifted if it only looks so."""
 
 import re
 

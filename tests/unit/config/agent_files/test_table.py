@@ -1,4 +1,4 @@
-"""Where agents keep their files, and what one of them needs for servers of ours."""
+"""Table of agents: the paths of their files, and the fragment that one needs for a server."""
 
 from pathlib import PurePosixPath
 

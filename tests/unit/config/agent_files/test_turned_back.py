@@ -1,4 +1,4 @@
-"""Of a file that was changed since, what is ours is turned back, and what is not is left."""
+"""Unwrapping a file that was changed since: our entries are reverted, all others are left."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an entry says, in whichever words; and what is no server of ours to run."""
+"""Parsing of an entry, in each agent's vocabulary; and entries that are no server to run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A bridge to a URL is that URL; what says more than that is a program like any other."""
+"""Bridges to a URL: one is replaced by its URL; with more options it is an ordinary program."""
 
 import pytest
 

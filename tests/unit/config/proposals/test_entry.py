@@ -1,4 +1,4 @@
-"""One entry of an agent's file, whatever it is, as a server of ours."""
+"""One entry of an agent's file, of any kind, as a proposed server."""
 
 import json
 from dataclasses import replace

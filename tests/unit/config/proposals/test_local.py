@@ -1,4 +1,4 @@
-"""A program that an agent starts, as a server of ours: what it is given, and what is refused."""
+"""A program of an agent's entry, as a proposed server: its settings, and refusals."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A URL that an agent asks, as a server of ours."""
+"""A URL of an agent's entry, as a proposed server."""
 
 import pytest
 

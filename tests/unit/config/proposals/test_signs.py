@@ -1,4 +1,4 @@
-"""What is taken for a secret in an agent's file, and what is not."""
+"""Detection of secrets in an agent's file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What downloads is left where nobody says from where: root would refuse all others with it."""
+"""Downloading programs whose package source is unknown: not proposed, as root would refuse all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Variables and headers of an entry, as values of ours."""
+"""Variables and headers of an entry, as values of a proposal."""
 
 import pytest
 

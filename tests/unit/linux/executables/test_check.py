@@ -1,4 +1,4 @@
-"""Programs in homes are refused, and others that not root alone can change."""
+"""Refusal of programs in homes, and of those that another account than root can change."""
 
 import errno
 import os

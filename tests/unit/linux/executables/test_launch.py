@@ -1,4 +1,4 @@
-"""Which paths of a definition are code: command lines as they are found, and as they mislead."""
+"""Code paths of a server's definition: command lines as they are found, and as they mislead."""
 
 from pathlib import Path
 

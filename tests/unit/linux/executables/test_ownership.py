@@ -1,4 +1,4 @@
-"""Whose a path is: modes and owners as the kernel reports them, and links as it follows them."""
+"""Ownership of paths: modes and owners from the kernel, along the links that it follows."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What a program loads beside the paths that a definition names: trees as people have them."""
+"""Packages that a program loads beside its own path: trees as people have them."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Judgement of a run of `make soak`: tables of calls, faults and what explains what."""
+"""Judgement of a run of `make soak`: tables of calls, faults and explanations."""
 
 from dataclasses import replace
 
