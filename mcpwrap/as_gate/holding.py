@@ -13,7 +13,7 @@ from mcpwrap.as_gate import approval_channel
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.starting import Wanted, harmless
 from mcpwrap.core import hello
-from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.sanitise import Sanitiser
 from mcpwrap.linux import descriptors
 from mcpwrap.session import relay

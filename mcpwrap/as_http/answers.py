@@ -9,7 +9,7 @@ from mcpwrap.as_http.streams import Stream
 from mcpwrap.core import http_history, http_status, refusals, sse_events
 from mcpwrap.core.http_history import Event, History
 from mcpwrap.core.http_rules import EVENTS, JSON
-from mcpwrap.core.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id
 
 SESSION = "Mcp-Session-Id"
 RETRY_MS = 1000  # after which an agent that was cut off asks again

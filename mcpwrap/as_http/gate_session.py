@@ -9,7 +9,7 @@ from mcpwrap.as_http import pipes
 from mcpwrap.as_http.knocking import Opened
 from mcpwrap.as_http.outbox import ClosedError, Outbox
 from mcpwrap.core import hello
-from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.linux.log import say
 
 MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill

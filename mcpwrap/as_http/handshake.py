@@ -15,9 +15,10 @@ from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.session import Session
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.streams import BusyError
-from mcpwrap.core import http_history, methods
+from mcpwrap.core import http_history
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Notification, Request, as_id
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Notification, Request, as_id
 
 
 async def post(

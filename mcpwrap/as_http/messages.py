@@ -7,10 +7,12 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_http.answers import refusal
 from mcpwrap.as_http.state import State
-from mcpwrap.core import http_tags, methods
+from mcpwrap.core import http_tags
 from mcpwrap.core.http_params import passed_on
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
+from mcpwrap.core.protocol.jsonrpc import (
     MAX_BATCH,
     Batch,
     Decoded,
@@ -21,8 +23,7 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     decode,
 )
-from mcpwrap.core.lines import MAX_LINE_BYTES
-from mcpwrap.core.strict_json import on_one_line
+from mcpwrap.core.protocol.strict_json import on_one_line
 
 MAX_BODY_BYTES = MAX_LINE_BYTES - 1
 

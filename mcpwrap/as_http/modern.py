@@ -25,7 +25,8 @@ from mcpwrap.core.http_agreement import (
 from mcpwrap.core.http_history import Event
 from mcpwrap.core.http_rules import Head
 from mcpwrap.core.http_tags import untagged
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     Decoded,
     Failure,
@@ -35,8 +36,7 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     decode,
 )
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import Era, era_of
+from mcpwrap.core.protocol.methods import Era, era_of
 
 
 def is_modern(head: Head, posted: Posted | None) -> bool:

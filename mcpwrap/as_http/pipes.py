@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 
-from mcpwrap.core.lines import LineBuffer
+from mcpwrap.core.protocol.framing import LineBuffer
 
 _CHUNK_BYTES = 256 * 1024
 

@@ -10,7 +10,7 @@ from mcpwrap.core.http_history import Event, History
 from mcpwrap.core.http_params import ParamHeaders
 from mcpwrap.core.http_routes import STANDING, Routes
 from mcpwrap.core.http_tags import Untagged, untagged
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     MAX_BATCH,
     Batch,

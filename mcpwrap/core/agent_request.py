@@ -4,7 +4,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from mcpwrap.core import agent_hold, agent_waits, client_window, methods, refusals, written
+from mcpwrap.core import agent_hold, agent_waits, client_window, refusals, written
 from mcpwrap.core.exchange import (
     Note,
     NoteKind,
@@ -17,19 +17,20 @@ from mcpwrap.core.exchange import (
 )
 from mcpwrap.core.holds import StateError
 from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.json_keys import has_control_characters
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.judgement import Decision, Json, Judgement
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.confusable_names import why_deceptive
+from mcpwrap.core.protocol.json_keys import has_control_characters
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Request,
     Sender,
 )
-from mcpwrap.core.judgement import Decision, Json, Judgement
-from mcpwrap.core.methods import Way
-from mcpwrap.core.spelling import is_misspelt
-from mcpwrap.core.strict_json import encode, encode_sorted
-from mcpwrap.core.tool_names import why_deceptive
+from mcpwrap.core.protocol.methods import Way
+from mcpwrap.core.protocol.strict_json import encode, encode_sorted
 
 _DIGEST_BYTES = 16
 

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from mcpwrap.core import agent_request, agent_waits, client_window, methods, refusals, written
+from mcpwrap.core import agent_request, agent_waits, client_window, refusals, written
 from mcpwrap.core.exchange import (
     Note,
     NoteKind,
@@ -12,7 +12,9 @@ from mcpwrap.core.exchange import (
     pass_notification,
     subject,
 )
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,
     Decoded,
     Failure,
@@ -23,7 +25,6 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     as_id,
 )
-from mcpwrap.core.spelling import is_misspelt
 
 
 def judge(session: Session, decoded: Decoded) -> Outcome:

@@ -3,10 +3,10 @@
 from mcpwrap.core import client_window, refusals, written
 from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session, shown, subject
 from mcpwrap.core.holds import ROUND_KEYS, Hold, without
-from mcpwrap.core.jsonrpc import Id, Request
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import IN_ROUNDS, PROGRESS, Era
-from mcpwrap.core.strict_json import encode
+from mcpwrap.core.protocol.jsonrpc import Id, Request
+from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
+from mcpwrap.core.protocol.strict_json import encode
 
 WORD_EVERY_S = 5.0
 MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the agent reads it all

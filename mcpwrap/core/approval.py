@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.strict_json import encode_sorted
+from mcpwrap.core.protocol.strict_json import encode_sorted
 
 MAX_DOCUMENT_BYTES = 1024 * 1024  # nobody reads more, so nobody can approve it
 

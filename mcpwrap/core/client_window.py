@@ -6,11 +6,11 @@ of 2025-06-18 and later; inputRequests of 2026-07-28.
 
 from mcpwrap.core.approval_view import pretty_params
 from mcpwrap.core.holds import Hold
-from mcpwrap.core.jsonrpc import Id, Request
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import CANCELLED, ELICITATION
-from mcpwrap.core.strict_json import encode
-from mcpwrap.core.tool_names import told_apart
+from mcpwrap.core.protocol.confusable_names import told_apart
+from mcpwrap.core.protocol.jsonrpc import Id, Request
+from mcpwrap.core.protocol.methods import CANCELLED, ELICITATION
+from mcpwrap.core.protocol.strict_json import encode
 
 KEY = "mcpwrap_approval"
 _ID_PREFIX = "mcpwrap-"

@@ -7,10 +7,10 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.arguments import Found, Place, found_at, steps_of, value_of
-from mcpwrap.core.json_keys import ANY, folded
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.paths import inside
 from mcpwrap.core.patterns import ArgumentPatterns, NulError
+from mcpwrap.core.protocol.json_keys import ANY, folded
 from mcpwrap.core.rules import (
     Condition,
     Equals,

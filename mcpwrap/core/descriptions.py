@@ -7,11 +7,11 @@ those of schemas, and a list refused for its size would make the server unusable
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
-from mcpwrap.core import methods
 from mcpwrap.core.exchange import shown
 from mcpwrap.core.judgement import Json, ResultJudgement
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
 from mcpwrap.core.results import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
-from mcpwrap.core.spelling import is_misspelt_in_result
 
 Rules = tuple[CompiledResultRule, ...]
 Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules

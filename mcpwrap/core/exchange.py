@@ -11,10 +11,10 @@ import msgspec
 from mcpwrap.core.approvals import Approvals
 from mcpwrap.core.holds import Hold, Holds
 from mcpwrap.core.in_flight import InFlight
-from mcpwrap.core.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.judgement import Audit, Decision, Json, Judgement, Limits, ServerPolicy
-from mcpwrap.core.methods import CANCELLED, PROGRESS, Way, is_known
-from mcpwrap.core.strict_json import encode_sorted
+from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
+from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
+from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.uris import bare
 
 MAX_TASKS = 16_384

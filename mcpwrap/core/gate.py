@@ -5,10 +5,12 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core import agent_hold, agent_side, agent_waits, methods, server_answer, server_side
+from mcpwrap.core import agent_hold, agent_side, agent_waits, server_answer, server_side
 from mcpwrap.core.approvals import NOBODY, Approvals, Told
 from mcpwrap.core.exchange import Note, Outcome, Session
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.judgement import Audit, Limits, ServerPolicy
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,
     MAX_BATCH,
     Batch,
@@ -20,8 +22,7 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     decode,
 )
-from mcpwrap.core.judgement import Audit, Limits, ServerPolicy
-from mcpwrap.core.strict_json import on_one_line
+from mcpwrap.core.protocol.strict_json import on_one_line
 
 
 class ToServer(msgspec.Struct, frozen=True):

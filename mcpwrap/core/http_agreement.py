@@ -8,9 +8,9 @@ import binascii
 from dataclasses import dataclass
 
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.jsonrpc import INVALID_PARAMS, Request
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import PROTOCOL_VERSION
+from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
+from mcpwrap.core.protocol.methods import PROTOCOL_VERSION
 
 HEADER_MISMATCH = -32020
 MODERN = "2026-07-28"

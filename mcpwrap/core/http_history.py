@@ -6,7 +6,7 @@ from collections import deque
 import msgspec
 
 from mcpwrap.core.http_tags import HttpAnswer
-from mcpwrap.core.jsonrpc import Id
+from mcpwrap.core.protocol.jsonrpc import Id
 
 MAX_EVENTS = 1024
 MAX_BYTES = 4 * 1024 * 1024

@@ -11,9 +11,9 @@ from itertools import islice
 
 from mcpwrap.core.http_agreement import HEADER_MISMATCH, Disagreement, decoded
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.jsonrpc import Request
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import TOOLS_CALL
+from mcpwrap.core.protocol.jsonrpc import Request
+from mcpwrap.core.protocol.methods import TOOLS_CALL
 
 PREFIX = "mcp-param-"
 MAX_TOOLS = 4096  # servers have tens

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from mcpwrap.core.http_tags import Untagged
-from mcpwrap.core.jsonrpc import Failure, Id, Notification, Request, Result, as_id
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import PROGRESS
+from mcpwrap.core.protocol.jsonrpc import Failure, Id, Notification, Request, Result, as_id
+from mcpwrap.core.protocol.methods import PROGRESS
 
 STANDING = 0  # the stream that a GET reads, and belongs to no request
 # What a server says because of a request that it works on, rather than by itself.

@@ -1,7 +1,7 @@
 """HTTP status codes for JSON-RPC errors and refused sessions."""
 
 from mcpwrap.core.hello import Exit
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpwrap.core.http_challenge import without_addresses
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.jsonrpc import (
     Decoded,
     Failure,
     Id,
@@ -24,8 +25,7 @@ from mcpwrap.core.jsonrpc import (
     Request,
     as_id,
 )
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.strict_json import encode, on_one_line
+from mcpwrap.core.protocol.strict_json import encode, on_one_line
 
 HEADERS = "mcpwrap/headers"
 FOR = "mcpwrap/for"

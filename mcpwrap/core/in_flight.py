@@ -2,8 +2,8 @@
 
 import msgspec
 
-from mcpwrap.core.jsonrpc import Id
-from mcpwrap.core.methods import Era
+from mcpwrap.core.protocol.jsonrpc import Id
+from mcpwrap.core.protocol.methods import Era
 
 MAX_OPEN = 16_384  # agents have tens; each costs us some hundred bytes
 MAX_TARGET_CHARS = 8192  # a tool has 128, and longer URIs no browser takes

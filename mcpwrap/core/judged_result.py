@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from mcpwrap.core import methods
 from mcpwrap.core.exchange import Session, is_refused, shown
 from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.inputs import MISSPELT, judge_error, judge_inputs
 from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
-from mcpwrap.core.methods import Era
-from mcpwrap.core.spelling import is_misspelt_in_result
-from mcpwrap.core.tool_names import why_deceptive
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
+from mcpwrap.core.protocol.confusable_names import why_deceptive
+from mcpwrap.core.protocol.methods import Era
 
 # Lists whose entries the agent calls by name.
 _NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}

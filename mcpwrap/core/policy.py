@@ -11,7 +11,7 @@ from mcpwrap.core.conditions import Judge, compiled, patterns_by_path
 from mcpwrap.core.descriptions import judge_description
 from mcpwrap.core.globs import matches_any
 from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
-from mcpwrap.core.methods import TOOLS_LIST
+from mcpwrap.core.protocol.methods import TOOLS_LIST
 from mcpwrap.core.results import CompiledResultRule
 from mcpwrap.core.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.truth import FAILS, UNJUDGEABLE

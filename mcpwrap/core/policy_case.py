@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcpwrap.core.judgement import Decision, Json, Judgement
-from mcpwrap.core.methods import DESCRIPTIONS
 from mcpwrap.core.policy import CALL, CompiledPolicy
+from mcpwrap.core.protocol.methods import DESCRIPTIONS
 
 Expected = Literal["allow", "block", "needs-approval", "hidden"]
 _WORDS: dict[Decision, Expected] = {

@@ -2,10 +2,10 @@
 
 from math import ceil
 
-from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Id
 from mcpwrap.core.judgement import Decision, Held, Json, Judgement
-from mcpwrap.core.methods import CALL_RESULTS, Era
-from mcpwrap.core.strict_json import encode
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id
+from mcpwrap.core.protocol.methods import CALL_RESULTS, Era
+from mcpwrap.core.protocol.strict_json import encode
 
 # Outside of -32768 to -32000, which JSON-RPC and MCP keep for themselves.
 DENIED = -31403

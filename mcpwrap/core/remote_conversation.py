@@ -5,11 +5,12 @@ Its lines go to the gate, which does the policy checks: this module only matches
 
 from dataclasses import dataclass, field
 
-from mcpwrap.core import header_values, refusals, remote_tags, strict_json
-from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Id, as_id
+from mcpwrap.core import header_values, refusals, remote_tags
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.lines import MAX_LINE_BYTES
-from mcpwrap.core.methods import BATCHES_IN, INITIALIZE, TOOLS_CALL, TOOLS_LIST
+from mcpwrap.core.protocol import strict_json
+from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, as_id
+from mcpwrap.core.protocol.methods import BATCHES_IN, INITIALIZE, TOOLS_CALL, TOOLS_LIST
 from mcpwrap.core.remote_failure import NOT_JSON, TOO_LONG, RemoteError
 from mcpwrap.core.remote_line import Line, Step
 from mcpwrap.core.remote_params import Tools

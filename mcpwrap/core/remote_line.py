@@ -5,11 +5,12 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core import remote_params, remote_tags, strict_json
-from mcpwrap.core.jsonrpc import Id, as_id
+from mcpwrap.core import remote_params, remote_tags
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import CANCELLED, INITIALIZE, PROTOCOL_VERSION, TARGET_KEY
-from mcpwrap.core.strict_json import NotJsonError
+from mcpwrap.core.protocol import strict_json
+from mcpwrap.core.protocol.jsonrpc import Id, as_id
+from mcpwrap.core.protocol.methods import CANCELLED, INITIALIZE, PROTOCOL_VERSION, TARGET_KEY
+from mcpwrap.core.protocol.strict_json import NotJsonError
 
 INITIALIZED = "notifications/initialized"
 # The tasks extension, beside the targets that the policy knows.

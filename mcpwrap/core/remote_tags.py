@@ -3,9 +3,9 @@
 The gate between them passes `_meta` and the data of errors as they are, but for rules on results.
 """
 
-from mcpwrap.core import methods
-from mcpwrap.core.jsonrpc import Id
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.jsonrpc import Id
 
 HEADERS = "mcpwrap/headers"  # in `_meta`: the agent's Mcp-Param-*; whoever sets it knows the others
 FOR = "mcpwrap/for"  # in `_meta`: the request on whose stream this came

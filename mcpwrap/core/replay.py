@@ -3,13 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mcpwrap.core import methods
 from mcpwrap.core.audit import MAX_TEXT_CHARS, Record
 from mcpwrap.core.audit_params import Box, Params, Unread, params_of
 from mcpwrap.core.exchange import is_refused, judged
 from mcpwrap.core.judgement import Decision, Judgement
-from mcpwrap.core.methods import TOOLS_CALL, Era, Way
 from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.methods import TOOLS_CALL, Era, Way
 from mcpwrap.core.rules import Policy
 
 _PASSED = {"allowed", "limited"}  # by the policy: limits come after it

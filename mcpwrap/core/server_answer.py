@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from mcpwrap.core import methods, refusals, written
+from mcpwrap.core import refusals, written
 from mcpwrap.core.exchange import (
     Note,
     NoteKind,
@@ -15,11 +15,12 @@ from mcpwrap.core.exchange import (
     subject,
 )
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
 from mcpwrap.core.judged_result import judge_failure, judge_result
 from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
-from mcpwrap.core.methods import Era
-from mcpwrap.core.strict_json import encode
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
+from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.told import tell_of_failure, tell_of_result, tell_of_state
 
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit

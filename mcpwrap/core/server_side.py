@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from mcpwrap.core import client_window, methods, refusals, server_answer, written
+from mcpwrap.core import client_window, refusals, server_answer, written
 from mcpwrap.core.exchange import (
     Note,
     NoteKind,
@@ -19,7 +19,9 @@ from mcpwrap.core.exchange import (
 )
 from mcpwrap.core.holds import without
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -32,9 +34,8 @@ from mcpwrap.core.jsonrpc import (
     Sender,
     as_id,
 )
-from mcpwrap.core.methods import Era, Way
-from mcpwrap.core.spelling import is_misspelt
-from mcpwrap.core.strict_json import encode
+from mcpwrap.core.protocol.methods import Era, Way
+from mcpwrap.core.protocol.strict_json import encode
 
 _TOKEN = "progressToken"  # noqa: S105  # the name of a param
 

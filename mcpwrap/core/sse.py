@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from mcpwrap.core.lines import MAX_LINE_BYTES
+from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

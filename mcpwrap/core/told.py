@@ -1,9 +1,9 @@
 """Call outcomes for the circuit breaker: each reported once, at the response or the task's end."""
 
-from mcpwrap.core import methods
 from mcpwrap.core.exchange import Session
 from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol import methods
 
 
 def tell_of_result(session: Session, asked: Asked, value: Json) -> None:

@@ -8,9 +8,9 @@ import msgspec
 
 from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.jsonrpc import Id, Notification, Request, Sender
 from mcpwrap.core.judgement import Decided, Json
-from mcpwrap.core.methods import TARGET_KEY, era_of
+from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
+from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
 
 ALLOWED, CHANGED, APPROVED = "allowed", "changed", "approved"
 UNRECORDED = Note(NoteKind.UNRECORDED, "the audit cannot be written")

@@ -8,7 +8,7 @@ from typing import assert_never
 from mcpwrap.core.approvals import Told
 from mcpwrap.core.exchange import Note
 from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.lines import LineBuffer
+from mcpwrap.core.protocol.framing import LineBuffer
 from mcpwrap.session import relay
 from mcpwrap.session.sink import Sink
 

@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from mcpwrap.core import remote_failure
-from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.core.sse import EventTooLongError
 

@@ -9,7 +9,7 @@ from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, JSON, kind_of
 from mcpwrap.as_wrapper.remote.failing import explained
 from mcpwrap.as_wrapper.remote.patience import HEAD_S, UNENDED, within
 from mcpwrap.core import header_values
-from mcpwrap.core.lines import MAX_LINE_BYTES, LineTooLongError
+from mcpwrap.core.protocol.framing import MAX_LINE_BYTES, LineTooLongError
 from mcpwrap.core.remote_failure import RemoteError
 from mcpwrap.core.sse import Event, EventBuffer
 

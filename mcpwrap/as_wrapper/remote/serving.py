@@ -13,8 +13,8 @@ from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.listening import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core import remote_line
-from mcpwrap.core.jsonrpc import Id
-from mcpwrap.core.lines import LineTooLongError
+from mcpwrap.core.protocol.framing import LineTooLongError
+from mcpwrap.core.protocol.jsonrpc import Id
 from mcpwrap.core.remote_conversation import Conversation, Exchange
 from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
 from mcpwrap.core.remote_line import Line, Step

@@ -9,7 +9,7 @@ import select
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
-from mcpwrap.core.lines import LineBuffer
+from mcpwrap.core.protocol.framing import LineBuffer
 
 _READ_BYTES = 262_144
 _MAX_HELD_BYTES = 1024 * 1024  # of lines that the gate has not read yet

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mcpwrap.core.strict_json import NotJsonError, TooDeepError, decode
+from mcpwrap.core.protocol.strict_json import NotJsonError, TooDeepError, decode
 from tests.shared.judged_lines import HOSTILE, ORDINARY, Judge, lines_of
 from tests.system.bed import installed
 from tests.system.bed.machine import Machine

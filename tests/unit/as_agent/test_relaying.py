@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mcpwrap.core.lines import MAX_LINE_BYTES
+from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from tests.shared import pace
 
 RELAY = """

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 
-from mcpwrap.core import methods
 from mcpwrap.core.descriptions import judge_description
 from mcpwrap.core.judgement import Json, ResultJudgement
 from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.protocol import methods
 from mcpwrap.core.results import compiled
 from mcpwrap.core.rules import Policy, ResultRule
 from tests.unit.core.json_values import OF_FEW_KEYS

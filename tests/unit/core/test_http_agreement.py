@@ -6,8 +6,8 @@ import pytest
 
 from mcpwrap.core.http_agreement import HEADER_MISMATCH, MODERN, decoded, disagreement
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.jsonrpc import INVALID_PARAMS, Request
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

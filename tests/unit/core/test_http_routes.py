@@ -4,8 +4,8 @@ import pytest
 
 from mcpwrap.core.http_routes import STANDING, Routes
 from mcpwrap.core.http_tags import Untagged
-from mcpwrap.core.jsonrpc import Failure, Id, Message, Notification, Request, Result
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
 
 
 def _note(method: str, **params: Json) -> Notification:

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from mcpwrap.core.http_tags import HttpAnswer, untagged, with_headers
-from mcpwrap.core.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.strict_json import encode
+from mcpwrap.core.protocol.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
+from mcpwrap.core.protocol.strict_json import encode
 
 
 def _from_server(message: Json) -> Decoded:

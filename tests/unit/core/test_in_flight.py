@@ -1,7 +1,7 @@
 """Requests in flight: a response answers one request, and their number is bounded."""
 
 from mcpwrap.core.in_flight import Asked, InFlight
-from mcpwrap.core.methods import Era
+from mcpwrap.core.protocol.methods import Era
 
 PING = Asked("ping", "", Era.HANDSHAKE)
 CALL = Asked("tools/call", "a", Era.MODERN)

@@ -6,8 +6,8 @@ import pytest
 
 from mcpwrap.core import remote_line, remote_tags
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.strict_json import NotJsonError
 from mcpwrap.core.remote_line import Line, Step
-from mcpwrap.core.strict_json import NotJsonError
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 ENVELOPE: Json = {VERSION: "2026-07-28"}

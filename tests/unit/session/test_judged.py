@@ -12,8 +12,8 @@ import pytest
 from mcpwrap.core.exchange import Note
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.judgement import Held
-from mcpwrap.core.lines import LineTooLongError
 from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.rules import Policy, Rule
 from mcpwrap.session.judged import Judged
 from mcpwrap.session.sink import Sink

@@ -8,7 +8,8 @@ import pytest
 from aiohttp import web
 
 from mcpwrap.as_wrapper.remote import serving
-from mcpwrap.core import lines, remote_conversation
+from mcpwrap.core import remote_conversation
+from mcpwrap.core.protocol import framing
 from tests.unit.as_wrapper.remote.world import (
     HELLO,
     Asked,
@@ -104,7 +105,7 @@ async def test_what_is_no_message_is_an_error(response: type[web.Response], word
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let a line be of 64 KiB at most."""
     size = 65_536
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", size)
+    monkeypatch.setattr(framing, "MAX_LINE_BYTES", size)
     monkeypatch.setattr(remote_conversation, "MAX_LINE_BYTES", size)
     monkeypatch.setattr("mcpwrap.as_wrapper.remote.reading.MAX_LINE_BYTES", size)
     monkeypatch.setattr("mcpwrap.core.sse.EventBuffer.__init__.__defaults__", (size,))
@@ -232,7 +233,9 @@ async def test_a_notification_that_is_lost_is_told_to_the_journal(
 async def test_a_line_without_end_ends_the_session(small: int) -> None:
     async with server(as_usual) as there, agent(there.url) as alice:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mcpwrap.core.lines.LineBuffer.__init__.__defaults__", (small,))
+            patch.setattr(
+                "mcpwrap.core.protocol.framing.LineBuffer.__init__.__defaults__", (small,)
+            )
             await alice.say(modern(1, text="x" * small))
             assert await alice.end() == "The agent has written a line of over 64 MiB"
 

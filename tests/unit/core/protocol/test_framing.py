@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.lines import LineBuffer, LineTooLongError
+from mcpwrap.core.protocol.framing import LineBuffer, LineTooLongError
 
 STREAMS = [b"", b"\n", b"a", b"a\n", b"\n\na\n", b"one\ntwo\nrest", b"a\r\nb\n"]
 

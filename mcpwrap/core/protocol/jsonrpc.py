@@ -9,9 +9,9 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core import json_keys, strict_json
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
+from mcpwrap.core.protocol import json_keys, strict_json
+from mcpwrap.core.protocol.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
 
 Id = int | str
 

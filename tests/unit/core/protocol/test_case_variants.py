@@ -4,8 +4,8 @@ import pytest
 
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
 from mcpwrap.core.rules import Policy, ResultRule, Rule
-from mcpwrap.core.spelling import is_misspelt, is_misspelt_in_result
 from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spoken
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.strict_json import (
+from mcpwrap.core.protocol.strict_json import (
     MAX_DEPTH,
     NotJsonError,
     TooDeepError,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpwrap.core import methods
 from mcpwrap.core.judgement import Json
-from mcpwrap.core.methods import Era, Way, era_of
+from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.methods import Era, Way, era_of
 
 # The requests of the agent's, as schema.ts of each revision and the extensions have them.
 BOTH = [

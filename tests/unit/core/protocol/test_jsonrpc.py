@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.jsonrpc import (
+from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_BATCH,

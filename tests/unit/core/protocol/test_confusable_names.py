@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.tool_names import told_apart, why_deceptive
+from mcpwrap.core.protocol.confusable_names import told_apart, why_deceptive
 from tests.unit.core.no_files import run_without_files
 
 CONTROL = "a control character"
@@ -108,7 +108,7 @@ def test_a_name_is_one_line_and_no_others(one: str, two: str) -> None:
 def test_a_name_is_looked_at_without_files() -> None:
     """The session's process that does this may open none."""
     run_without_files(
-        "from mcpwrap.core.tool_names import told_apart, why_deceptive",
+        "from mcpwrap.core.protocol.confusable_names import told_apart, why_deceptive",
         'said = why_deceptive("c\\u043epy") + told_apart("c\\u043epy")',
         [],
     )

@@ -8,8 +8,8 @@ extensions io.modelcontextprotocol/tasks and /skills. /ui has resources, and no 
 from collections.abc import Mapping
 from enum import Enum
 
-from mcpwrap.core.json_keys import folded
 from mcpwrap.core.judgement import Json
+from mcpwrap.core.protocol.json_keys import folded
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
 _VERSION_FOLDED = folded(PROTOCOL_VERSION)

@@ -7,7 +7,7 @@ for `_meta`. Agents and servers are written in either.
 
 from collections.abc import Collection
 
-from mcpwrap.core.json_keys import ANY, folded
+from mcpwrap.core.protocol.json_keys import ANY, folded
 
 _IN_REQUESTS = """
     _meta argument arguments context cursor id inputResponses level method name params progressToken
