@@ -16,7 +16,7 @@ from mcpwrap.as_agent.launch import AWAITED, FORWARDED, Launch
 from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.linux import children, descendants, tty
 from mcpwrap.linux.log import say
 from mcpwrap.session import relay

@@ -9,7 +9,7 @@ from mcpwrap.core import approval
 from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
 from mcpwrap.core.exchange import shown
-from mcpwrap.core.uris import bare
+from mcpwrap.core.text.uris import bare
 from mcpwrap.session.recorder import Recorder
 
 

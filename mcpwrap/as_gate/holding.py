@@ -14,7 +14,7 @@ from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.starting import Wanted, harmless
 from mcpwrap.core import hello
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.linux import descriptors
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited

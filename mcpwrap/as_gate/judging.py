@@ -9,7 +9,7 @@ from mcpwrap.core.exchange import Note, shown
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.judgement import Held
 from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.uris import bare
+from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.journal import Journal
 from mcpwrap.session.notes import Notes
 from mcpwrap.session.recorder import Recorder

@@ -12,7 +12,7 @@ from mcpwrap.as_gate.channel import StartFailed
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core import hello
-from mcpwrap.core.sanitise import Sanitiser
+from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.linux import descriptors
 
 SOCKETS = Path("/run/mcpwrap/sock")

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from mcpwrap.as_web.sessions import Session
 from mcpwrap.as_web.state import STATE
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.approve_door import RefusedError
 from mcpwrap.linux.log import say

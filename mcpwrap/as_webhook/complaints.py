@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.linux.log import say
 
 EVERY_S = 60.0

@@ -13,7 +13,7 @@ from mcpwrap.core.approve_words import Paused, Pending
 from mcpwrap.core.holds import without
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.methods import TOOLS_CALL
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.approve_door import Seen
 

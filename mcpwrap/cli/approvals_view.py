@@ -14,7 +14,7 @@ from mcpwrap.cli import approvals_answer, approvals_dialogue, approvals_list
 from mcpwrap.cli.approvals_pane import QuestionPane, Shown
 from mcpwrap.cli.approvals_text import cell, pause
 from mcpwrap.core.approve_words import Pending, Scope, Verdict
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import approve_door
 from mcpwrap.linux.approve_door import Door, Listing

@@ -14,7 +14,7 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.agent_files.standing import Known, State, standing_of
 from mcpwrap.core.names import server_name_for
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 

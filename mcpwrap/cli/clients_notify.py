@@ -13,7 +13,7 @@ from mcpwrap.cli.clients_found import Asker, Found, found
 from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.core import notification
 from mcpwrap.core.drift import Sight, Told, news
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop, files
 

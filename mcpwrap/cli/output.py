@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mcpwrap.core.audit_view import ascii_json
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.linux import tty
 
 

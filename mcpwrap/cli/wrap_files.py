@@ -8,7 +8,7 @@ from shlex import quote
 from mcpwrap.cli.clients_found import Asker, Found, found, look
 from mcpwrap.config.agent_files.standing import Known, standing_of
 from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
-from mcpwrap.core.sanitise import one_line
+from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import UsageError
 
 _WHERE = "mcpwrap wrap"

@@ -7,11 +7,11 @@ from typing import Literal, TypeVar, cast, get_args
 from mcpwrap.config.fields import suggestion
 from mcpwrap.config.values import BadValueError
 from mcpwrap.core.arguments import steps_of
-from mcpwrap.core.globs import matches_any
 from mcpwrap.core.patterns import Pattern, PatternError
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import Era, Way
 from mcpwrap.core.rules import Action, Dialect, SqlTest
+from mcpwrap.core.text.globs import matches_any
 
 T = TypeVar("T")
 # That of a task is judged as the result of the tool which made it.

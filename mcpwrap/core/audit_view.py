@@ -12,9 +12,9 @@ from mcpwrap.core.asked import Note, row_of
 from mcpwrap.core.audit import NOTHING, Answered, Record, encode
 from mcpwrap.core.audit_lines import UNREADABLE
 from mcpwrap.core.exchange import shown, subject
-from mcpwrap.core.globs import matches
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
+from mcpwrap.core.text.globs import matches
 
 NOBODY = -1  # the UID in what is of a server, and of none of its sessions
 _OF_TOOLS = {TOOLS_CALL} | TASK_RESULTS

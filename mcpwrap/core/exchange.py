@@ -15,7 +15,7 @@ from mcpwrap.core.judgement import Audit, Decision, Json, Judgement, Limits, Ser
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
 from mcpwrap.core.protocol.strict_json import encode_sorted
-from mcpwrap.core.uris import bare
+from mcpwrap.core.text.uris import bare
 
 MAX_TASKS = 16_384
 MAX_TOOLS = 4096  # servers have tens

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.drift import Sight
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 
 PAGE = "http://127.0.0.1:52080/"
 _MAX_CHARS = 80  # of one name: what follows must still be on the screen

@@ -3,7 +3,7 @@
 import re
 from unicodedata import normalize
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.truth import UNJUDGEABLE, Truth, holds
 
 _TRIMMED_BY_SOME = (" ", '"', "'")

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from mcpwrap.core import results
 from mcpwrap.core.conditions import Judge, compiled, patterns_by_path
 from mcpwrap.core.descriptions import judge_description
-from mcpwrap.core.globs import matches_any
 from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
 from mcpwrap.core.protocol.methods import TOOLS_LIST
 from mcpwrap.core.results import CompiledResultRule
 from mcpwrap.core.rules import Action, LimitsEntry, Policy, Rule, for_server
+from mcpwrap.core.text.globs import matches_any
+from mcpwrap.core.text.uris import is_normal
 from mcpwrap.core.truth import FAILS, UNJUDGEABLE
-from mcpwrap.core.uris import is_normal
 
 T = TypeVar("T")
 CALL = "tools/call"

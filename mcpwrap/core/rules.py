@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.globs import matches_any
 from mcpwrap.core.judgement import Times
+from mcpwrap.core.text.globs import matches_any
 
 Action = Literal["block", "allow", "log", "allow_with_approval", "hide"]
 SqlTest = Literal[

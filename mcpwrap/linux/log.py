@@ -3,7 +3,7 @@
 import sys
 from contextlib import suppress
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 
 
 def say(text: str) -> None:

@@ -8,7 +8,7 @@ import pwd
 import subprocess
 from collections.abc import Sequence
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import memfd
 from mcpwrap.linux.privileges import NOBODY

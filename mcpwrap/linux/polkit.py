@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 
 ACTION = "org.mcpwrap.approve"
 _MAX_DETAIL_CHARS = 120  # it is a line in a window

@@ -17,7 +17,7 @@ from io import FileIO
 from types import TracebackType
 from typing import Literal, NamedTuple, TextIO
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError, UsageError
 
 _TTY = "/dev/tty"

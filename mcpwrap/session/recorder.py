@@ -8,7 +8,7 @@ from mcpwrap.core.audit import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.judgement import Decided
 from mcpwrap.core.kept import Keeper
 from mcpwrap.core.quota import Quota
-from mcpwrap.core.uris import bare
+from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.tally import Tally
 from mcpwrap.session.chained_file import ChainedFile
 

@@ -5,7 +5,7 @@ import unicodedata
 from codecs import unicode_escape_encode
 
 from mcpwrap.core.protocol.json_keys import has_control_characters
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 
 # Scripts that one word may mix. Source: Unicode TR 39 section 5.2, "Highly Restrictive".
 _MIXES = (

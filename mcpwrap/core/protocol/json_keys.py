@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import category, normalize
 
-from mcpwrap.core.sanitise import visible
+from mcpwrap.core.text.sanitise import visible
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BACKSLASH, _DEL, _C1, _UNDERSCORE, _DOLLAR = b"\\\x7f\xc2_$"  # of C1 the first byte in UTF-8

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.sanitise import Sanitiser, visible
+from mcpwrap.core.text.sanitise import Sanitiser, visible
 from tests.unit.core.no_files import run_without_files
 
 STEERING = [
@@ -93,7 +93,7 @@ said = Sanitiser().feed(b"\\x1b[2J\\xff\\xe2\\x80\\xae")
 
 def test_what_is_written_out_opens_no_file() -> None:
     """The session's process that does this may open none."""
-    run_without_files("from mcpwrap.core.sanitise import Sanitiser", SANITISE, [])
+    run_without_files("from mcpwrap.core.text.sanitise import Sanitiser", SANITISE, [])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.globs import matches, matches_any
+from mcpwrap.core.text.globs import matches, matches_any
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.uris import bare, is_normal
+from mcpwrap.core.text.uris import bare, is_normal
 
 
 @pytest.mark.parametrize(

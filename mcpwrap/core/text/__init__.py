@@ -1,0 +1,1 @@
+"""PURE: globs, URIs, and text made safe to show."""
