@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_root import oauth_key, store
-from mcpwrap.core import capability as capabilities
-from mcpwrap.core import seal
-from mcpwrap.core.capability import Capability, Randomness
 from mcpwrap.core.names import account_of, is_server_name
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets import capability as capabilities
+from mcpwrap.core.secrets.capability import Capability, Randomness
 from mcpwrap.core.spec import Spec, decode_spec
 from mcpwrap.errors import (
     EXIT_FAILED,
@@ -63,7 +63,7 @@ def start(name: str, invocation_id: str) -> int:
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))
         return EXIT_OK
-    random = Randomness(os.urandom(8).hex(), os.urandom(seal.KEY_BYTES))
+    random = Randomness(os.urandom(8).hex(), os.urandom(aead.KEY_BYTES))
     minted = capabilities.mint(name, invocation_id, random, clocks.now())
     _write_bundle(minted, secret_by_key)
     _write_capability(minted)
@@ -117,6 +117,6 @@ def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.
     path = Path(paths.bundle(capability.name))
     path.parent.mkdir(mode=0o750, exist_ok=True)
     os.chown(path.parent, 0, accounts.gid_of(account_of(capability.name)) or 0)
-    nonces = [os.urandom(seal.NONCE_BYTES) for _ in secret_by_key]
+    nonces = [os.urandom(aead.NONCE_BYTES) for _ in secret_by_key]
     sealed = capabilities.bundle(capability, secret_by_key, nonces, clocks.now())
     files.replace(str(path), capabilities.encode(sealed), mode=0o644)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from mcpwrap.as_root import store
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.core import seal
 from mcpwrap.core.oauth_key import KEY
-from mcpwrap.core.stored import Label, Setting
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.at_rest import Label, Setting
 from mcpwrap.linux import files
 from mcpwrap.plan import paths
 
@@ -28,7 +28,7 @@ def ensure(name: str) -> None:
         if known and known.is_set:
             return
         label = Label(name, KEY, known.version + 1 if known else 1)
-        value = base64.b64encode(os.urandom(seal.KEY_BYTES)).decode()
+        value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
         store_keys, made = store.keys_or_new()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         setting = Setting(version=label.version, is_set=True, changed_at=now)

@@ -12,10 +12,10 @@ from mcpwrap.as_root.lock import in_turn
 from mcpwrap.config.envfile import parse_env_file
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
-from mcpwrap.core import seal, stored
-from mcpwrap.core.redact import MIN_SECRET_BYTES, is_redactable
-from mcpwrap.core.seal import SealError
-from mcpwrap.core.stored import MAX_SECRET_BYTES, Label, Setting
+from mcpwrap.core.secrets import aead, at_rest
+from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES, Label, Setting
+from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import files, observe, tty
 from mcpwrap.linux.files import NewFile
@@ -123,7 +123,7 @@ def rekey(recovery_key: str | None) -> None:
     """Seal everything with a new store key. Broken off anywhere, a second run completes it."""
     with in_turn(paths.SECRETS_LOCK):
         old = store.keys_or_new()[0] if recovery_key is None else _with_recovery(recovery_key)
-        key_by_id = {seal.key_id(key): key for key in old}
+        key_by_id = {aead.key_id(key): key for key in old}
         new = store.new_key()
         sealed = []
         for path in sorted(Path(paths.SEALED).glob("*/*.sealed")):
@@ -170,8 +170,8 @@ def _opened(path: Path, key_by_id: Mapping[str, bytes]) -> tuple[Label, str]:
     name, key = path.parent.name, path.stem
     try:
         found = store.read(name, key)
-        stored.expect(found, name, key, 0)  # or a file that lies in the wrong place became right
-        return Label(name, key, found.version), stored.take(found, key_by_id)
+        at_rest.expect(found, name, key, 0)  # or a file that lies in the wrong place became right
+        return Label(name, key, found.version), at_rest.take(found, key_by_id)
     except SealError as error:
         raise McpwrapError(
             f"{error}; nothing was changed",
@@ -191,7 +191,7 @@ def _with_recovery(text: str) -> list[bytes]:
         held = []
     with suppress(ValueError):
         key = bytes.fromhex(text.strip())
-        if len(key) == seal.KEY_BYTES:
+        if len(key) == aead.KEY_BYTES:
             return list(dict.fromkeys([*held, key]))
     raise UsageError(
         "that is no recovery key; nothing was changed",

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core import seal, stored
-from mcpwrap.core.capability import Secret
 from mcpwrap.core.oauth_key import KEY
-from mcpwrap.core.seal import SealError
-from mcpwrap.core.stored import Label, Settings, Stored
+from mcpwrap.core.secrets import aead, at_rest
+from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.secrets.at_rest import Label, Settings, Stored
+from mcpwrap.core.secrets.capability import Secret
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files
 from mcpwrap.linux.files import NewFile
@@ -44,9 +44,9 @@ def settings() -> Settings:
         return Settings()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise McpwrapError(f"damaged: {error}", where=paths.SECRETS, fix=_RESTORE) from error
-    if found.format != stored.FORMAT:
+    if found.format != at_rest.FORMAT:
         raise McpwrapError(
-            f"format {found.format}, and this version knows {stored.FORMAT}",
+            f"format {found.format}, and this version knows {at_rest.FORMAT}",
             where=paths.SECRETS,
             fix="install the version of mcpwrap that wrote it, or a later one",
         )
@@ -55,7 +55,7 @@ def settings() -> Settings:
 
 def settings_file(changed: Settings) -> NewFile:
     """Return the list of which secrets were set, as a file."""
-    return NewFile(path=paths.SECRETS, text=stored.encode(changed))
+    return NewFile(path=paths.SECRETS, text=at_rest.encode(changed))
 
 
 def keys() -> list[bytes]:
@@ -101,7 +101,7 @@ def keys_or_new() -> tuple[list[bytes], list[NewFile]]:
 
 def new_key() -> bytes:
     """Return a fresh key."""
-    return os.urandom(seal.KEY_BYTES)
+    return os.urandom(aead.KEY_BYTES)
 
 
 def keys_file(new: list[bytes]) -> NewFile:
@@ -119,7 +119,7 @@ def keys_file(new: list[bytes]) -> NewFile:
                 fix="see what it says, then try again",
             ) from error
         file = StoreFile(wrapped_by="nothing", keys=text)
-    return NewFile(path=paths.STORE, text=stored.encode(file), mode=0o600)
+    return NewFile(path=paths.STORE, text=at_rest.encode(file), mode=0o600)
 
 
 def is_wrapped() -> bool:
@@ -136,7 +136,7 @@ def read(name: str, key: str) -> Stored:
         UsageError: others than root can use the file.
     """
     try:
-        return stored.decode(files.read_roots_secret(paths.sealed(name, key)).decode())
+        return at_rest.decode(files.read_roots_secret(paths.sealed(name, key)).decode())
     except FileNotFoundError:
         raise SealError("its file is gone") from None
     except UnicodeDecodeError:
@@ -148,8 +148,8 @@ def sealed_file(value: str, label: Label, store_key: bytes) -> NewFile:
     path = Path(paths.sealed(label.name, label.key))
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sealed = stored.put(value, label, store_key, os.urandom(seal.NONCE_BYTES))
-    return NewFile(path=str(path), text=stored.encode(sealed), mode=0o600)
+    sealed = at_rest.put(value, label, store_key, os.urandom(aead.NONCE_BYTES))
+    return NewFile(path=str(path), text=at_rest.encode(sealed), mode=0o600)
 
 
 def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
@@ -168,14 +168,14 @@ def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
 
 
 def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
-    known, key_by_id = settings(), {seal.key_id(key): key for key in keys()}
+    known, key_by_id = settings(), {aead.key_id(key): key for key in keys()}
     found = {}
     for key in wanted:
         try:
-            last_version = stored.last_set(known.of(name, key))
+            last_version = at_rest.last_set(known.of(name, key))
             sealed = read(name, key)
-            stored.expect(sealed, name, key, last_version)
-            found[key] = Secret(stored.take(sealed, key_by_id), sealed.version)
+            at_rest.expect(sealed, name, key, last_version)
+            found[key] = Secret(at_rest.take(sealed, key_by_id), sealed.version)
         except SealError as error:
             raise McpwrapError(
                 f"the secret {key} cannot be used: {error}",

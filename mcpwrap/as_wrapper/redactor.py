@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NoReturn
 
-from mcpwrap.core.redact import Redactor
+from mcpwrap.core.secrets.redact import Redactor
 from mcpwrap.linux import descriptors, wakeup
 from mcpwrap.session import relay
 

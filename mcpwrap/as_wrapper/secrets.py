@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcpwrap.core import capability as capabilities
-from mcpwrap.core.capability import CapabilityError, Secret
+from mcpwrap.core.secrets import capability as capabilities
+from mcpwrap.core.secrets.capability import CapabilityError, Secret
 from mcpwrap.linux import clocks
 
 BUNDLES = Path("/run/mcpwrap/bundle")

@@ -13,7 +13,7 @@ from mcpwrap.cli.root import become_root_program, expect_root
 from mcpwrap.config import values
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.stored import Settings
+from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import observe, tty
 

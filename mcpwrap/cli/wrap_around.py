@@ -10,7 +10,7 @@ from mcpwrap.config.envfile import parse_env_file
 from mcpwrap.config.proposals import entry, local
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.variables import filled_in
-from mcpwrap.core.stored import MAX_SECRET_BYTES
+from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import agent_files, programs
 

@@ -13,7 +13,7 @@ from mcpwrap.config.agent_files.edit import Change
 from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
 from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
-from mcpwrap.core.redact import MIN_SECRET_BYTES
+from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import agent_files, listeners, wrap_records
 from mcpwrap.linux.wrap_records import Record

@@ -5,7 +5,7 @@ from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
-from mcpwrap.core.stored import Settings
+from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.linux import accounts, observe, package_sources
 
 

@@ -11,7 +11,7 @@ from mcpwrap.core.judgement import Json, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import Way
 from mcpwrap.core.protocol.strict_json import encode_sorted
-from mcpwrap.core.seal import NONCE_BYTES, SealError, seal, unseal
+from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
 
 MAX_HELD = 128  # in one session: word of all of them fits into the buffer of a socket
 MAX_ASIDE = 32

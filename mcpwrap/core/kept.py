@@ -11,7 +11,7 @@ from mcpwrap.core.judgement import Json
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.results import compiled, judge_result
 from mcpwrap.core.rules import ResultRule
-from mcpwrap.core.secret_signs import NAMES, VALUES
+from mcpwrap.core.secrets.patterns import NAMES, VALUES
 
 MAX_BYTES = 64 * 1024  # of params that are kept as a whole
 _HASH_BYTES = 16

@@ -5,9 +5,9 @@ import binascii
 
 import msgspec
 
-from mcpwrap.core import seal
-from mcpwrap.core.seal import SealError
-from mcpwrap.core.stored import unhex
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.secrets.at_rest import unhex
 
 FORMAT = 1
 EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
@@ -71,7 +71,7 @@ def put(kept: Kept, name: str, key: str, nonce: bytes) -> str:
         SealError: that is no key.
     """
     text = msgspec.json.encode(kept)
-    return seal.seal(text, _key(key), nonce=nonce, bound=_bound(name)).hex() + "\n"
+    return aead.seal(text, _key(key), nonce=nonce, bound=_bound(name)).hex() + "\n"
 
 
 def take(sealed: str, name: str, key: str) -> Kept:
@@ -80,7 +80,7 @@ def take(sealed: str, name: str, key: str) -> Kept:
     Raises:
         SealError: it is not as it was sealed, or by another version of mcpwrap.
     """
-    text = seal.unseal(unhex(sealed.removesuffix("\n")), _key(key), bound=_bound(name))
+    text = aead.unseal(unhex(sealed.removesuffix("\n")), _key(key), bound=_bound(name))
     try:
         return msgspec.json.decode(text, type=Kept)
     except msgspec.MsgspecError:
@@ -105,6 +105,6 @@ def _key(text: str) -> bytes:
         key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if len(key) != seal.KEY_BYTES:
+    if len(key) != aead.KEY_BYTES:
         raise SealError("its key is none")
     return key

@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime
 
-from mcpwrap.core.capability import Now
+from mcpwrap.core.secrets.capability import Now
 
 
 def now() -> Now:

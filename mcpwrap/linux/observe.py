@@ -13,8 +13,8 @@ from mcpwrap.core import http_listener, oauth_key
 from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.panic import Panic
 from mcpwrap.core.panic import decode as decode_panic
+from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.core.spec import Admissions, decode_admissions
-from mcpwrap.core.stored import Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
 from mcpwrap.linux.files import (

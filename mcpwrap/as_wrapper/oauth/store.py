@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mcpwrap.core import oauth_kept, seal
+from mcpwrap.core import oauth_kept
 from mcpwrap.core.oauth_failure import OAuthError
 from mcpwrap.core.oauth_kept import Given, Kept
-from mcpwrap.core.seal import SealError
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.linux import files
 
 _LOOK_EVERY_S = 0.05
@@ -67,7 +68,7 @@ class Store:
             OAuthError: there is no room, or no key.
         """
         try:
-            text = oauth_kept.put(kept, self._name, self._key, os.urandom(seal.NONCE_BYTES))
+            text = oauth_kept.put(kept, self._name, self._key, os.urandom(aead.NONCE_BYTES))
             files.replace(str(self._path), text, mode=0o600)
         except (OSError, SealError) as error:
             raise OAuthError(f"the login cannot be kept: {error}") from error

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import header_values
-from mcpwrap.core.redact import Redactor, is_redactable
 from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.secrets.redact import Redactor, is_redactable
 
 _UNREADABLE = "The credential of this server cannot be read: see the journal of its wrapper"
 _UNFIT = "The credential of this server cannot be sent in a header: it has a character too many"

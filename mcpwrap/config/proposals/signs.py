@@ -4,7 +4,7 @@ import re
 from fnmatch import fnmatchcase
 
 from mcpwrap.core.patterns import Patterns
-from mcpwrap.core.secret_signs import NAMES, VALUES
+from mcpwrap.core.secrets.patterns import NAMES, VALUES
 
 _MORE_NAMES = (
     *("key", "*_key", "pass", "*_pass", "pat", "*_pat", "auth", "*_auth", "*dsn*", "*token*"),

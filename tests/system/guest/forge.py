@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpwrap.as_root import store
-from mcpwrap.core import capability as caps
+from mcpwrap.core.secrets import capability as caps
 from mcpwrap.linux import clocks
 
 Json = dict[str, Any]

@@ -169,7 +169,7 @@ def test_files_that_have_changed_places_are_refused(
 @only_in_test_all("mutation twin: shows that the value is refused for what it is bound to")
 def test_what_a_value_is_bound_to_is_what_refuses_it(machine: Machine) -> None:
     bound = 'return "\\0".join(("mcpwrap 1", *bound)).encode()'
-    with machine.patched("core/seal", bound, 'return b"anything"'):
+    with machine.patched("core/secrets/aead", bound, 'return b"anything"'):
         vault.put(machine, "vault", "TOKEN", TOKEN)
         vault.put(machine, "vault", "KEY", KEY)
         vault.put(machine, "vault", "FILE", vault.FILE)
@@ -189,7 +189,7 @@ def test_an_older_file_is_refused(machine: Machine) -> None:
 @only_in_test_all("mutation twin: shows that without the check it is the old value again")
 def test_the_version_is_what_refuses_an_older_file(machine: Machine) -> None:
     check = "if stored.version < last_version:"
-    with an_older_file(machine), machine.patched("core/stored", check, "if False:"):
+    with an_older_file(machine), machine.patched("core/secrets/at_rest", check, "if False:"):
         assert vault.gives(machine, "vault", TOKEN)
 
 
@@ -421,7 +421,7 @@ def test_what_root_gave_is_taken_as_it_is(machine: Machine) -> None:
 @only_in_test_all("mutation twin: shows that the replay is refused for the start that it names")
 def test_the_start_that_it_names_is_what_refuses_a_replay(machine: Machine) -> None:
     check = "if not invocation_id or capability.invocation_id != invocation_id:"
-    with forging(machine) as give, machine.patched("core/capability", check, "if False:"):
+    with forging(machine) as give, machine.patched("core/secrets/capability", check, "if False:"):
         give(HONEST, ("keep", {}))
         assert vault.gives(machine, "vault", TOKEN)
         give(REPLAY_CAPABILITY, REPLAY_BUNDLE)
@@ -472,7 +472,7 @@ def test_an_older_bundle_is_refused_at_a_reload(machine: Machine) -> None:
 @only_in_test_all("mutation twin: shows that the version is what refuses an older bundle")
 def test_the_version_is_what_refuses_an_older_bundle(machine: Machine) -> None:
     check = "if held and sealed.version < held.version:"
-    with machine.patched("core/capability", check, "if False:"):
+    with machine.patched("core/secrets/capability", check, "if False:"):
         old, _ = rotated(machine)
         assert reloaded_with(machine, old) == vault.digest(TOKEN)
     vault.put(machine, "vault", "TOKEN", TOKEN)

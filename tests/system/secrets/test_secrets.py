@@ -70,7 +70,7 @@ def test_what_a_server_writes_has_no_value_in_it(machine: Machine, form: str) ->
 def test_the_redactor_is_what_takes_it_out(machine: Machine) -> None:
     """Without it each form arrives as it was written: so each was really said."""
     check = "        if not self._marker_by_form:\n            return chunk\n"
-    with machine.patched("core/redact", check, "        return chunk\n"):
+    with machine.patched("core/secrets/redact", check, "        return chunk\n"):
         for form in FORMS:
             written = FORMS[form](TOKEN)
             assert lines_said(machine, form) == [f"whole {written}", f"cut {written}"] * 2

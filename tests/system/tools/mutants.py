@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "the redactor",
-        "mcpwrap/core/redact.py",
+        "mcpwrap/core/secrets/redact.py",
         "        if not self._marker_by_form:\n            return chunk\n",
         "        return chunk\n",
         "secrets",

@@ -16,7 +16,7 @@ from mcpwrap.as_root import apply, lock, main, secret, trial
 from mcpwrap.as_root.accept import accept
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
-from mcpwrap.core.stored import Setting, Settings
+from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import nobody, observe, prctl, this_machine, tty
 from mcpwrap.linux.files import NewFile

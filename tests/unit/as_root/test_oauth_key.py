@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import oauth_key, secret, store
-from mcpwrap.core import seal
 from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.secrets import aead
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
@@ -23,7 +23,7 @@ def held(name: str = "remote") -> tuple[str, int]:
 def test_it_is_made_once_for_each_server() -> None:
     oauth_key.ensure("remote")
     value, version = held()
-    assert len(base64.b64decode(value, validate=True)) == seal.KEY_BYTES
+    assert len(base64.b64decode(value, validate=True)) == aead.KEY_BYTES
     oauth_key.ensure("remote")
     assert held() == (value, version) == (value, 1)
     oauth_key.ensure("other")

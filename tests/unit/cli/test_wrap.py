@@ -17,7 +17,7 @@ from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals.draft import Program
-from mcpwrap.core.stored import Setting, Settings
+from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, listeners, observe, programs
 from mcpwrap.plan.registry import Allocation, Registry

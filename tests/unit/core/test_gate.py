@@ -28,7 +28,7 @@ from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
 from mcpwrap.core.judgement import Decision, Held, Judgement
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
-from mcpwrap.core.seal import NONCE_BYTES, seal
+from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
 from tests.unit.core.agreement import gate_in_session
 from tests.unit.core.no_files import run_without_files
 from tests.unit.core.scripted import (

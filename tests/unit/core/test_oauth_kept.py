@@ -5,12 +5,13 @@ import base64
 import msgspec
 import pytest
 
-from mcpwrap.core import oauth_kept, seal
+from mcpwrap.core import oauth_kept
 from mcpwrap.core.oauth_kept import EARLY_S, Client, Given, Kept, Tokens
-from mcpwrap.core.seal import SealError
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.aead import SealError
 
 KEY = base64.b64encode(b"k" * 32).decode()
-NONCE = b"n" * seal.NONCE_BYTES
+NONCE = b"n" * aead.NONCE_BYTES
 KEPT = Kept(
     url="https://a.example/mcp",
     resource="https://a.example",
@@ -50,7 +51,7 @@ def test_another_server_or_key_does_not_open_it(name: str, key: str) -> None:
 
 
 def test_what_another_version_has_kept_is_said() -> None:
-    sealed = seal.seal(b'{"format":2}', b"k" * 32, nonce=NONCE, bound=("oauth tokens", "a")).hex()
+    sealed = aead.seal(b'{"format":2}', b"k" * 32, nonce=NONCE, bound=("oauth tokens", "a")).hex()
     with pytest.raises(SealError, match="another version"):
         oauth_kept.take(sealed, "a", KEY)
 

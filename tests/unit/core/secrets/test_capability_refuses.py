@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mcpwrap.core.capability import (
+from mcpwrap.core.secrets.aead import KEY_BYTES
+from mcpwrap.core.secrets.capability import (
     Bundle,
     Capability,
     CapabilityError,
@@ -20,8 +21,7 @@ from mcpwrap.core.capability import (
     mint,
     open_bundle,
 )
-from mcpwrap.core.seal import KEY_BYTES
-from tests.unit.core.starts import (
+from tests.unit.core.secrets.starts import (
     BUNDLE,
     KEY,
     MINTED,

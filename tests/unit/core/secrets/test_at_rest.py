@@ -9,16 +9,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mcpwrap.core import stored
-from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES, SealError, key_id
-from mcpwrap.core.stored import Label, Setting, Settings, Stored
+from mcpwrap.core.secrets import at_rest
+from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, SealError, key_id
+from mcpwrap.core.secrets.at_rest import Label, Setting, Settings, Stored
 from tests.unit.core.tamper import cuts, flips, told
 
 KEY, OTHER_KEY = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
 KEYS = {key_id(key): key for key in (KEY, OTHER_KEY)}
 NONCE = bytes(range(100, 100 + NONCE_BYTES))
 TOKEN = "ghp_wJalrXUt"
-RECORD = stored.put(TOKEN, Label("git", "TOKEN", 3), KEY, NONCE)
+RECORD = at_rest.put(TOKEN, Label("git", "TOKEN", 3), KEY, NONCE)
 CIPHERTEXT = RECORD.ciphertext
 # Written by the first version: later ones must open it.
 WRITTEN = (
@@ -30,19 +30,19 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def opened(text: str) -> str:
-    return stored.take(stored.decode(text), KEYS)
+    return at_rest.take(at_rest.decode(text), KEYS)
 
 
 def test_what_was_written_once_opens_for_good() -> None:
-    assert stored.encode(RECORD) == WRITTEN
+    assert at_rest.encode(RECORD) == WRITTEN
     assert opened(WRITTEN) == TOKEN
 
 
 @given(texts, st.builds(Label, texts, texts, st.integers(1, 2**53)), st.sampled_from([*KEYS]))
 def test_a_secret_opens_as_it_was_put(value: str, label: Label, sealed_with: str) -> None:
-    record = stored.put(value, label, KEYS[sealed_with], NONCE)
-    assert stored.decode(stored.encode(record)) == record
-    assert stored.take(record, KEYS) == value
+    record = at_rest.put(value, label, KEYS[sealed_with], NONCE)
+    assert at_rest.decode(at_rest.encode(record)) == record
+    assert at_rest.take(record, KEYS) == value
     assert (record.name, record.key, record.version) == (label.name, label.key, label.version)
     assert record.sealed_with == sealed_with
 
@@ -87,14 +87,14 @@ def test_cut_off_or_with_more_a_file_stays_shut() -> None:
 )
 def test_as_anything_else_a_record_stays_shut(record: Stored, why: str) -> None:
     with pytest.raises(SealError) as caught:
-        stored.take(record, KEYS)
+        at_rest.take(record, KEYS)
     assert str(caught.value) == why
 
 
 def test_a_store_without_its_key_opens_nothing() -> None:
     for keys in ({}, {key_id(OTHER_KEY): OTHER_KEY}, {key_id(KEY): OTHER_KEY}):
         with pytest.raises(SealError):
-            stored.take(RECORD, keys)
+            at_rest.take(RECORD, keys)
 
 
 AS_JSON = json.loads(WRITTEN)
@@ -134,14 +134,14 @@ def test_the_form_of_this_test_is_the_one_of_the_file() -> None:
 )
 def test_only_the_text_that_is_written_is_read(text: str, why: str) -> None:
     with pytest.raises(SealError) as caught:
-        stored.decode(text)
+        at_rest.decode(text)
     assert str(caught.value) == why
 
 
 @given(texts)
 def test_no_text_breaks_the_decoder(text: str) -> None:
     with pytest.raises(SealError):
-        stored.decode(text)
+        at_rest.decode(text)
 
 
 changes: st.SearchStrategy[Mapping[str, str | int]] = (
@@ -153,11 +153,11 @@ changes: st.SearchStrategy[Mapping[str, str | int]] = (
 
 @given(st.text("äöü€😀", min_size=3), changes)
 def test_what_is_told_has_nothing_of_the_value(value: str, change: Mapping[str, str | int]) -> None:
-    record = stored.put(value, Label("git", "TOKEN", 3), KEY, NONCE)
+    record = at_rest.put(value, Label("git", "TOKEN", 3), KEY, NONCE)
     changed = replace(record, **change)
     assume(changed != record)
     with pytest.raises(SealError) as caught:
-        stored.take(changed, KEYS)
+        at_rest.take(changed, KEYS)
     assert value not in told(caught.value)
 
 
@@ -178,10 +178,10 @@ def test_a_file_counts_where_it_belongs_and_while_it_is_the_last(
     name: str, key: str, last_version: int, why: str | None
 ) -> None:
     if why is None:
-        stored.expect(RECORD, name, key, last_version)
+        at_rest.expect(RECORD, name, key, last_version)
         return
     with pytest.raises(SealError) as caught:
-        stored.expect(RECORD, name, key, last_version)
+        at_rest.expect(RECORD, name, key, last_version)
     assert str(caught.value) == why
 
 
@@ -190,10 +190,10 @@ def setting(version: int, *, is_set: bool = True) -> Setting:
 
 
 def test_only_a_secret_that_is_set_has_a_last_version() -> None:
-    assert stored.last_set(setting(7)) == 7
+    assert at_rest.last_set(setting(7)) == 7
     for known in (None, setting(7, is_set=False)):
         with pytest.raises(SealError, match="it is not set"):
-            stored.last_set(known)
+            at_rest.last_set(known)
 
 
 def test_the_list_changes_in_one_place() -> None:
@@ -217,17 +217,17 @@ def test_equal_lists_give_equal_texts() -> None:
     for (name, key), (name_back, key_back) in zip(changes, reversed(changes), strict=True):
         forth = forth.with_one(name, key, setting(1))
         back = back.with_one(name_back, key_back, setting(1))
-    assert stored.encode(forth) == stored.encode(back)
+    assert at_rest.encode(forth) == at_rest.encode(back)
     assert list(forth.by_server["b"]) == ["A", "B"]  # as `mcpwrap secret list` prints them
-    assert stored.encode(Settings()) == '{"format":1,"by_server":{}}\n'
+    assert at_rest.encode(Settings()) == '{"format":1,"by_server":{}}\n'
 
 
 @pytest.mark.parametrize("text", ["0g", "0", "0A", "00 ", " 00", "0 0", "00\n", "٠٠", "é"])  # noqa: RUF001
 def test_bytes_have_one_spelling(text: str) -> None:
     with pytest.raises(SealError, match="it is not hexadecimal"):
-        stored.unhex(text)
+        at_rest.unhex(text)
 
 
 @given(st.binary())
 def test_bytes_are_read_as_they_were_written(raw: bytes) -> None:
-    assert stored.unhex(raw.hex()) == raw
+    assert at_rest.unhex(raw.hex()) == raw

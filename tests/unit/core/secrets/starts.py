@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from mcpwrap.core.capability import (
+from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES
+from mcpwrap.core.secrets.capability import (
     Bundle,
     Capability,
     Now,
@@ -16,7 +17,6 @@ from mcpwrap.core.capability import (
     mint,
     open_bundle,
 )
-from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES
 
 NOW = Now(datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC), 1000.0)
 SECOND = timedelta(seconds=1)

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import msgspec
 
-from mcpwrap.core import seal
-from mcpwrap.core.seal import SealError
-from mcpwrap.core.stored import unhex
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.secrets.at_rest import unhex
 
 T = TypeVar("T", "Capability", "Bundle")
 VALID_FOR = timedelta(seconds=60)  # from mint to unseal; a machine that boots takes several
@@ -115,7 +115,7 @@ def bundle(
     for (key, secret), nonce in zip(sorted(secret_by_key.items()), nonces, strict=True):
         bound = _bound(capability, key, secret.version, expiry)
         session_key = unhex(capability.session_key)
-        ciphertext = seal.seal(secret.value.encode(), session_key, nonce=nonce, bound=bound).hex()
+        ciphertext = aead.seal(secret.value.encode(), session_key, nonce=nonce, bound=bound).hex()
         sealed.append(
             Sealed(
                 name=capability.name,
@@ -178,7 +178,7 @@ def _open(sealed: Sealed, capability: Capability, held: Secret | None, now: Now)
     expiry = (sealed.expires_at, sealed.expires_boot_s)
     bound = _bound(capability, sealed.key, sealed.version, expiry)
     try:
-        value = seal.unseal(unhex(sealed.ciphertext), unhex(capability.session_key), bound=bound)
+        value = aead.unseal(unhex(sealed.ciphertext), unhex(capability.session_key), bound=bound)
     except SealError as error:
         raise CapabilityError(f"{what} does not open: {error}") from None
     return Secret(value.decode(), sealed.version)

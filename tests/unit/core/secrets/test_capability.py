@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.capability import (
+from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, unseal
+from mcpwrap.core.secrets.capability import (
     Capability,
     CapabilityError,
     Now,
@@ -16,8 +17,7 @@ from mcpwrap.core.capability import (
     mint,
     open_bundle,
 )
-from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES, unseal
-from tests.unit.core.starts import (
+from tests.unit.core.secrets.starts import (
     BUNDLE,
     MINTED,
     NONCES,

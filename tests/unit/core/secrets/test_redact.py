@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.redact import Redactor, is_redactable
+from mcpwrap.core.secrets.redact import Redactor, is_redactable
 
 TOKEN = "ghp_wJalrXUtnFEMIK7MDENG"
 ODD = 'p@ss/w "rd"\\é€😀\x7f%20+~!*'  # something of all that is written in several ways

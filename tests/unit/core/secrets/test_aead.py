@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.seal import KEY_BYTES, NONCE_BYTES, SealError, key_id, seal, unseal
+from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, SealError, key_id, seal, unseal
 from tests.unit.core.tamper import cuts, flips, told
 
 KEY = bytes(range(KEY_BYTES))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.core import seal
-from mcpwrap.core.seal import SealError
+from mcpwrap.core.secrets import aead
+from mcpwrap.core.secrets.aead import SealError
 
 FORMAT = 1
 # One environment variable may have 128 KiB (execve(2)); a pipe holds 64.
@@ -68,14 +68,14 @@ class Label:
 
 def put(value: str, label: Label, store_key: bytes, nonce: bytes) -> Stored:
     """Seal one secret for the disk."""
-    sealed_with = seal.key_id(store_key)
+    sealed_with = aead.key_id(store_key)
     bound = _bound(label, sealed_with)
     return Stored(
         name=label.name,
         key=label.key,
         version=label.version,
         sealed_with=sealed_with,
-        ciphertext=seal.seal(value.encode(), store_key, nonce=nonce, bound=bound).hex(),
+        ciphertext=aead.seal(value.encode(), store_key, nonce=nonce, bound=bound).hex(),
     )
 
 
@@ -89,7 +89,7 @@ def take(stored: Stored, key_by_id: Mapping[str, bytes]) -> str:
     if store_key is None:
         raise SealError("sealed with another store key than this machine's")
     bound = _bound(Label(stored.name, stored.key, stored.version), stored.sealed_with)
-    return seal.unseal(unhex(stored.ciphertext), store_key, bound=bound).decode()
+    return aead.unseal(unhex(stored.ciphertext), store_key, bound=bound).decode()
 
 
 def last_set(setting: Setting | None) -> int:
