@@ -20,8 +20,8 @@ import msgspec
 
 from mcpwrap.as_root import proxy
 from mcpwrap.config.model import Destination
-from mcpwrap.core.front import Front
 from mcpwrap.core.names import account_of, egress_address
+from mcpwrap.core.wire.sni_front_file import Front
 from mcpwrap.linux import listening
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import SYSTEMCTL, properties, run

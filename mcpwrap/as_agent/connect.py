@@ -4,7 +4,7 @@ r"""Program `mcpwrap-connect NAME`, or link `mcp-wrapper-NAME`: the stub, which 
 Hands its standard input and output to the gate, then prints the server's stderr and exits with the
 server's status. Without a session the agent's first request gets the reason as an error: agents
 hide standard error. It imports nothing of ours and little of Python's: 15 ms of every start.
-The packets are described in mcpwrap/core/hello.py.
+The packets are described in mcpwrap/core/wire/session_socket.py.
 """
 
 import posix

@@ -13,10 +13,10 @@ from functools import partial
 from mcpwrap.as_agent import starting
 from mcpwrap.as_agent.closing import Closing
 from mcpwrap.as_agent.launch import AWAITED, FORWARDED, Launch
-from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import children, descendants, tty
 from mcpwrap.linux.log import say
 from mcpwrap.session import relay
@@ -111,7 +111,9 @@ def _relayed(
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for thread in outward:  # what the server wrote before it ended is still in its pipes
         thread.join()
-    return Ended(hello.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered)
+    return Ended(
+        session_socket.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered
+    )
 
 
 def _why(status: int) -> str:
@@ -168,7 +170,7 @@ def _give_up(raised: threading.ExceptHookArgs) -> None:
     """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
     if raised.exc_value is not None:
         tty.show_bug(raised.exc_value)
-    os._exit(hello.Exit.WRAPPER)
+    os._exit(session_socket.Exit.WRAPPER)
 
 
 def _follow(judge_all: Callable[[int], None], from_fd: int, break_off: Callable[[], None]) -> None:

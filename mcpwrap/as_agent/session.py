@@ -14,9 +14,9 @@ from mcpwrap.as_agent.launch import Stage, StageError
 from mcpwrap.as_agent.naming import name_of
 from mcpwrap.as_agent.relaying import SIGNALS, WHO, Ended
 from mcpwrap.as_agent.toolchain import Place
-from mcpwrap.core import hello
 from mcpwrap.core.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
+from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.log import say
 from mcpwrap.session.spawn import Program
@@ -46,13 +46,13 @@ class Asked:
 class MissingLayerError(McpwrapError):
     """Sandbox layer that the kernel or its administrator does not allow, though we promise it."""
 
-    exit_code = int(hello.Exit.UNAVAILABLE)
+    exit_code = int(session_socket.Exit.UNAVAILABLE)
 
 
 class StartError(McpwrapError):
     """Failed start of the server."""
 
-    exit_code = int(hello.Exit.WRAPPER)
+    exit_code = int(session_socket.Exit.WRAPPER)
 
 
 def run(asked: Asked, environ: Mapping[str, str]) -> int:

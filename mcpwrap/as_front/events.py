@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from mcpwrap.as_front.quota import Quota
-from mcpwrap.core.front_event import Event, Kind, encode
+from mcpwrap.core.wire.sni_front_log import Event, Kind, encode
 from mcpwrap.linux.log import say
 
 PATH = Path("/var/log/mcpwrap/front/events.jsonl")

@@ -13,7 +13,7 @@ import msgspec
 
 from mcpwrap.as_front.listeners import PATH
 from mcpwrap.as_front.place import Ports
-from mcpwrap.core.front import decode_front
+from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.linux import listening
 from mcpwrap.linux.log import say
 

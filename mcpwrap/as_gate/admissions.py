@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mcpwrap.core.spec import Admissions, decode_admissions
+from mcpwrap.core.wire.server_files import Admissions, decode_admissions
 from mcpwrap.linux.files import expect_roots_file
 
 PATH = Path("/var/lib/mcpwrap/gate.json")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mcpwrap.core import hello
-from mcpwrap.core.spec import Admission
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import Admission
 from mcpwrap.linux import accounts, peer
 from mcpwrap.linux.peer import Peer
 
@@ -66,10 +66,10 @@ def claim_in(said: Mapping[str, str]) -> str:
     Raises:
         ValueError: both, or for whom it says so is none.
     """
-    claims = [said[hello.AGENT]] if hello.AGENT in said else []
+    claims = [said[session_socket.AGENT]] if session_socket.AGENT in said else []
     if claims in ([""], [LOGIN]):
         raise ValueError("that is no UID")
-    claims += [LOGIN] if hello.LOGIN in said else []
+    claims += [LOGIN] if session_socket.LOGIN in said else []
     if len(claims) > 1:
         raise ValueError("nobody logs in for another")
     return claims[0] if claims else ""

@@ -7,7 +7,8 @@ from mcpwrap.as_gate.deciding import Deciding, gone
 from mcpwrap.as_gate.people import Person
 from mcpwrap.as_gate.proving import Proven, account_of, by_password
 from mcpwrap.core.approval_entry import Entry
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.approver_rights import May, may, sees
+from mcpwrap.core.wire.approval_socket import (
     Decide,
     Done,
     End,
@@ -23,7 +24,6 @@ from mcpwrap.core.approve_words import (
     WordsError,
     decode_question,
 )
-from mcpwrap.core.approver_rights import May, may, sees
 
 _SHOW_EVERY_S = 0.1  # an agent can change what waits as fast as it asks
 

@@ -24,7 +24,7 @@ from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import approvals
 from mcpwrap.core.approval_book import Book
 from mcpwrap.core.approval_entry import About, Approved, NotAsked, Told, Waits
-from mcpwrap.core.approve_words import Channel, Decide, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
 from mcpwrap.linux.log import say
 
 _ID_BYTES = 4

@@ -18,13 +18,14 @@ from mcpwrap.as_gate.starting import Wanted, start
 from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import environment, hello, panic, umask
+from mcpwrap.core import environment, umask
 from mcpwrap.core.audit import Keep
 from mcpwrap.core.chain import Chain
 from mcpwrap.core.kept import Keeper
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy import CompiledPolicy
-from mcpwrap.core.spec import Admission, Admissions
+from mcpwrap.core.wire import panic_file, session_socket
+from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.descriptors import DescriptorError
@@ -60,12 +61,12 @@ class Around:
 
 def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
     """Hold one session, from the stub's hello to the end of server, stub or agent."""
-    stub.settimeout(hello.HANDSHAKE_S)
+    stub.settimeout(session_socket.HANDSHAKE_S)
     who, monitor = around.who, around.monitor
     name = "?"
     try:
         name, said, agent_fds = _hello(stub, who.uid)
-        if name in hello.QUESTIONS:
+        if name in session_socket.QUESTIONS:
             _answer(name, stub, around)
             return
         agent = agent_of(who, name, claim_in(said))
@@ -80,13 +81,13 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         monitor.say(channel.StartedWell())
     except RefusalError as refusal:
         say(f"uid {who.uid}, {name!r}: {refusal.why}")
-        say_to(stub, hello.Refused(refusal.status, refusal.why))
+        say_to(stub, session_socket.Refused(refusal.status, refusal.why))
         return
     except (OSError, ValueError) as error:
         say(f"uid {who.uid}, {name!r}: {error}")
-        say_to(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
+        say_to(stub, session_socket.Refused(session_socket.Exit.PROTOCOL, str(error)))
         return
-    say_to(stub, hello.Started())
+    say_to(stub, session_socket.Started())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = Judging(policy, recorder, monitor)
     session = Session(stub, wrapper, wanted, server_fds, judging, around.verdicts)
@@ -95,12 +96,12 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
 
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
     """Return the server's name, what else the hello says, and two descriptors."""
-    packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
-    name, said = hello.decode_hello(hello.Protocol.GATE, packet)
-    if name in hello.QUESTIONS and not fds:
+    packet, fds = descriptors.receive(stub, session_socket.MAX_PACKET_BYTES)
+    name, said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
+    if name in session_socket.QUESTIONS and not fds:
         return name, said, fds
     if not is_server_name(name):
-        raise RefusalError(hello.Exit.USAGE, "no server can have that name")
+        raise RefusalError(session_socket.Exit.USAGE, "no server can have that name")
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
     descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
@@ -109,8 +110,8 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 
 
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
-    if question == hello.WHICH_POLICY:
-        say_to(stub, hello.Answer(around.policies.standing()))
+    if question == session_socket.WHICH_POLICY:
+        say_to(stub, session_socket.Answer(around.policies.standing()))
     else:
         around.statistics.tell(around.who, stub)
 
@@ -119,10 +120,10 @@ def _admission(name: str, agent: Agent, admissions: Admissions) -> Admission:
     admission = admissions.by_server.get(name)
     if admission is None:
         why = f"there is no server {name!r}: `mcpwrap status` lists those there are"
-        raise RefusalError(hello.Exit.NO_SUCH_SERVER, why)
+        raise RefusalError(session_socket.Exit.NO_SUCH_SERVER, why)
     if not agent.may_use(admission):
         why = f"this account may not use {name!r}: see `agents` in /etc/mcpwrap/config.toml"
-        raise RefusalError(hello.Exit.NOT_ALLOWED, why)
+        raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
     return admission
 
 
@@ -131,9 +132,9 @@ def _expect_no_panic(name: str) -> None:
     _expect_roots_own(name)
     for file in PANIC:
         with suppress(FileNotFoundError):
-            if panic.decode(file.read_bytes()).stops(name):
+            if panic_file.decode(file.read_bytes()).stops(name):
                 why = "stopped in an emergency, until `sudo mcpwrap resume`"
-                raise RefusalError(hello.Exit.UNAVAILABLE, why)
+                raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
 
 
 def _expect_roots_own(name: str) -> None:
@@ -145,7 +146,7 @@ def _expect_roots_own(name: str) -> None:
             continue
         except UsageError as error:
             why = f"{error.where}: {error.problem}; see `mcpwrap status`"
-            raise RefusalError(hello.Exit.UNAVAILABLE, why) from error
+            raise RefusalError(session_socket.Exit.UNAVAILABLE, why) from error
 
 
 def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around) -> Recorder:
@@ -153,7 +154,7 @@ def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around)
     opening = around.monitor.name(about.server, claim_in(said))
     if opening is None:
         why = "the audit cannot be written: see the journal of mcpwrap-gate"
-        raise RefusalError(hello.Exit.UNAVAILABLE, why)
+        raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
     key = around.tally.take_key()
     chain = Chain(key, wipe=wipe)
     key[:] = bytes(len(key))
@@ -172,10 +173,10 @@ def _policy(name: str, admission: Admission, around: Around) -> CompiledPolicy:
     """Return the rules for this server, of the policy in force when this process was made."""
     policy = around.policies.compiled(name)
     if policy is None:
-        raise RefusalError(hello.Exit.UNAVAILABLE, around.policies.why_none)
+        raise RefusalError(session_socket.Exit.UNAVAILABLE, around.policies.why_none)
     if missing := around.policies.missing(admission):
         why = f"its policy {', '.join(missing)} is gone: `sudo mcpwrap apply`, if that is meant"
-        raise RefusalError(hello.Exit.UNAVAILABLE, why)
+        raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
     return policy
 
 
@@ -190,16 +191,16 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     names = (*admission.inherits, *admission.inherits_any)
     if not names:
         return {}
-    stub.send(hello.encode(hello.Ask(names)))
-    packet, fds = descriptors.receive(stub, hello.MAX_PACKET_BYTES)
+    stub.send(session_socket.encode(session_socket.Ask(names)))
+    packet, fds = descriptors.receive(stub, session_socket.MAX_PACKET_BYTES)
     descriptors.close_all(fds)
-    env = hello.decode_env(packet)
+    env = session_socket.decode_env(packet)
     if not env.keys() <= set(names):
-        raise hello.ProtocolError("variables that were not asked for")
+        raise session_socket.ProtocolError("variables that were not asked for")
     for name in sorted(env.keys() - set(admission.inherits_any)):
         if why := environment.why_not(name, env[name]):
             fix = f'unset it, or have root write `inherits_any = ["{name}"]`'
-            raise RefusalError(hello.Exit.USAGE, f"{why}: {fix}")
+            raise RefusalError(session_socket.Exit.USAGE, f"{why}: {fix}")
     return env
 
 
@@ -209,10 +210,10 @@ def _is_direct(agent: Agent, admission: Admission) -> bool:
 
 def _login(said: dict[str, str]) -> dict[str, str]:
     """Return what the wrapper is told that somebody wants who logs in."""
-    wanted = said[hello.LOGIN]
-    if wanted not in hello.LOGINS:
-        raise hello.ProtocolError("that is no way to log in")
-    return {hello.LOGIN: wanted}
+    wanted = said[session_socket.LOGIN]
+    if wanted not in session_socket.LOGINS:
+        raise session_socket.ProtocolError("that is no way to log in")
+    return {session_socket.LOGIN: wanted}
 
 
 def _umask(agent: Agent, agent_pidfd: int) -> dict[str, str]:
@@ -223,7 +224,7 @@ def _umask(agent: Agent, agent_pidfd: int) -> dict[str, str]:
     if agent.door != "stub":
         return {}
     mask = peer.umask_of(agent.who.pid, agent_pidfd)
-    return {} if mask is None else {hello.UMASK: umask.text(umask.of_agent(mask))}
+    return {} if mask is None else {session_socket.UMASK: umask.text(umask.of_agent(mask))}
 
 
 def _ends(

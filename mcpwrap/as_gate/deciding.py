@@ -12,10 +12,10 @@ from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import audit
 from mcpwrap.core.approval_book import Book
 from mcpwrap.core.approval_entry import Entry, Told
-from mcpwrap.core.approve_words import Channel, Decide, Done, Proof, Refused, Verdict
 from mcpwrap.core.approver_rights import Rights, may, may_proven, sees
 from mcpwrap.core.exchange import shown
 from mcpwrap.core.quota import Quota
+from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
 from mcpwrap.linux.peer import Peer
 
 _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try

@@ -16,7 +16,7 @@ from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import shares
-from mcpwrap.core.spec import Admission
+from mcpwrap.core.wire.server_files import Admission
 
 
 class Hearing:

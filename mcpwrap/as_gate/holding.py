@@ -12,9 +12,9 @@ from functools import partial
 from mcpwrap.as_gate import approval_channel
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.starting import Wanted, harmless
-from mcpwrap.core import hello
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited
@@ -71,7 +71,12 @@ def hold(session: Session, lock: Callable[[], None]) -> None:
 def _give_up(stub: socket.socket, raised: threading.ExceptHookArgs) -> None:
     """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
     threading.__excepthook__(raised)
-    say_to(stub, hello.Refused(hello.Exit.UNAVAILABLE, "the gate has a bug: see its journal"))
+    say_to(
+        stub,
+        session_socket.Refused(
+            session_socket.Exit.UNAVAILABLE, "the gate has a bug: see its journal"
+        ),
+    )
     os._exit(1)
 
 
@@ -103,7 +108,7 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket)
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        say_to(stub, hello.Refused(hello.Exit.PROTOCOL, str(error)))
+        say_to(stub, session_socket.Refused(session_socket.Exit.PROTOCOL, str(error)))
         os._exit(0)
 
 
@@ -138,15 +143,15 @@ def _has_room(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _how_it_ended(wrapper: socket.socket) -> hello.Ended | hello.Refused:
-    with suppress(OSError, hello.ProtocolError):
-        if packet := wrapper.recv(hello.MAX_PACKET_BYTES):
-            match hello.decode(packet):
-                case hello.Ended(status, why):
-                    return hello.Ended(status, harmless(why))
+def _how_it_ended(wrapper: socket.socket) -> session_socket.Ended | session_socket.Refused:
+    with suppress(OSError, session_socket.ProtocolError):
+        if packet := wrapper.recv(session_socket.MAX_PACKET_BYTES):
+            match session_socket.decode(packet):
+                case session_socket.Ended(status, why):
+                    return session_socket.Ended(status, harmless(why))
                 case _:
                     pass
-    return hello.Refused(hello.Exit.WRAPPER, "the wrapper was stopped")
+    return session_socket.Refused(session_socket.Exit.WRAPPER, "the wrapper was stopped")
 
 
 def _stderr(from_fd: int, stub: socket.socket) -> None:
@@ -163,12 +168,12 @@ def _stderr(from_fd: int, stub: socket.socket) -> None:
 
 def _say_in_pieces(stub: socket.socket, text: bytes) -> None:
     """Escapes make text up to ten times longer; a packet has a bound."""
-    size = hello.MAX_PACKET_BYTES // 2
+    size = session_socket.MAX_PACKET_BYTES // 2
     for start in range(0, len(text), size):
-        say_to(stub, hello.Stderr(text[start : start + size]))
+        say_to(stub, session_socket.Stderr(text[start : start + size]))
 
 
-def say_to(stub: socket.socket, packet: hello.Packet) -> None:
+def say_to(stub: socket.socket, packet: session_socket.Packet) -> None:
     """Send a packet; a stub that has left is told nothing."""
     with suppress(OSError):
-        stub.send(hello.encode(packet))
+        stub.send(session_socket.encode(packet))

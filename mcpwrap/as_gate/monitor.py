@@ -21,8 +21,8 @@ from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import hello
-from mcpwrap.core.spec import Admissions
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import peer, wakeup
 from mcpwrap.linux.bell import Bell
@@ -195,7 +195,9 @@ class Monitor:
             self._statistics.keep(each)
             self._audit.close(each.tally, each.entry)
 
-    def _fork(self, connection: socket.socket, pidfd: int, who: Peer) -> hello.Refused | None:
+    def _fork(
+        self, connection: socket.socket, pidfd: int, who: Peer
+    ) -> session_socket.Refused | None:
         try:
             admissions = self._admissions()
             self._statistics.look(self._family.living(), time.monotonic())
@@ -205,10 +207,14 @@ class Monitor:
             pid = os.fork()
         except UsageError as error:
             say(f"uid {who.uid} is refused: {error}")
-            return hello.Refused(hello.Exit.UNAVAILABLE, f"{error.where}: {error.problem}")
+            return session_socket.Refused(
+                session_socket.Exit.UNAVAILABLE, f"{error.where}: {error.problem}"
+            )
         except (OSError, msgspec.MsgspecError) as error:
             say(f"uid {who.uid} is refused: {error}")
-            return hello.Refused(hello.Exit.UNAVAILABLE, "the gate cannot serve: see its journal")
+            return session_socket.Refused(
+                session_socket.Exit.UNAVAILABLE, "the gate cannot serve: see its journal"
+            )
         if pid == 0:
             self._become_child(connection, pidfd, (theirs, told, bell, tally), who, admissions)
         theirs.close()
@@ -217,11 +223,13 @@ class Monitor:
         self._poll.register(ours, select.POLLIN)
         return None
 
-    def _no_room_for(self, uid: int) -> hello.Refused | None:
+    def _no_room_for(self, uid: int) -> session_socket.Refused | None:
         if self._family.count_of(uid) >= MAX_PER_UID:
-            return hello.Refused(hello.Exit.BUSY, TOO_MANY)
+            return session_socket.Refused(session_socket.Exit.BUSY, TOO_MANY)
         if len(self._family) >= MAX_CHILDREN:
-            return hello.Refused(hello.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already")
+            return session_socket.Refused(
+                session_socket.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already"
+            )
         return None
 
     def _become_child(
@@ -275,6 +283,6 @@ def _has_left(connection: socket.socket) -> bool:
     return bool(poll.poll(0))  # POLLHUP is always asked for
 
 
-def _refuse(connection: socket.socket, refusal: hello.Refused) -> None:
+def _refuse(connection: socket.socket, refusal: session_socket.Refused) -> None:
     with suppress(OSError):
-        connection.send(hello.encode(refusal), socket.MSG_DONTWAIT)
+        connection.send(session_socket.encode(refusal), socket.MSG_DONTWAIT)

@@ -11,9 +11,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.core import approve_words
-from mcpwrap.core.approve_words import Refused, ToPerson
 from mcpwrap.core.approver_rights import Rights, Who
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import Refused, ToPerson
 from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.peer import Peer
 
@@ -96,7 +96,7 @@ class People:
     def receive(self, person: Person) -> bytes:
         """Return a packet of theirs; nothing if they have left."""
         try:
-            packet = person.socket.recv(approve_words.MAX_BYTES, socket.MSG_DONTWAIT)
+            packet = person.socket.recv(approval_socket.MAX_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return b""
         except OSError:
@@ -111,9 +111,9 @@ class People:
             return
         try:
             if fds:
-                descriptors.send(person.socket, approve_words.encode(packet), fds)
+                descriptors.send(person.socket, approval_socket.encode(packet), fds)
             else:
-                person.socket.send(approve_words.encode(packet), socket.MSG_DONTWAIT)
+                person.socket.send(approval_socket.encode(packet), socket.MSG_DONTWAIT)
         except BlockingIOError:
             person.is_stuck, person.is_watching = True, False
         except OSError:

@@ -9,7 +9,7 @@ from mcpwrap.config.policy import parse_policy
 from mcpwrap.core import rules
 from mcpwrap.core.policy import CompiledPolicy, compile_policy
 from mcpwrap.core.rules import Policy
-from mcpwrap.core.spec import Admission, Admissions
+from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import memfd
 from mcpwrap.linux.policy_files import gone, policy_files

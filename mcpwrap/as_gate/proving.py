@@ -19,8 +19,8 @@ import msgspec
 import nacl.exceptions
 import nacl.pwhash
 
-from mcpwrap.core import approvers
 from mcpwrap.core.approver_rights import Who
+from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit, wakeup
 from mcpwrap.linux.files import read_roots_own
@@ -152,7 +152,7 @@ def _answer(check: Callable[[], Proven], write_fd: int) -> None:
 def by_password(user: str, password: bytes) -> Proven:
     """Return who has that password. As slow for an account that has none."""
     try:
-        known = approvers.decode(read_roots_own(str(APPROVERS))).by_user
+        known = approver_passwords.decode(read_roots_own(str(APPROVERS))).by_user
     except FileNotFoundError:
         known = {}
     except UsageError as error:

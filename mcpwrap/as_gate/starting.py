@@ -11,8 +11,8 @@ from pathlib import Path
 from mcpwrap.as_gate.channel import StartFailed
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor
-from mcpwrap.core import hello
 from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors
 
 SOCKETS = Path("/run/mcpwrap/sock")
@@ -36,7 +36,7 @@ def start(
     """Start the server; return its wrapper and our ends of the pipes to it."""
     name = wanted.name
     if why := monitor.failures.refusal(name, time.monotonic()):
-        raise RefusalError(hello.Exit.WRAPPER, why)
+        raise RefusalError(session_socket.Exit.WRAPPER, why)
     try:
         for pause_s in _PAUSES_S:
             with suppress(ConnectionError):  # it was just ending: the next asking starts it anew
@@ -47,12 +47,12 @@ def start(
         units = f"mcpwrap@{name} mcpwrap-check@{name}"
         why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
         monitor.say(StartFailed(why))
-        raise RefusalError(hello.Exit.WRAPPER, why) from error
+        raise RefusalError(session_socket.Exit.WRAPPER, why) from error
     except RefusalError as refusal:
-        if refusal.status != hello.Exit.UNAVAILABLE:
+        if refusal.status != session_socket.Exit.UNAVAILABLE:
             raise  # the wrapper lives, and refused this agent alone
         monitor.say(StartFailed(refusal.why))
-        raise RefusalError(hello.Exit.WRAPPER, refusal.why) from None
+        raise RefusalError(session_socket.Exit.WRAPPER, refusal.why) from None
 
 
 def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, list[int]]:
@@ -73,37 +73,39 @@ def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, li
 def _ask_over(
     wrapper: socket.socket, wanted: Wanted, stub: socket.socket, theirs: list[int]
 ) -> None:
-    wrapper.settimeout(hello.START_S)
+    wrapper.settimeout(session_socket.START_S)
     subject = str(wanted.agent_uid)
-    greeting = hello.encode_hello(hello.Protocol.WRAPPER, subject, wanted.inherited)
+    greeting = session_socket.encode_hello(
+        session_socket.Protocol.WRAPPER, subject, wanted.inherited
+    )
     stdio = [*wanted.agent_fds, *theirs] if wanted.is_direct else theirs
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
     descriptors.send(wrapper, greeting, stdio)
     match _answer(wrapper, stub):
-        case hello.Started():
+        case session_socket.Started():
             return
-        case hello.Refused(status, why):
-            known = {hello.Exit.BUSY, hello.Exit.UNAVAILABLE}
-            kind = hello.Exit(status) if status in known else hello.Exit.WRAPPER
+        case session_socket.Refused(status, why):
+            known = {session_socket.Exit.BUSY, session_socket.Exit.UNAVAILABLE}
+            kind = session_socket.Exit(status) if status in known else session_socket.Exit.WRAPPER
             raise RefusalError(kind, harmless(why))
         case _:
-            raise hello.ProtocolError("the wrapper answered out of turn")
+            raise session_socket.ProtocolError("the wrapper answered out of turn")
 
 
-def _answer(wrapper: socket.socket, stub: socket.socket) -> hello.Packet:
+def _answer(wrapper: socket.socket, stub: socket.socket) -> session_socket.Packet:
     """Return the wrapper's first packet, unless the stub leaves or it takes too long."""
     poll = select.poll()
     poll.register(wrapper, select.POLLIN)
     poll.register(stub, select.POLLIN)
-    ready = [fd for fd, _ in poll.poll(hello.START_S * 1000)]
+    ready = [fd for fd, _ in poll.poll(session_socket.START_S * 1000)]
     if not ready:
         raise OSError("the wrapper did not answer in time")
     if wrapper.fileno() not in ready:
         os._exit(0)  # the stub has left, and our own exit is all that the wrapper needs to know
-    packet = wrapper.recv(hello.MAX_PACKET_BYTES)
+    packet = wrapper.recv(session_socket.MAX_PACKET_BYTES)
     if not packet:
         raise ConnectionResetError("the wrapper closed the connection")
-    return hello.decode(packet)
+    return session_socket.decode(packet)
 
 
 def _pipes(how_many: int) -> tuple[list[int], list[int]]:

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.core import hello, stats
+from mcpwrap.core import stats
 from mcpwrap.core.stats import NOTHING, Counts
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import accounts
 from mcpwrap.linux.peer import Peer
 
 _READERS = ("adm", "mcpwrap")
 _LOOK_EVERY_S = 1.0  # of a thousand sessions a look takes some milliseconds
-_PIECE_CHARS = hello.MAX_PACKET_BYTES // 4
+_PIECE_CHARS = session_socket.MAX_PACKET_BYTES // 4
 
 
 class Statistics:
@@ -50,7 +51,7 @@ class Statistics:
         """
         if who.uid != 0 and who.gids.isdisjoint(map(accounts.gid_of, _READERS)):
             why = "only root and members of adm or mcpwrap may see what was counted"
-            raise RefusalError(hello.Exit.NOT_ALLOWED, why)
+            raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
         text = stats.encode(stats.stats_of(self._since, *self._seen))
         for at in range(0, len(text), _PIECE_CHARS):
-            asker.send(hello.encode(hello.Answer(text[at : at + _PIECE_CHARS])))
+            asker.send(session_socket.encode(session_socket.Answer(text[at : at + _PIECE_CHARS])))

@@ -10,8 +10,8 @@ from mcpwrap.as_gate.approval_channel import Answer, AskPerson, PageWanted
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.channel import Opening
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.core import hello
 from mcpwrap.core.judgement import Held
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors, memfd
 from mcpwrap.linux.bell import Bell
 
@@ -56,7 +56,7 @@ class ToMonitor:
         self.say(channel.Named(server, claim))
         packet, fds = self._answer()
         if packet[:1] == b"B":
-            raise RefusalError(hello.Exit.BUSY, packet[1:].decode())
+            raise RefusalError(session_socket.Exit.BUSY, packet[1:].decode())
         return Opening(packet[1:].decode(), fds[0]) if fds else None
 
     def next_part(self) -> int | None:

@@ -8,8 +8,8 @@ from typing import Any
 from mcpwrap.as_http import pipes
 from mcpwrap.as_http.knocking import Opened
 from mcpwrap.as_http.outbox import ClosedError, Outbox
-from mcpwrap.core import hello
 from mcpwrap.core.protocol.framing import LineTooLongError
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.log import say
 
 MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill
@@ -17,7 +17,9 @@ _GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as 
 
 Deliver = Callable[[bytes], Awaitable[None]]
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
-_BROKEN_OFF = hello.Ended(hello.Exit.UNAVAILABLE, "the gate broke off the session")
+_BROKEN_OFF = session_socket.Ended(
+    session_socket.Exit.UNAVAILABLE, "the gate broke off the session"
+)
 
 
 class EndedError(Exception):
@@ -34,11 +36,13 @@ class GateSession:
     def __init__(self, opened: Opened, spawn: Spawn) -> None:
         self._opened = opened
         self._outbox = Outbox()
-        self._ended: asyncio.Future[hello.Ended] = asyncio.get_running_loop().create_future()
+        self._ended: asyncio.Future[session_socket.Ended] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._has_read_all = asyncio.Event()
         self._stderr_bytes = 0
         self.deliver: Deliver = drop
-        self.when_ended: Callable[[hello.Ended], Awaitable[None]] | None = None
+        self.when_ended: Callable[[session_socket.Ended], Awaitable[None]] | None = None
         spawn(self._run())
 
     @property
@@ -59,7 +63,7 @@ class GateSession:
 
     def abort(self) -> None:
         """End it at once, and all that the server has begun."""
-        self._end(hello.Ended(0))
+        self._end(session_socket.Ended(0))
 
     async def close(self) -> None:
         """End it as an agent does with its own: the server's input ends, and a little later all."""
@@ -97,18 +101,20 @@ class GateSession:
             async for line in pipes.lines(self._opened.from_server_fd):
                 await self.deliver(line)
         except LineTooLongError as error:
-            self._end(hello.Ended(hello.Exit.PROTOCOL, str(error)))
+            self._end(session_socket.Ended(session_socket.Exit.PROTOCOL, str(error)))
         self._has_read_all.set()
 
     async def _hear(self) -> None:
         """Hear what the gate says beside the lines: what it read of the server, it wrote before."""
         loop, ended = asyncio.get_running_loop(), _BROKEN_OFF
-        with suppress(OSError, hello.ProtocolError):
-            while packet := await loop.sock_recv(self._opened.gate, hello.MAX_PACKET_BYTES):
-                match hello.decode(packet):
-                    case hello.Stderr(text):
+        with suppress(OSError, session_socket.ProtocolError):
+            while packet := await loop.sock_recv(
+                self._opened.gate, session_socket.MAX_PACKET_BYTES
+            ):
+                match session_socket.decode(packet):
+                    case session_socket.Stderr(text):
                         self._note(text)
-                    case hello.Ended() as ended:
+                    case session_socket.Ended() as ended:
                         break
                     case _:
                         break
@@ -123,7 +129,7 @@ class GateSession:
             said = text.decode(errors="replace").rstrip()
             say(f"{said} (and more, which is left out)" if is_full else said)
 
-    def _end(self, ended: hello.Ended) -> None:
+    def _end(self, ended: session_socket.Ended) -> None:
         self._outbox.close()
         if not self._ended.done():
             self._ended.set_result(ended)

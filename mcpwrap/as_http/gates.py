@@ -7,8 +7,8 @@ from typing import Protocol
 
 from mcpwrap.as_http.gate_session import GateSession, Spawn, drop
 from mcpwrap.as_http.knocking import Opened, RefusedError, knock
-from mcpwrap.core.hello import Exit
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire.listener_file import Listener
+from mcpwrap.core.wire.session_socket import Exit
 
 MAX_SESSIONS = 64
 MAX_IDLE = 16

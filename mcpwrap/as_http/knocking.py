@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.core import hello
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors
 
 GATE = "/run/mcpwrap/gate.sock"
@@ -72,7 +72,7 @@ def knock(path: str, server: str, uid: int) -> Opened:
 
 
 def _hello(server: str, uid: int) -> bytes:
-    return hello.encode_hello(hello.Protocol.GATE, server, {AGENT: str(uid)})
+    return session_socket.encode_hello(session_socket.Protocol.GATE, server, {AGENT: str(uid)})
 
 
 def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
@@ -89,7 +89,7 @@ def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
             raise
         gate.close()
         time.sleep(_BETWEEN_TRIES_S)
-    raise RefusedError(hello.Exit.UNAVAILABLE, _NO_GATE)
+    raise RefusedError(session_socket.Exit.UNAVAILABLE, _NO_GATE)
 
 
 def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
@@ -112,14 +112,14 @@ def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) ->
 def _hears(gate: socket.socket) -> bool:
     while packet := _receive(gate):
         match _decoded(packet):
-            case hello.Ask():
+            case session_socket.Ask():
                 gate.send(b"\0")  # an agent over HTTP has no variables
-            case hello.Started():
+            case session_socket.Started():
                 return True
-            case hello.Refused(status, why):
+            case session_socket.Refused(status, why):
                 raise RefusedError(status, why)
             case _:
-                raise RefusedError(hello.Exit.PROTOCOL, "the gate answered out of turn")
+                raise RefusedError(session_socket.Exit.PROTOCOL, "the gate answered out of turn")
     return False
 
 
@@ -127,12 +127,12 @@ def _receive(gate: socket.socket) -> bytes:
     """Return the next packet; empty at the end."""
     for _ in range(2):  # a reset comes before what was sent earlier, so ask twice
         with suppress(ConnectionResetError):
-            return gate.recv(hello.MAX_PACKET_BYTES)
+            return gate.recv(session_socket.MAX_PACKET_BYTES)
     return b""
 
 
-def _decoded(packet: bytes) -> hello.Packet:
+def _decoded(packet: bytes) -> session_socket.Packet:
     try:
-        return hello.decode(packet)
-    except hello.ProtocolError as error:
-        raise RefusedError(hello.Exit.PROTOCOL, str(error)) from error
+        return session_socket.decode(packet)
+    except session_socket.ProtocolError as error:
+        raise RefusedError(session_socket.Exit.PROTOCOL, str(error)) from error

@@ -16,8 +16,8 @@ import msgspec
 from mcpwrap.as_http.application import Application
 from mcpwrap.as_http.connections import Connections
 from mcpwrap.as_http.state import State, Surroundings
-from mcpwrap.core import http_listener
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire import listener_file
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux import prctl
 from mcpwrap.linux.activation import listening_socket
@@ -50,7 +50,7 @@ def read_listener(path: Path, argv: list[str]) -> Listener:
     """
     fix = "`sudo mcpwrap apply` writes it"
     try:
-        listener = http_listener.decode(path.read_bytes())
+        listener = listener_file.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(path), fix=fix) from error
     if argv[1:] != [f"{listener.server}.{listener.uid}"]:

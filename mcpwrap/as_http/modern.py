@@ -15,7 +15,7 @@ from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.session import event_of, why
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import hello, http_status, refusals
+from mcpwrap.core import http_status, refusals
 from mcpwrap.core.http_agreement import (
     HANDSHAKE_VERSIONS,
     MODERN,
@@ -37,6 +37,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     decode,
 )
 from mcpwrap.core.protocol.methods import Era, era_of
+from mcpwrap.core.wire import session_socket
 
 
 def is_modern(head: Head, posted: Posted | None) -> bool:
@@ -107,7 +108,7 @@ class _Asked:
         if self.is_answered:
             self.stream.end()
 
-    async def fail(self, ended: hello.Ended) -> None:
+    async def fail(self, ended: session_socket.Ended) -> None:
         """Answer for a server that has ended."""
         if not self.is_answered:
             json = refusals.error(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mcpwrap.as_http.gate_session import GateSession
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import hello, http_status, refusals
+from mcpwrap.core import http_status, refusals
 from mcpwrap.core.http_history import Event, History
 from mcpwrap.core.http_params import ParamHeaders
 from mcpwrap.core.http_routes import STANDING, Routes
@@ -22,6 +22,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Sender,
     decode,
 )
+from mcpwrap.core.wire import session_socket
 
 _MAX_UNREAD_STREAMS = 64  # of answers that nobody has fetched; the oldest are lost
 _MAX_UNREAD_BYTES = 16 * 1024 * 1024
@@ -121,7 +122,7 @@ class Session:
         if number != STANDING and not self._routes.open_on(number):
             stream.end()
 
-    async def _tell_ended(self, ended: hello.Ended) -> None:
+    async def _tell_ended(self, ended: session_socket.Ended) -> None:
         """Answer whatever was asked, and end all streams."""
         for stream in [self.standing, *self._streams.values()]:
             for id_ in self._routes.open_on(stream.number):
@@ -174,7 +175,7 @@ def event_of(told: Untagged) -> Event:
             return Event(0, 0, told.json)
 
 
-def why(ended: hello.Ended) -> str:
+def why(ended: session_socket.Ended) -> str:
     """Return how a session ended, for an agent."""
     said = f": {ended.why}" if ended.why else ""
     return f"the server has ended with status {ended.status}{said}"

@@ -11,9 +11,9 @@ from mcpwrap.as_http.connections import Connections, Limits
 from mcpwrap.as_http.gate_session import GateSession, Spawn
 from mcpwrap.as_http.gates import Gates
 from mcpwrap.as_http.session import Session
-from mcpwrap.core import http_listener
-from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.http_params import ParamHeaders
+from mcpwrap.core.wire import listener_file
+from mcpwrap.core.wire.listener_file import Listener
 
 _FORGOTTEN_S = 1800.0  # since an agent was last heard of in a session
 _UNUSED_S = 60.0  # then one may go where another is needed
@@ -24,7 +24,7 @@ class Surroundings:
     """Settings that tests replace."""
 
     gate: str = knocking.GATE
-    port: int = http_listener.PORT
+    port: int = listener_file.PORT
     clock: Callable[[], float] = time.monotonic
     limits: Limits = field(default_factory=Limits)
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew

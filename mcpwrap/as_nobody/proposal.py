@@ -4,8 +4,8 @@ import os
 import resource
 
 from mcpwrap.config.proposal import texts_of
-from mcpwrap.core import proposal
-from mcpwrap.core.proposal import MAX_ANSWER_BYTES, Reading
+from mcpwrap.core.wire import proposal_answer
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import landlock, memfd, prctl
 from mcpwrap.linux.landlock import Tcp
@@ -15,7 +15,7 @@ _MAX_WRONG_CHARS = 16 * 1024
 _MEMORY_BYTES = 1024**3  # twice what a file of 1 MiB can come to
 _LIMITS = (
     (resource.RLIMIT_AS, _MEMORY_BYTES),
-    (resource.RLIMIT_CPU, int(proposal.TIMEOUT_S)),
+    (resource.RLIMIT_CPU, int(proposal_answer.TIMEOUT_S)),
     (resource.RLIMIT_FSIZE, MAX_ANSWER_BYTES),
     (resource.RLIMIT_NOFILE, 0),  # none but those that are open
     (resource.RLIMIT_NPROC, 0),
@@ -24,10 +24,10 @@ _LIMITS = (
 
 
 def main() -> int:
-    """Read the proposal behind descriptor 0, and answer in the file behind 1: `core/proposal`."""
+    """Read the proposal behind descriptor 0, and answer in the file behind 1: `core/wire/proposal_answer`."""
     prctl.forbid_dumps()
     close_behind()
-    answer = proposal.encode(reading(memfd.read_all(0)))
+    answer = proposal_answer.encode(reading(memfd.read_all(0)))
     while answer:
         answer = answer[os.write(1, answer) :]
     return 0

@@ -16,7 +16,7 @@ from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities
 from mcpwrap.core.secrets.capability import Capability, Randomness
-from mcpwrap.core.spec import Spec, decode_spec
+from mcpwrap.core.wire.server_files import Spec, decode_spec
 from mcpwrap.errors import (
     EXIT_FAILED,
     EXIT_OK,

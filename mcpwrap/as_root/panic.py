@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.core import panic
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.panic import Panic
+from mcpwrap.core.wire import panic_file
+from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import files, observe
 from mcpwrap.linux.systemd import SYSTEMCTL, run
@@ -163,7 +163,7 @@ def _make_empty() -> None:
 
 def _read(path: str) -> Panic:
     try:
-        return panic.decode(Path(path).read_bytes())
+        return panic_file.decode(Path(path).read_bytes())
     except FileNotFoundError:
         return Panic()
 
@@ -172,7 +172,7 @@ def _write(path: str, order: Panic) -> None:
     if order == Panic():
         files.remove(path)
     else:
-        files.replace(path, panic.encode(order))
+        files.replace(path, panic_file.encode(order))
 
 
 def _units(name: str) -> tuple[str, str]:

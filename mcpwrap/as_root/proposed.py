@@ -12,8 +12,8 @@ from mcpwrap.as_root import secret
 from mcpwrap.config.model import Server
 from mcpwrap.config.parse import MAX_FILE_BYTES
 from mcpwrap.config.proposal import expect_declared, servers_of
-from mcpwrap.core import proposal
-from mcpwrap.core.proposal import MAX_ANSWER_BYTES, TIMEOUT_S, Reading
+from mcpwrap.core.wire import proposal_answer
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, TIMEOUT_S, Reading
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files, nobody
 from mcpwrap.plan import paths
@@ -106,7 +106,7 @@ def _the_one(path: str, digest: str) -> bytes:
 
 def _understood(untrusted: bytes) -> Reading:
     try:
-        return proposal.decode(untrusted)
+        return proposal_answer.decode(untrusted)
     except ValueError:
         raise McpwrapError(
             "answered what it never does; nothing was changed",

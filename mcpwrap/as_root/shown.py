@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.core.spec import Folder, Workspaces
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import idmap, mountinfo, mounts
 from mcpwrap.linux.idmap import Swap

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mcpwrap.core.approve_words import Decide, Done, Pending
+from mcpwrap.core.wire.approval_socket import Decide, Done, Pending
 from mcpwrap.linux.approve_door import Door, Listing, Seen
 
 _AT_A_TIME = 8  # the gate has a limit for each account, and we are one

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire.approval_socket import (
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
     MAX_TIMES,

@@ -6,7 +6,7 @@ import pwd
 
 import msgspec
 
-from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.linux.approve_door import Listing
 
 APPROVERS = "mcpwrap-approvers"

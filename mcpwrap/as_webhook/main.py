@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_webhook.serving import Surroundings, serve
-from mcpwrap.core import webhook
 from mcpwrap.core.webhook_post import MIN_KEY_CHARS
+from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux import prctl
 from mcpwrap.linux.log import say
@@ -43,7 +43,7 @@ async def _run(around: Surroundings) -> None:
 
 def _url(path: Path) -> str:
     try:
-        return webhook.decode(path.read_bytes()).url
+        return webhook_file.decode(path.read_bytes()).url
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(
             f"cannot be read: {error}", where=str(path), fix="`sudo mcpwrap apply` writes it"

@@ -8,8 +8,8 @@ from pathlib import Path
 from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
 from mcpwrap.as_wrapper.leftovers import SHARED
 from mcpwrap.as_wrapper.session import Session
-from mcpwrap.core.hello import Ended
-from mcpwrap.core.spec import Spec
+from mcpwrap.core.wire.server_files import Spec
+from mcpwrap.core.wire.session_socket import Ended
 from mcpwrap.linux import cgroup
 from mcpwrap.session.ending import killed_by
 

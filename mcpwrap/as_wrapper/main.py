@@ -12,8 +12,8 @@ from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.session import Surroundings
 from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
-from mcpwrap.core import hello
-from mcpwrap.core.spec import Spec, decode_spec
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import Spec, decode_spec
 from mcpwrap.linux import cgroup, descriptors, prctl, wakeup
 from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.log import say
@@ -102,8 +102,8 @@ def _turn_away(listener: socket.socket, why: str) -> None:
     with suppress(OSError):  # nobody waits any more
         while True:
             connection, _ = listener.accept()
-            connection.settimeout(hello.HANDSHAKE_S)
+            connection.settimeout(session_socket.HANDSHAKE_S)
             # What is left unread when a socket is closed would overtake the answer.
-            _, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+            _, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
             descriptors.close_all(fds)
-            refuse(connection, hello.Exit.UNAVAILABLE, why)
+            refuse(connection, session_socket.Exit.UNAVAILABLE, why)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import environment
-from mcpwrap.core.spec import Remote
+from mcpwrap.core.wire.server_files import Remote
 
 
 def path_in(folder: Path) -> Path:

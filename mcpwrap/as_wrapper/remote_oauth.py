@@ -8,7 +8,7 @@ import msgspec
 
 from mcpwrap.core.oauth_kept import Given
 from mcpwrap.core.oauth_key import KEY
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 
 STORE = "oauth.sealed"
 

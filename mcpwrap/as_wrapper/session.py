@@ -12,8 +12,9 @@ from pathlib import Path
 from mcpwrap.as_wrapper import remote_headers
 from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.view import View
-from mcpwrap.core import environment, hello, umask
-from mcpwrap.core.spec import Spec
+from mcpwrap.core import environment, umask
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux import descriptors
 from mcpwrap.linux.cgroup import Leaf, Limits
 from mcpwrap.linux.executables import start
@@ -95,15 +96,15 @@ class Opening:
             ValueError: the gate did not keep to it.
         """
         is_uid = self.agent_uid.isascii() and self.agent_uid.isdecimal()
-        allowed = {*spec.inherits_any, *([hello.LOGIN] if spec.has_oauth() else ())}
+        allowed = {*spec.inherits_any, *([session_socket.LOGIN] if spec.has_oauth() else ())}
         of_a_kind = {name: self.inherited[name] for name in self.inherited.keys() - allowed}
         if not is_uid or not of_a_kind.keys() <= set(spec.inherits):
-            raise hello.ProtocolError("no UID, or a variable that is not inherited")
+            raise session_socket.ProtocolError("no UID, or a variable that is not inherited")
         if any(environment.why_not(name, value) for name, value in of_a_kind.items()):
-            raise hello.ProtocolError("a variable with a value that is not of its kind")
+            raise session_socket.ProtocolError("a variable with a value that is not of its kind")
         self.umask_for(spec)
         if len(self.fds) != 3:
-            raise hello.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
+            raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
 
     def umask_for(self, spec: Spec) -> int:
@@ -126,7 +127,9 @@ class Session:
     berth: Berth
     copier_pid: int  # of the redactor; 0 if there is none, or no longer
     connection: socket.socket
-    ended: hello.Ended | None = None  # the server has; what it wrote may be on its way still
+    ended: session_socket.Ended | None = (
+        None  # the server has; what it wrote may be on its way still
+    )
     began_s: float = field(default_factory=time.monotonic)
 
     def kill(self) -> None:
@@ -143,7 +146,7 @@ class Session:
         with self.connection:
             if self.ended:
                 with suppress(OSError):
-                    self.connection.send(hello.encode(self.ended))
+                    self.connection.send(session_socket.encode(self.ended))
 
 
 def open_session(
@@ -170,7 +173,7 @@ def open_session(
         ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
         stdio = (opening.fds[0], *output_fds)
         ready.process.run(program, stdio, opening.umask_for(around.spec))
-        connection.send(hello.encode(hello.Started(ready.session_id)))
+        connection.send(session_socket.encode(session_socket.Started(ready.session_id)))
     finally:
         if copier_pid:
             descriptors.close_all(list(output_fds))

@@ -14,7 +14,7 @@ from mcpwrap.as_wrapper.berths import Berths
 from mcpwrap.as_wrapper.bounds import KILLED, Bounds
 from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
-from mcpwrap.core import hello, status
+from mcpwrap.core.wire import session_socket, unit_status
 from mcpwrap.linux import descriptors, peer, wakeup
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
@@ -154,13 +154,13 @@ class Supervisor:
             say(f"no session: {error}")
             select.select([], [], [], _BREATHE_S)
             return
-        connection.settimeout(hello.HANDSHAKE_S)
+        connection.settimeout(session_socket.HANDSHAKE_S)
         try:
             session = self._open(connection)
         except (OSError, ValueError) as error:
             say(f"session refused: {error}")
             self._note(f"last refused: {error}")
-            refuse(connection, hello.Exit.WRAPPER, str(error))
+            refuse(connection, session_socket.Exit.WRAPPER, str(error))
             return
         if session:
             self._session_by_fd[connection.fileno()] = session
@@ -170,10 +170,12 @@ class Supervisor:
     def _open(self, connection: socket.socket) -> Session | None:
         if peer.of(connection).uid != self._around.gate_uid:
             raise PermissionError("only the gate may open sessions")
-        packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+        packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
-            agent_uid, inherited = hello.decode_hello(hello.Protocol.WRAPPER, packet)
-            mask = inherited.pop(hello.UMASK, "")
+            agent_uid, inherited = session_socket.decode_hello(
+                session_socket.Protocol.WRAPPER, packet
+            )
+            mask = inherited.pop(session_socket.UMASK, "")
             opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
             opening.expect_sound(self._spec)
             return self._start(opening, connection)
@@ -182,14 +184,14 @@ class Supervisor:
 
     def _start(self, opening: Opening, connection: socket.socket) -> Session | None:
         if why := self._bounds.disk.before_session():
-            refuse(connection, hello.Exit.BUSY, f"{self._spec.name}: {why}")
+            refuse(connection, session_socket.Exit.BUSY, f"{self._spec.name}: {why}")
             self._note(f"last refused: {why}")
             return None
         ready = self._berths.take(self._places_in_use())
         if ready is None:
             limit = self._spec.sessions
             why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
-            refuse(connection, hello.Exit.BUSY, why)
+            refuse(connection, session_socket.Exit.BUSY, why)
             return None
         values = self._secrets.values() if self._secrets else {}
         try:
@@ -234,14 +236,14 @@ class Supervisor:
         if why:
             say(why)
             for session in self._session_by_fd.values():
-                session.ended = session.ended or hello.Ended(KILLED, why)
+                session.ended = session.ended or session_socket.Ended(KILLED, why)
         return bool(why)
 
     def _look_at_bounds(self) -> None:
         sessions = list(self._session_by_fd.values())
         for session in sessions:
             if not session.ended and (why := self._bounds.reached(session, sessions)):
-                session.ended = hello.Ended(KILLED, why)
+                session.ended = session_socket.Ended(KILLED, why)
                 session.kill()
 
     def _close(self, session: Session) -> None:
@@ -262,7 +264,7 @@ class Supervisor:
         self._notifier.alive()  # ending many takes its time
         self._note(self._last_note)
 
-    def _say_how(self, session: Session, ended: hello.Ended) -> None:
+    def _say_how(self, session: Session, ended: session_socket.Ended) -> None:
         if ended.status == 0:
             return
         lasted_s = time.monotonic() - session.began_s
@@ -277,14 +279,14 @@ class Supervisor:
     def _status(self) -> str:
         shared = "" if self._around.limits else "limits hold for all sessions together"
         sessions, limit = len(self._session_by_fd), self._spec.sessions
-        return status.text(sessions, limit, shared, self._last_note)
+        return unit_status.text(sessions, limit, shared, self._last_note)
 
 
-def refuse(connection: socket.socket, code: hello.Exit, why: str) -> None:
+def refuse(connection: socket.socket, code: session_socket.Exit, why: str) -> None:
     """Say why there is no session, and close the connection."""
     with connection:
         try:
-            connection.send(hello.encode(hello.Refused(code, why)))
+            connection.send(session_socket.encode(session_socket.Refused(code, why)))
         except OSError:
             return  # it has gone already
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcpwrap.core.spec import Workspaces
+from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.core.workspaces import REPORT, Kind, layers
 from mcpwrap.linux import mountinfo
 from mcpwrap.linux.mountinfo import Mount

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire.approval_socket import (
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
     Channel,

@@ -12,7 +12,7 @@ from mcpwrap.cli import approvals_answer, approvals_show
 from mcpwrap.cli.approvals_answer import TIMES, Answer
 from mcpwrap.cli.approvals_text import agent
 from mcpwrap.cli.output import expect_yes
-from mcpwrap.core.approve_words import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import click
 
 from mcpwrap.core import notification
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, approve_door, desktop, tty
 from mcpwrap.linux.approve_door import Door, Listing

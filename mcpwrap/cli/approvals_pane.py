@@ -10,7 +10,7 @@ from textual.timer import Timer
 from textual.widgets import RichLog
 
 from mcpwrap.cli.approvals_text import Line, folded, page
-from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.linux.approve_door import Seen
 
 

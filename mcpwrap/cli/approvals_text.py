@@ -9,11 +9,11 @@ from rich.text import Text
 
 from mcpwrap.core.approval import Question
 from mcpwrap.core.approval_view import DiffLine, difference, pretty
-from mcpwrap.core.approve_words import Paused, Pending
 from mcpwrap.core.holds import without
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 from mcpwrap.core.text.sanitise import one_line
+from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.approve_door import Seen
 

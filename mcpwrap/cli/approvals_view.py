@@ -13,8 +13,8 @@ from textual.widgets import DataTable, Footer, Static
 from mcpwrap.cli import approvals_answer, approvals_dialogue, approvals_list
 from mcpwrap.cli.approvals_pane import QuestionPane, Shown
 from mcpwrap.cli.approvals_text import cell, pause
-from mcpwrap.core.approve_words import Pending, Scope, Verdict
 from mcpwrap.core.text.sanitise import one_line
+from mcpwrap.core.wire.approval_socket import Pending, Scope, Verdict
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import approve_door
 from mcpwrap.linux.approve_door import Door, Listing

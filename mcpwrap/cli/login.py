@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import click
 
 from mcpwrap.cli.output import ask
-from mcpwrap.core.login_words import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.core.names import is_server_name
+from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import login_door, tty
 from mcpwrap.linux.login_door import LoginDoor

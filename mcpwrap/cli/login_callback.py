@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-from mcpwrap.core.login_words import PASTE_PORT, PATH
+from mcpwrap.core.wire.login_pipe import PASTE_PORT, PATH
 from mcpwrap.errors import McpwrapError
 
 PATIENCE_S = 900.0

@@ -6,9 +6,9 @@ import click
 import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
-from mcpwrap.core.http_listener import url
 from mcpwrap.core.names import account_of
-from mcpwrap.core.status import sessions_in
+from mcpwrap.core.wire.listener_file import url
+from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import (
     accounts,

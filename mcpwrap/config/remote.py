@@ -6,7 +6,7 @@ from mcpwrap.config import values
 from mcpwrap.config.model import Destination, Remote, Server, Template
 from mcpwrap.config.reader import Reader
 from mcpwrap.config.values import BadValueError
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 
 OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
 REMOTE_KEYS = ("url", "bearer_token_env_var", "headers", "mcpwrap")

@@ -17,7 +17,7 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.core import umask
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 
 _Value = bool | int | str | tuple[str, ...] | Mapping[str, "_Value"]
 _Lines = Iterable[tuple[str, _Value]]

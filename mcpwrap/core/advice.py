@@ -8,7 +8,7 @@ more: no `*`, no group.
 import re
 from ipaddress import ip_address
 
-from mcpwrap.core.front import ADDRESSES
+from mcpwrap.core.wire.sni_front_file import ADDRESSES
 
 # By rule: why, and what to do. {detail} is a request, a name or an address: see `Note`.
 _ADVICE = {

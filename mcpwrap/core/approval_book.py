@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from mcpwrap.core.approval_answers import Answers, Denial, Grant
 from mcpwrap.core.approval_entry import About, Approved, Asked, Entry, Key, NotAsked, Told, Waits
-from mcpwrap.core.approve_words import MINUTES, Decide, Refused, Scope, Verdict
 from mcpwrap.core.fatigue import Fatigue
+from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Refused, Scope, Verdict
 
 MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
 MAX_OF_AGENT = 16

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpwrap.core.approve_words import Proof
+from mcpwrap.core.wire.approval_socket import Proof
 
 May = Literal["yes", "proof", "no"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mcpwrap.core import front_event
 from mcpwrap.core.advice import advice
 from mcpwrap.core.host_names import MAX_NAME_CHARS, shown
+from mcpwrap.core.wire import sni_front_log
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def from_squid(line: bytes) -> Note | None:
 def from_front(line: bytes) -> Note | None:
     """Return what a line of the front's events says; what Squid refused, Squid has noted itself."""
     try:
-        said = front_event.decode(line)
+        said = sni_front_log.decode(line)
     except msgspec.MsgspecError:
         return None
     host = _visible_again(said.host)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcpwrap.core.spec import Template
+from mcpwrap.core.wire.server_files import Template
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 

@@ -1,12 +1,12 @@
 """HTTP status codes for JSON-RPC errors and refused sessions."""
 
-from mcpwrap.core.hello import Exit
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
 )
+from mcpwrap.core.wire.session_socket import Exit
 
 UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"

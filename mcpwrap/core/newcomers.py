@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mcpwrap.core.approve_words import Pending
+from mcpwrap.core.wire.approval_socket import Pending
 
 
 class Newcomers:

@@ -8,9 +8,9 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.drift import Sight
 from mcpwrap.core.text.sanitise import visible
+from mcpwrap.core.wire.approval_socket import Pending
 
 PAGE = "http://127.0.0.1:52080/"
 _MAX_CHARS = 80  # of one name: what follows must still be on the screen

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mcpwrap.core.spec import Admission
+from mcpwrap.core.wire.server_files import Admission
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.text import uris
 from mcpwrap.core.text.sanitise import visible
+from mcpwrap.core.wire.approval_socket import Pending
 
 HEADER = "Mcpwrap-Signature"
 PAGE = "http://127.0.0.1:52080/approval/"  # on the machine itself: mcpwrap-web.service

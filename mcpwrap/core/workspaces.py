@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from mcpwrap.core.spec import Folder, Workspaces
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 
 # A folder in which git, or jj by git, keeps a repository. `commondir` leads to another folder's
 # hooks and configuration; `modules` and `worktrees` have such files of their own.

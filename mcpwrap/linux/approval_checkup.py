@@ -8,10 +8,11 @@ import msgspec
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core import approval_checkup, approvers
+from mcpwrap.core import approval_checkup
 from mcpwrap.core.approval_checkup import GROUP, Approving
 from mcpwrap.core.checkup import Check, failed
 from mcpwrap.core.rules import Policy, for_server
+from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.policy_files import policy_files
@@ -59,8 +60,8 @@ def _members(group: str) -> Iterator[str]:
     yield from (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == gid)
 
 
-def _approvers() -> approvers.Approvers:
+def _approvers() -> approver_passwords.Approvers:
     try:
-        return approvers.decode(Path(paths.APPROVERS).read_bytes())
+        return approver_passwords.decode(Path(paths.APPROVERS).read_bytes())
     except FileNotFoundError:
-        return approvers.Approvers()
+        return approver_passwords.Approvers()

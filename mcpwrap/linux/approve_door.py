@@ -5,9 +5,10 @@ from typing import Self
 
 import msgspec
 
-from mcpwrap.core import approval, approve_words
+from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import (
     Decide,
     Done,
     End,
@@ -161,7 +162,7 @@ class Door:
 
     def _send(self, packet: FromPerson) -> None:
         try:
-            self._socket.send(approve_words.encode_question(packet))
+            self._socket.send(approval_socket.encode_question(packet))
         except WordsError as error:
             raise McpwrapError(str(error), where=PATH, fix="leave it out") from error
         except OSError as error:
@@ -169,7 +170,7 @@ class Door:
 
     def _receive(self) -> tuple[ToPerson, list[int]]:
         try:
-            packet, fds = descriptors.receive(self._socket, approve_words.MAX_BYTES)
+            packet, fds = descriptors.receive(self._socket, approval_socket.MAX_BYTES)
         except OSError as error:
             raise _unreachable(error) from error
         except DescriptorError as error:
@@ -177,7 +178,7 @@ class Door:
         if not packet:
             raise _unreachable(ConnectionResetError("it hung up"))
         try:
-            return approve_words.decode(packet), fds
+            return approval_socket.decode(packet), fds
         except msgspec.MsgspecError as error:
             descriptors.close_all(fds)
             raise _another_version() from error

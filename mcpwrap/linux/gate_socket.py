@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from mcpwrap.core import hello, stats
+from mcpwrap.core import stats
 from mcpwrap.core.stats import Stats
+from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError
 
 _GATE = "/run/mcpwrap/gate.sock"
@@ -21,12 +22,12 @@ def standing() -> str:
         OSError: it does not listen, or does not answer.
         hello.ProtocolError: it answers something else: it is of another version.
     """
-    with _asked(hello.WHICH_POLICY) as gate:
-        match hello.decode(gate.recv(hello.MAX_PACKET_BYTES)):
-            case hello.Answer(text):
+    with _asked(session_socket.WHICH_POLICY) as gate:
+        match session_socket.decode(gate.recv(session_socket.MAX_PACKET_BYTES)):
+            case session_socket.Answer(text):
                 return text
             case _:
-                raise hello.ProtocolError("the gate does not say which policy is in force")
+                raise session_socket.ProtocolError("the gate does not say which policy is in force")
 
 
 def counted() -> Stats:
@@ -38,25 +39,25 @@ def counted() -> Stats:
         hello.ProtocolError: it answers something else: it is of another version.
     """
     text = ""
-    with _asked(hello.WHAT_WAS_COUNTED) as gate:
-        while len(text) <= _MAX_CHARS and (packet := gate.recv(hello.MAX_PACKET_BYTES)):
-            match hello.decode(packet):
-                case hello.Answer(piece):
+    with _asked(session_socket.WHAT_WAS_COUNTED) as gate:
+        while len(text) <= _MAX_CHARS and (packet := gate.recv(session_socket.MAX_PACKET_BYTES)):
+            match session_socket.decode(packet):
+                case session_socket.Answer(piece):
                     text += piece
-                case hello.Refused(_, why):
+                case session_socket.Refused(_, why):
                     raise McpwrapError(why, where="the gate", fix="ask as one of these")
                 case _:
-                    raise hello.ProtocolError("the gate does not say what was counted")
+                    raise session_socket.ProtocolError("the gate does not say what was counted")
     try:
         return stats.decode(text)
     except msgspec.MsgspecError as error:
-        raise hello.ProtocolError("the gate did not say all that was counted") from error
+        raise session_socket.ProtocolError("the gate did not say all that was counted") from error
 
 
 @contextmanager
 def _asked(question: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
-        gate.settimeout(hello.HANDSHAKE_S)
+        gate.settimeout(session_socket.HANDSHAKE_S)
         gate.connect(_GATE)
-        gate.send(hello.encode_hello(hello.Protocol.GATE, question, {}))
+        gate.send(session_socket.encode_hello(session_socket.Protocol.GATE, question, {}))
         yield gate

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.http_listener import PORT, Listener, decode
+from mcpwrap.core.wire.listener_file import PORT, Listener, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.files import read_roots_own
 

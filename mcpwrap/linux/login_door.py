@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from typing import Self, TypeVar
 
-from mcpwrap.core import hello, login_words
-from mcpwrap.core.login_words import Failed, Word, WordsError
+from mcpwrap.core.wire import login_pipe, session_socket
+from mcpwrap.core.wire.login_pipe import Failed, Word, WordsError
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import descriptors
 
@@ -35,7 +35,9 @@ class LoginDoor:
         self._heard_fd, self._say_fd = heard_fd, say_fd
         try:
             self._gate.connect(path)
-            text = hello.encode_hello(hello.Protocol.GATE, name, {hello.LOGIN: verb})
+            text = session_socket.encode_hello(
+                session_socket.Protocol.GATE, name, {session_socket.LOGIN: verb}
+            )
             descriptors.send(self._gate, text, [theirs_in, theirs_out])
         except OSError as error:
             self.__exit__()
@@ -62,22 +64,22 @@ class LoginDoor:
         Raises:
             McpwrapError: it does not, and why.
         """
-        self._gate.settimeout(hello.START_S + hello.HANDSHAKE_S)
+        self._gate.settimeout(session_socket.START_S + session_socket.HANDSHAKE_S)
         try:
             self._until_started()
-        except (OSError, hello.ProtocolError) as error:
+        except (OSError, session_socket.ProtocolError) as error:
             raise self._failed(f"the gate does not answer: {error}") from error
 
     def _until_started(self) -> None:
         while True:
-            match hello.decode(self._gate.recv(hello.MAX_PACKET_BYTES)):
-                case hello.Started():
+            match session_socket.decode(self._gate.recv(session_socket.MAX_PACKET_BYTES)):
+                case session_socket.Started():
                     return
-                case hello.Ask():
+                case session_socket.Ask():
                     self._gate.send(b"\0")
-                case hello.Refused(_, why):
+                case session_socket.Refused(_, why):
                     raise self._failed(why)
-                case hello.Ended(status, why):
+                case session_socket.Ended(status, why):
                     raise self._failed(why or f"it ended with {status}")
                 case _:
                     pass
@@ -85,7 +87,7 @@ class LoginDoor:
     def say(self, word: Word) -> None:
         """Say something. A program that has ended has said why before."""
         with suppress(BrokenPipeError):
-            os.write(self._say_fd, login_words.encode(word))
+            os.write(self._say_fd, login_pipe.encode(word))
 
     def hear(self, kind: type[T]) -> T:
         """Return the next word.
@@ -95,9 +97,9 @@ class LoginDoor:
         """
         line = self._line()
         with suppress(WordsError):
-            raise self._failed(login_words.expect(line, Failed).failed)
+            raise self._failed(login_pipe.expect(line, Failed).failed)
         try:
-            return login_words.expect(line, kind)
+            return login_pipe.expect(line, kind)
         except WordsError as error:
             raise self._failed(str(error)) from error
 
@@ -107,9 +109,9 @@ class LoginDoor:
             left_s = max(0.0, give_up_at_s - time.monotonic())
             if not select.select([self._heard_fd], [], [], left_s)[0]:
                 raise self._failed(f"no answer within {_ANSWER_S:.0f} s")
-            chunk = os.read(self._heard_fd, login_words.MAX_LINE_BYTES)
+            chunk = os.read(self._heard_fd, login_pipe.MAX_LINE_BYTES)
             self._buffer += chunk
-            if not chunk or len(self._buffer) > login_words.MAX_LINE_BYTES:
+            if not chunk or len(self._buffer) > login_pipe.MAX_LINE_BYTES:
                 raise self._failed(self._last_words())
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
@@ -119,16 +121,16 @@ class LoginDoor:
         said = b""
         self._gate.settimeout(_LAST_WORDS_S)
         try:
-            while packet := self._gate.recv(hello.MAX_PACKET_BYTES):
-                match hello.decode(packet):
-                    case hello.Stderr(text):
+            while packet := self._gate.recv(session_socket.MAX_PACKET_BYTES):
+                match session_socket.decode(packet):
+                    case session_socket.Stderr(text):
                         said += text
-                    case hello.Ended(status, why):
+                    case session_socket.Ended(status, why):
                         words = said.decode(errors="replace").strip()
                         return words or why or f"it ended with {status}"
                     case _:
                         pass
-        except (OSError, hello.ProtocolError):
+        except (OSError, session_socket.ProtocolError):
             pass
         return said.decode(errors="replace").strip() or "it ended before it was done"
 

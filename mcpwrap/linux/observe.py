@@ -9,12 +9,13 @@ import msgspec
 
 from mcpwrap.config.model import Config, Remote, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
-from mcpwrap.core import http_listener, oauth_key
-from mcpwrap.core.http_listener import Listener
-from mcpwrap.core.panic import Panic
-from mcpwrap.core.panic import decode as decode_panic
+from mcpwrap.core import oauth_key
 from mcpwrap.core.secrets.at_rest import Settings
-from mcpwrap.core.spec import Admissions, decode_admissions
+from mcpwrap.core.wire import listener_file
+from mcpwrap.core.wire.listener_file import Listener
+from mcpwrap.core.wire.panic_file import Panic
+from mcpwrap.core.wire.panic_file import decode as decode_panic
+from mcpwrap.core.wire.server_files import Admissions, decode_admissions
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules, systemd
 from mcpwrap.linux.files import (
@@ -109,7 +110,7 @@ def listeners() -> list[Listener]:
 
 def _listener(path: str, text: str) -> Listener:
     try:
-        return http_listener.decode(text.encode())
+        return listener_file.decode(text.encode())
     except msgspec.MsgspecError as error:
         raise McpwrapError(f"damaged: {error}", where=path, fix="`sudo mcpwrap apply`") from error
 

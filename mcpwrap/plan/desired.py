@@ -7,10 +7,10 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server
-from mcpwrap.core import front, webhook
-from mcpwrap.core import spec as specs
-from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.names import egress_address
+from mcpwrap.core.wire import server_files as specs
+from mcpwrap.core.wire import sni_front_file, webhook_file
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import egress, instances, listeners, nft, paths, units, workspaces
 from mcpwrap.plan.egress import Sources
@@ -93,12 +93,12 @@ def _front(config: Config, uids: Mapping[str, int]) -> str:
         for name, server in config.servers.items()
         if server.egress and server.transparent
     }
-    return specs.encode(front.Front(by_server=served)) if served else ""
+    return specs.encode(sni_front_file.Front(by_server=served)) if served else ""
 
 
 def _webhook(config: Config) -> str:
     url = config.approvals.webhook
-    return specs.encode(webhook.Webhook(url=url)) if url else ""
+    return specs.encode(webhook_file.Webhook(url=url)) if url else ""
 
 
 def _authorities(config: Config) -> frozenset[str]:

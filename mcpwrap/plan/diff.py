@@ -9,8 +9,8 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core import spec as specs
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
+from mcpwrap.core.wire import server_files as specs
 from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, nft, paths, steps
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Observed

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mcpwrap.core import spec as specs
+from mcpwrap.core.wire import server_files as specs
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Desired
 from mcpwrap.plan.observed import Observed

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from mcpwrap.config.model import Config, Remote
-from mcpwrap.core import http_listener
-from mcpwrap.core import spec as specs
-from mcpwrap.core.http_listener import PORT, Listener
+from mcpwrap.core.wire import listener_file
+from mcpwrap.core.wire import server_files as specs
+from mcpwrap.core.wire.listener_file import PORT, Listener
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 from mcpwrap.plan.nft import Elements
@@ -65,7 +65,7 @@ def wanted(
         Listener(
             server=name,
             uid=uid,
-            address=http_listener.address_at(registry.by_name[name].http[str(uid)]),
+            address=listener_file.address_at(registry.by_name[name].http[str(uid)]),
             is_remote=isinstance(config.servers[name].runs, Remote),
         )
         for name, admission in guests.items()
@@ -102,7 +102,7 @@ def _drop_in(listener: Listener) -> str:
 def _written(found: Mapping[str, str]) -> Iterator[Listener]:
     for name in sorted(paths.names_in(found, paths.listener)):
         try:
-            yield http_listener.decode(found[paths.listener(name)].encode())
+            yield listener_file.decode(found[paths.listener(name)].encode())
         except msgspec.MsgspecError:  # it is written anew
             continue
 
@@ -111,16 +111,16 @@ def _number(listener: Listener) -> int:
     """Return the number of its address; 0 if that is none of ours."""
     found = re.fullmatch(r"127\.78\.([0-9]{1,3})\.([0-9]{1,3})", listener.address)
     number = int(found[1]) * 256 + int(found[2]) if found else 0
-    is_ours = http_listener.address_at(number) == listener.address
-    return number if is_ours and number <= http_listener.LAST else 0
+    is_ours = listener_file.address_at(number) == listener.address
+    return number if is_ours and number <= listener_file.LAST else 0
 
 
 def _free(taken: set[int]) -> Iterator[int]:
-    for number in range(1, http_listener.LAST + 1):
+    for number in range(1, listener_file.LAST + 1):
         if number not in taken:
             yield number
     raise McpwrapError(
-        f"all {http_listener.LAST} addresses of listeners are taken",
+        f"all {listener_file.LAST} addresses of listeners are taken",
         where="agents that speak HTTP",
         fix="remove servers with `mcpwrap apply --purge`, or name fewer `agents`",
     )

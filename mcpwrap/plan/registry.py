@@ -5,14 +5,14 @@ from typing import Annotated
 
 import msgspec
 
-from mcpwrap.core import http_listener
 from mcpwrap.core.names import FIRST_UID, LAST_UID, next_uid, preferred_uid
+from mcpwrap.core.wire import listener_file
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
 
 FORMAT = 1
 _AgentUid = Annotated[str, msgspec.Meta(pattern=r"\A(?:0|[1-9][0-9]{0,9})\Z")]
-_Number = Annotated[int, msgspec.Meta(ge=1, le=http_listener.LAST)]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=listener_file.LAST)]
 _INSTANCE = r"\A(?:(?:proxy|intercept)-[1-9][0-9]{0,3})?\Z"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mcpwrap.core.http_listener import Listener, url
+from mcpwrap.core.wire.listener_file import Listener, url
 from mcpwrap.plan.nft import Elements
 from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
 

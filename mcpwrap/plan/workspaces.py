@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mcpwrap.config.model import Config, Server
-from mcpwrap.core import spec as specs
+from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.workspaces import REPORTS
 from mcpwrap.plan import paths
 

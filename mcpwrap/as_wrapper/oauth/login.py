@@ -13,10 +13,10 @@ from mcpwrap.as_wrapper.oauth.discovery import Found, discover
 from mcpwrap.as_wrapper.oauth.registration import client_for
 from mcpwrap.as_wrapper.oauth.store import Store
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core import login_words
-from mcpwrap.core.login_words import Answer, Begin, Done, Failed, Visit, Word, WordsError
 from mcpwrap.core.oauth_failure import OAuthError
 from mcpwrap.core.oauth_kept import Client, Given, Kept, Tokens
+from mcpwrap.core.wire import login_pipe
+from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit, Word, WordsError
 
 PATIENCE_S = 900.0  # a person finds a password, and a second factor
 T = TypeVar("T", bound=Word)
@@ -33,7 +33,7 @@ class Person:
     def tell(self, word: Word) -> None:
         """Say something, if they are still there. `told` has no buffer."""
         with suppress(BrokenPipeError):
-            self._told.write(login_words.encode(word))
+            self._told.write(login_pipe.encode(word))
 
     def hear(self, kind: type[T]) -> T:
         """Wait for what is said. Nothing else goes on in this process meanwhile.
@@ -44,13 +44,13 @@ class Person:
         """
         if not select.select([self._said], [], [], self._patience_s)[0]:
             raise OAuthError(f"no answer came within {self._patience_s / 60:.0f} min")
-        return login_words.expect(self._said.readline(login_words.MAX_LINE_BYTES), kind)
+        return login_pipe.expect(self._said.readline(login_pipe.MAX_LINE_BYTES), kind)
 
 
 async def run(verb: str, given: Given, url: str, web: Web, person: Person) -> None:
     """Log in to the server at `url`, or out, and tell the person what came of it."""
     try:
-        if verb == login_words.LOGOUT:
+        if verb == login_pipe.LOGOUT:
             done = await log_out(given, web)
         else:
             done = await log_in(given, url, web, person)

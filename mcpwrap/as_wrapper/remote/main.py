@@ -8,8 +8,8 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from mcpwrap.core import hello
 from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import prctl
 from mcpwrap.linux.log import say
 
@@ -55,7 +55,7 @@ def _serve() -> str:
         from mcpwrap.as_wrapper.remote import logging_in  # noqa: PLC0415 - libsodium, oauthlib
 
         given = logging_in.given(oauth)
-        if verb := environ.get(hello.LOGIN):
+        if verb := environ.get(session_socket.LOGIN):
             return logging_in.run(verb, given, here, verify)
         bearer_for = partial(logging_in.bearer, given, here, credentials)
     return asyncio.run(serving.serve(here, credentials, verify, (0, 1), bearer_for))

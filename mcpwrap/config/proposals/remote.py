@@ -9,7 +9,7 @@ from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import holds_secret_url, is_secret_name
 from mcpwrap.config.proposals.variables import Kept, filled_in, header, secret_variable
 from mcpwrap.config.values import BadValueError
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 
 _LOGIN = {"oauth", "auth", "scopes", "oauth_resource"}
 _FROM_VARIABLES = {"bearer_token_env_var", "env_http_headers"}

@@ -1,6 +1,6 @@
 """Ownership check of a server's code by the wrapper, before each start of the server."""
 
-from mcpwrap.core.spec import Spec
+from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux.executables.launch import launch_of
 from mcpwrap.linux.executables.look import Look
 

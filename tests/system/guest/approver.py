@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mcpwrap.core.approve_words import Channel, Decide, Pending, Proof, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, Decide, Pending, Proof, Scope, Verdict
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.approve_door import Door
 

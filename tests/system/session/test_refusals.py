@@ -90,7 +90,7 @@ def test_a_refusal_reaches_a_file_and_waits_for_nobody_at_a_terminal(machine: Ma
     assert (status, shown.count("there is no server 'nosuch'")) == (78, 1)
 
 
-HELLO = "/usr/lib/mcpwrap/mcpwrap/core/hello.py"
+HELLO = "/usr/lib/mcpwrap/mcpwrap/core/wire/session_socket.py"
 RESTART_GATE = "systemctl restart mcpwrap-gate.service"
 STOP_WRAPPER = "systemctl stop mcpwrap@probe.service"
 START_WRAPPER = f"{STOP_WRAPPER}; systemctl start mcpwrap@probe.service"

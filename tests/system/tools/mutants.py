@@ -121,7 +121,7 @@ MUTANTS = (
     ),
     Mutant(
         "the version of the protocol in a hello",
-        "mcpwrap/core/hello.py",
+        "mcpwrap/core/wire/session_socket.py",
         "    if int(number[1]) != protocol:\n",
         "    if False:\n",
         "session",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_agent import connect
-from mcpwrap.core import hello
-from mcpwrap.core.hello import Exit
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.session_socket import Exit
 from mcpwrap.plan import paths
 from tests.shared import pace
 
@@ -65,23 +65,23 @@ def test_it_imports_next_to_nothing() -> None:
 
 
 def test_its_constants_are_ours() -> None:
-    assert connect.MAX_PACKET_BYTES == hello.MAX_PACKET_BYTES
+    assert connect.MAX_PACKET_BYTES == session_socket.MAX_PACKET_BYTES
     assert connect.USAGE == Exit.USAGE
     assert connect.UNAVAILABLE == Exit.UNAVAILABLE
     assert connect.PROTOCOL == Exit.PROTOCOL
-    assert connect.FIRST_S > 2 * hello.HANDSHAKE_S + hello.START_S
+    assert connect.FIRST_S > 2 * session_socket.HANDSHAKE_S + session_socket.START_S
     assert paths.link("git").endswith(f"/{connect.LINK_PREFIX}git")
 
 
 def test_its_hello_is_ours() -> None:
-    assert hello.encode_hello(hello.Protocol.GATE, "", {}) in TEXTS
+    assert session_socket.encode_hello(session_socket.Protocol.GATE, "", {}) in TEXTS
 
 
 def test_it_knows_every_kind_of_packet() -> None:
-    packets: list[hello.Packet] = [
-        hello.Ask(("A",)),
-        hello.Stderr(b""),
-        hello.Ended(0),
-        hello.Refused(0, ""),
+    packets: list[session_socket.Packet] = [
+        session_socket.Ask(("A",)),
+        session_socket.Stderr(b""),
+        session_socket.Ended(0),
+        session_socket.Refused(0, ""),
     ]
-    assert {hello.encode(packet)[:1] for packet in packets} <= TEXTS
+    assert {session_socket.encode(packet)[:1] for packet in packets} <= TEXTS

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from mcpwrap.as_agent import connect
-from mcpwrap.core import hello
-from mcpwrap.core.hello import Exit
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.session_socket import Exit
 from mcpwrap.linux import descriptors
 from tests.shared import pace
 
@@ -61,13 +61,13 @@ class Gate:
                     self._answer(connection)
 
     def _answer(self, connection: socket.socket) -> None:
-        _, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+        _, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
             for packet in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
                 self._note_unread(fds[0])  # the last moment at which the stub may not have read
                 connection.send(packet)
                 if packet[:1] == b"?":
-                    self.heard.append(connection.recv(hello.MAX_PACKET_BYTES))
+                    self.heard.append(connection.recv(session_socket.MAX_PACKET_BYTES))
             if self.then:
                 self.then(connection, fds)
         finally:
@@ -81,7 +81,10 @@ class Gate:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path / "gate.sock", [[hello.encode(hello.Refused(Exit.NOT_ALLOWED, WHY))]])
+    return Gate(
+        tmp_path / "gate.sock",
+        [[session_socket.encode(session_socket.Refused(Exit.NOT_ALLOWED, WHY))]],
+    )
 
 
 def stub(gate: Gate, stdin: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from mcpwrap.core.front_event import Event
+from mcpwrap.core.wire.sni_front_log import Event
 from tests.unit.as_front.world import DNS, PATIENCE_S, World, rest_of
 
 A, AAAA = 1, 28

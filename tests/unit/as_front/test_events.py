@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.as_front import events
 from mcpwrap.as_front.events import Events
-from mcpwrap.core.front_event import decode
+from mcpwrap.core.wire.sni_front_log import decode
 
 
 def lines(path: Path) -> list[str]:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.core.front import Front
-from mcpwrap.core.front_event import Event, decode
-from mcpwrap.core.spec import encode
+from mcpwrap.core.wire.server_files import encode
+from mcpwrap.core.wire.sni_front_file import Front
+from mcpwrap.core.wire.sni_front_log import Event, decode
 from tests.shared import pace
 
 DNS, TLS, PROXY = 10_053, 10_443, 13_128  # below those that the kernel gives out

@@ -22,9 +22,13 @@ from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import approve_words
 from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits, Wanted
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.audit import Answered
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.rules import Policy, Rule
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     End,
     FromPerson,
@@ -33,10 +37,6 @@ from mcpwrap.core.approve_words import (
     ToPerson,
     encode_question,
 )
-from mcpwrap.core.audit import Answered
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.rules import Policy, Rule
 from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.peer import Peer
@@ -148,12 +148,12 @@ class Somebody:
                 packet, fds = descriptors.receive(self.socket, MAX_BYTES, socket.MSG_DONTWAIT)
                 if not packet:
                     break
-                heard.append(approve_words.decode(packet))
+                heard.append(approval_socket.decode(packet))
                 self.fds += fds
         return heard
 
     def listed(self) -> list[Pending]:
-        *pending, end = self.says(approve_words.List())
+        *pending, end = self.says(approval_socket.List())
         assert end == End()
         return [one for one in pending if isinstance(one, Pending)]
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mcpwrap.as_gate.admissions import GuestList
-from mcpwrap.core.spec import Admission, Admissions, encode
+from mcpwrap.core.wire.server_files import Admission, Admissions, encode
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import files
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from mcpwrap.as_gate import agents
-from mcpwrap.core import hello
-from mcpwrap.core.spec import Admission
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import Admission
 from mcpwrap.linux import accounts, peer
 from mcpwrap.linux.peer import Peer
 
@@ -89,8 +89,8 @@ def test_root_and_approvers_log_in_where_there_is_a_login(
     ("said", "claim"),
     [
         ({}, ""),
-        ({hello.AGENT: "1000"}, "1000"),
-        ({hello.LOGIN: "logout"}, "login"),
+        ({session_socket.AGENT: "1000"}, "1000"),
+        ({session_socket.LOGIN: "logout"}, "login"),
         ({"TZ": "UTC"}, ""),
     ],
 )
@@ -101,12 +101,12 @@ def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
 @pytest.mark.parametrize("uid", ["", "login"])
 def test_a_listener_has_to_name_an_account(uid: str) -> None:
     with pytest.raises(ValueError, match="no UID"):
-        agents.claim_in({hello.AGENT: uid})
+        agents.claim_in({session_socket.AGENT: uid})
 
 
 def test_nobody_logs_in_for_another() -> None:
     with pytest.raises(ValueError, match="for another"):
-        agents.claim_in({hello.AGENT: "1000", hello.LOGIN: "login"})
+        agents.claim_in({session_socket.AGENT: "1000", session_socket.LOGIN: "login"})
 
 
 @pytest.mark.parametrize("claim", ["-1", "1e3", "+1", " 1", "٣", "1" * 11, "logout"])

@@ -11,10 +11,11 @@ from mcpwrap.as_gate import people
 from mcpwrap.as_gate.approval_channel import AskPerson, PageWanted, Withdrawn
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core import approval, approve_words
+from mcpwrap.core import approval
 from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Channel,
     Decide,
@@ -222,10 +223,10 @@ def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
     bob.socket.send(encode_question(Show(waits.id)))
     bob.socket.send(encode_question(Show(waits.id)))
     world.serve()
-    assert approve_words.decode(bob.socket.recv(MAX_BYTES)) == Shown(
+    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == Shown(
         id=waits.id, digest=waits.shown
     )
-    assert approve_words.decode(bob.socket.recv(MAX_BYTES)) == Refused(
+    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == Refused(
         code="busy", why="one document at a time"
     )
     assert isinstance(bob.says(Show(waits.id))[0], Shown)

@@ -25,8 +25,8 @@ from mcpwrap.as_gate.channel import (
 from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import News, ToMonitor
-from mcpwrap.core import hello
 from mcpwrap.core.judgement import Held
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import memfd
 from mcpwrap.linux.bell import Bell
 
@@ -149,7 +149,7 @@ def test_whoever_has_too_many_sessions_is_told_so() -> None:
         channel.refuse_more(monitor, "this account has 128 sessions already")
         with pytest.raises(RefusalError, match="has 128 sessions") as refused:
             ToMonitor(child, Bell(), Backoff()).name("sqlite", "1000")
-        assert refused.value.status is hello.Exit.BUSY
+        assert refused.value.status is session_socket.Exit.BUSY
         assert channel.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
 
 

@@ -23,7 +23,7 @@ from mcpwrap.as_gate.proving import (
     by_password,
 )
 from mcpwrap.core.approver_rights import Who
-from mcpwrap.core.approvers import Approver, Approvers, encode
+from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
 from tests.shared import pace
 
 ME = account_of(os.getuid())

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcpwrap.as_http.main import serve
 from mcpwrap.as_http.state import Surroundings
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.linux.notifier import Notifier
 from tests.shared import pace
 

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from mcpwrap.core import hello
+from mcpwrap.core.wire import session_socket
 from tests.shared import pace
 from tests.unit.as_http.standing_gate import Held, Message
 
@@ -15,16 +15,16 @@ TOOLS = [
 ]
 
 
-def notes(held: Held) -> hello.Ended | None:
+def notes(held: Held) -> session_socket.Ended | None:
     """Answer until the agent's side ends."""
     for message in held.lines():
         for one in message if isinstance(message, list) else [message]:
             if "method" in one and (ended := _hear(held, one)):
                 return ended
-    return hello.Ended(0)
+    return session_socket.Ended(0)
 
 
-def _hear(held: Held, message: Message) -> hello.Ended | None:
+def _hear(held: Held, message: Message) -> session_socket.Ended | None:
     params = message.get("params", {})
     method = message["method"]
     match method:
@@ -37,7 +37,7 @@ def _hear(held: Held, message: Message) -> hello.Ended | None:
         case "tools/call":
             return _call(held, message, params["name"], params.get("arguments", {}))
         case "die":
-            return hello.Ended(7, "of old age")
+            return session_socket.Ended(7, "of old age")
         case _ if method.startswith("notifications/"):
             return None
         case _:
@@ -45,7 +45,7 @@ def _hear(held: Held, message: Message) -> hello.Ended | None:
     return None
 
 
-def _call(held: Held, message: Message, name: str, arguments: Any) -> hello.Ended | None:
+def _call(held: Held, message: Message, name: str, arguments: Any) -> session_socket.Ended | None:
     """`say` is said first; then it is waited for `hold`; then comes the answer."""
     held.say(*arguments.get("say", []))
     if name in HOLDS:

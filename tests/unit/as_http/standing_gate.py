@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcpwrap.core import hello
+from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors
 from tests.shared import pace
 
@@ -48,11 +48,11 @@ class Held:
     def answer(self, request: Message, **result: Any) -> None:
         self.say({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
-    def tell(self, packet: hello.Packet) -> None:
-        self.connection.send(hello.encode(packet))
+    def tell(self, packet: session_socket.Packet) -> None:
+        self.connection.send(session_socket.encode(packet))
 
 
-Server = Callable[[Held], hello.Ended | None]
+Server = Callable[[Held], session_socket.Ended | None]
 
 
 class StandingGate:
@@ -61,7 +61,7 @@ class StandingGate:
     def __init__(self, folder: Path, server: Server) -> None:
         self.path = str(folder / "gate.sock")
         self.server = server
-        self.refusals: list[hello.Refused] = []  # of the next sessions
+        self.refusals: list[session_socket.Refused] = []  # of the next sessions
         self.asks: tuple[str, ...] = ()  # for these variables
         self.answered: list[bytes] = []
         self.sessions: list[Held] = []
@@ -94,7 +94,7 @@ class StandingGate:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(ConnectionError):
-            packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
+            packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
             if not packet:
                 return
             try:
@@ -106,15 +106,15 @@ class StandingGate:
         descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
         assert all(os.get_blocking(fd) for fd in fds)
         if self.refusals:
-            connection.send(hello.encode(self.refusals.pop(0)))
+            connection.send(session_socket.encode(self.refusals.pop(0)))
             return
         if self.asks:
-            connection.send(hello.encode(hello.Ask(self.asks)))
-            self.answered.append(connection.recv(hello.MAX_PACKET_BYTES))
-        said = hello.decode_hello(hello.Protocol.GATE, packet)
+            connection.send(session_socket.encode(session_socket.Ask(self.asks)))
+            self.answered.append(connection.recv(session_socket.MAX_PACKET_BYTES))
+        said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
         held = Held(connection, *said, fds)
         self.sessions.append(held)
-        connection.send(hello.encode(hello.Started()))
+        connection.send(session_socket.encode(session_socket.Started()))
         self._play(held)
 
     def _play(self, held: Held) -> None:

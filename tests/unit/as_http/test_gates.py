@@ -12,9 +12,9 @@ import pytest
 from mcpwrap.as_http import gate_session, gates, knocking
 from mcpwrap.as_http.gate_session import EndedError, GateSession
 from mcpwrap.as_http.knocking import RefusedError
-from mcpwrap.core.hello import Ended, Refused, Stderr
-from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
+from mcpwrap.core.wire.listener_file import Listener
+from mcpwrap.core.wire.session_socket import Ended, Refused, Stderr
 from tests.shared import pace
 from tests.unit.as_http.agent import Agent, running
 from tests.unit.as_http.conftest import Clock

@@ -15,7 +15,7 @@ from mcpwrap.as_http import main as main_module
 from mcpwrap.as_http.application import Application
 from mcpwrap.as_http.main import main, read_listener, serve
 from mcpwrap.as_http.state import Surroundings
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from tests.shared import pace
 from tests.unit.as_http.agent import Agent, Silent, running

@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap.as_nobody.proposal import reading
 from mcpwrap.config.proposal import texts_of
-from mcpwrap.core.proposal import MAX_ANSWER_BYTES, Reading, decode
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading, decode
 from mcpwrap.linux import memfd
 from tests.shared import pace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import panic
-from mcpwrap.core.panic import Panic, decode
+from mcpwrap.core.wire.panic_file import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files, observe
 from mcpwrap.linux.systemd import ToolError

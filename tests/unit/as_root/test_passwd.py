@@ -11,7 +11,7 @@ import nacl.pwhash
 import pytest
 
 from mcpwrap.as_root import passwd
-from mcpwrap.core import approvers
+from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
 from mcpwrap.plan import paths
@@ -36,7 +36,7 @@ def test_what_is_kept_is_a_hash_that_only_the_password_fits(file: Path) -> None:
     passwd.set_one("bob", b"battery staple")
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert b"horse" not in file.read_bytes()
-    known = approvers.decode(file.read_bytes()).by_user
+    known = approver_passwords.decode(file.read_bytes()).by_user
     assert {name: one.uid for name, one in known.items()} == {"alice": 1000, "bob": 60000}
     assert known["alice"].hash.startswith("$argon2id$v=19$m=65536,t=2,p=1$")
     nacl.pwhash.verify(known["alice"].hash.encode(), b"correct horse")
@@ -51,7 +51,7 @@ def test_a_password_is_removed_also_of_an_account_that_is_gone(
     passwd.set_one("bob", b"battery staple")
     monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
     passwd.remove("alice")
-    assert list(approvers.decode(file.read_bytes()).by_user) == ["bob"]
+    assert list(approver_passwords.decode(file.read_bytes()).by_user) == ["bob"]
     with pytest.raises(UsageError, match=r"alice has no password; nothing was changed\n.*bob has"):
         passwd.remove("alice")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import ws
-from mcpwrap.core.spec import Folder, Workspaces
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
 
 Make = Callable[[Path], object]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Decide,
     Done,
@@ -27,7 +28,6 @@ from mcpwrap.core.approve_words import (
     decode_question,
     encode,
 )
-from mcpwrap.core.judgement import Json
 from mcpwrap.linux import descriptors, memfd
 from tests.shared import pace
 

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.as_web.rendering import MAX_COMPARED_LINES
 from mcpwrap.as_web.sessions import MAX_AGE_S, MAX_IDLE_S
-from mcpwrap.core.approve_words import Channel, Paused, Proof, Refused, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, Paused, Proof, Refused, Scope, Verdict
 from tests.unit.as_web.browser import Browser
 from tests.unit.as_web.conftest import Clock
 from tests.unit.as_web.scripted_gate import AGENT_UID, OTHERS_UID, PASSWORD, ScriptedGate, question

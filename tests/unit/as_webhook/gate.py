@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core import approval, approve_words
+from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import End, Pending, Refused, Show, Shown, Watch
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import End, Pending, Refused, Show, Shown, Watch
 from mcpwrap.linux import descriptors, memfd
 
 PENDING = Pending(
@@ -74,7 +75,7 @@ class Gate:
 
     def _answer(self, connection: socket.socket) -> None:
         with self._lock:
-            match approve_words.decode_question(connection.recv(65_536)):
+            match approval_socket.decode_question(connection.recv(65_536)):
                 case Watch():
                     self._watching.append(connection)
                     self._list(connection)
@@ -82,15 +83,15 @@ class Gate:
                     shown = approval.document(question)
                     fd = memfd.sealed("document", shown)
                     answer = Shown(id=id_, digest=approval.digest(shown))
-                    descriptors.send(connection, approve_words.encode(answer), [fd])
+                    descriptors.send(connection, approval_socket.encode(answer), [fd])
                     descriptors.close_all([fd])
                     connection.close()
                 case _:
-                    connection.send(approve_words.encode(Refused(code="gone", why="it is gone")))
+                    connection.send(approval_socket.encode(Refused(code="gone", why="it is gone")))
                     connection.close()
 
     def _list(self, connection: socket.socket) -> None:
         packets: list[Pending | End] = [*self._pending, End()]
         with suppress(BrokenPipeError):  # who asked is gone already
             for packet in packets:
-                connection.send(approve_words.encode(packet))
+                connection.send(approval_socket.encode(packet))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_wrapper import remote_headers
-from mcpwrap.core.spec import Remote, SecretPart
+from mcpwrap.core.wire.server_files import Remote, SecretPart
 
 REMOTE = Remote(
     url="https://mcp.example/mcp",

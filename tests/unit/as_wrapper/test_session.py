@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from mcpwrap.as_wrapper.session import Opening, Surroundings, _program
-from mcpwrap.core import hello, oauth_kept
+from mcpwrap.core import oauth_kept
 from mcpwrap.core.oauth_kept import Given
-from mcpwrap.core.spec import OAuth, Remote, SecretPart, Spec
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.server_files import OAuth, Remote, SecretPart, Spec
 from mcpwrap.linux import descriptors
 
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
@@ -75,7 +76,7 @@ def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed:
     opening = Opening(agent_uid="0", inherited={"MCPWRAP_LOGIN": "login"}, fds=fds)
     try:
         opening.expect_sound(spec)
-    except hello.ProtocolError:
+    except session_socket.ProtocolError:
         assert not is_allowed
     else:
         assert is_allowed
@@ -106,7 +107,7 @@ def test_a_variable_is_inherited_with_a_value_of_its_kind(
     )
     try:
         opening.expect_sound(INHERITS)
-    except hello.ProtocolError:
+    except session_socket.ProtocolError:
         assert not is_sound
     else:
         assert is_sound

@@ -9,9 +9,11 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core import approval, approve_words
+from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.judgement import Json
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import (
     Decide,
     Done,
     End,
@@ -25,7 +27,6 @@ from mcpwrap.core.approve_words import (
     ToPerson,
     Watch,
 )
-from mcpwrap.core.judgement import Json
 from mcpwrap.linux import approve_door, descriptors, memfd
 
 NOW = 1_700_000_000.0
@@ -139,9 +140,9 @@ class ScriptedGate:
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError), connection:
-            while packet := connection.recv(approve_words.MAX_BYTES):
+            while packet := connection.recv(approval_socket.MAX_BYTES):
                 with self._lock:
-                    self._reply(connection, approve_words.decode_question(packet))
+                    self._reply(connection, approval_socket.decode_question(packet))
 
     def _reply(self, connection: socket.socket, asked: FromPerson) -> None:
         match asked:
@@ -167,14 +168,14 @@ class ScriptedGate:
     def _show(self, connection: socket.socket, id_: str) -> None:
         pending, shown, before = self._pending[id_]
         fds = [memfd.sealed("test", text) for text in (shown, before) if text is not None]
-        packet = approve_words.encode(Shown(id=id_, digest=pending.digest))
+        packet = approval_socket.encode(Shown(id=id_, digest=pending.digest))
         descriptors.send(connection, packet, fds)
         descriptors.close_all(fds)
 
 
 def _send(connection: socket.socket, packet: ToPerson) -> None:
     with suppress(OSError):
-        connection.send(approve_words.encode(packet))
+        connection.send(approval_socket.encode(packet))
 
 
 @contextmanager

@@ -16,7 +16,15 @@ import pytest
 from mcpwrap.cli import approvals, approvals_passwd
 from mcpwrap.cli.approvals_text import agent
 from mcpwrap.core.approval import digest, document
-from mcpwrap.core.approve_words import Channel, Decide, Paused, Proof, Refused, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import (
+    Channel,
+    Decide,
+    Paused,
+    Proof,
+    Refused,
+    Scope,
+    Verdict,
+)
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.linux.approve_door import RefusedError

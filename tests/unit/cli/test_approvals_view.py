@@ -11,7 +11,7 @@ from mcpwrap.cli.approvals_pane import QuestionPane
 from mcpwrap.cli.approvals_text import ON
 from mcpwrap.cli.approvals_view import ApprovalsView
 from mcpwrap.core.approval import digest, document
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire.approval_socket import (
     Channel,
     Decide,
     Done,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli import clients, convert
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import listeners, observe
 from mcpwrap.plan import paths

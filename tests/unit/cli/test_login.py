@@ -17,8 +17,8 @@ import pytest
 
 from mcpwrap.as_wrapper.oauth.login import Person as Helped
 from mcpwrap.cli import login, login_callback
-from mcpwrap.core import hello, login_words
-from mcpwrap.core.login_words import Visit
+from mcpwrap.core.wire import login_pipe, session_socket
+from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import descriptors, login_door
 from mcpwrap.linux.privileges import Person
@@ -48,8 +48,8 @@ class Gate:
                     self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        packet, fds = descriptors.receive(connection, hello.MAX_PACKET_BYTES)
-        name, said = hello.decode_hello(hello.Protocol.GATE, packet)
+        packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
+        name, said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
         self.hellos.append((name, said))
         for packet in self.packets:
             connection.send(packet)
@@ -60,7 +60,7 @@ class Gate:
                 told.write(b"".join(self.lines))
             elif self.packets[-1][:1] == b"S":
                 helped = Helped(heard, told, 20.0)
-                asyncio.run(self.there._help(said[hello.LOGIN], helped))
+                asyncio.run(self.there._help(said[session_socket.LOGIN], helped))
         for packet in self.last:
             connection.send(packet)
 
@@ -175,11 +175,11 @@ def test_a_port_of_ones_own(gate: Gate, browser: Browser) -> None:
 def test_another_port_if_the_usual_one_is_in_use(gate: Gate, browser: Browser) -> None:
     with socket.socket() as other:
         with suppress(OSError):  # somebody of this machine's, who has it already
-            other.bind(("127.0.0.1", login_words.PASTE_PORT))
+            other.bind(("127.0.0.1", login_pipe.PASTE_PORT))
             other.listen()
         assert log_in() == 0
     port = urlsplit(gate.there.server.asked[0]["redirect_uri"]).port
-    assert port not in {None, login_words.PASTE_PORT}
+    assert port not in {None, login_pipe.PASTE_PORT}
 
 
 def test_the_address_may_be_pasted(
@@ -286,8 +286,8 @@ def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
         ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "none of http"),
         ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "none of https"),
-        ([b"S"], [login_words.encode(Visit(visit=EVIL, redirect=""))], [], "none of https"),
-        ([b"S"], [login_words.encode(SOUND)], [b"X1"], "with 1"),
+        ([b"S"], [login_pipe.encode(Visit(visit=EVIL, redirect=""))], [], "none of https"),
+        ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),
     ],
 )  # fmt: skip
 def test_a_helper_that_does_not_help_is_said(

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.config.model import ConfigError, Remote, Server
 from mcpwrap.config.parse import parse
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 from tests.unit.config.places import HEADERS, OURS, REMOTE, REMOTE_OURS, Place, source
 
 

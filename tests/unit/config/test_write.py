@@ -24,7 +24,7 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.config.parse import parse
 from mcpwrap.config.write import toml_of
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 from tests.unit.config.places import source
 
 EXAMPLE = Path(__file__).parents[3] / "examples/config.toml"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.approval import Question, digest, document, read
 from mcpwrap.core.approvals import NOBODY, NotAsked, Wanted
-from mcpwrap.core.approvers import Approver, Approvers, decode, encode
+from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
 from tests.unit.core.json_values import FINITE
 from tests.unit.core.questions import question
 

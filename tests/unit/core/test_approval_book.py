@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mcpwrap.core import approval_book
 from mcpwrap.core.approval_book import MAX_OF_AGENT, MAX_WAITING, Book
 from mcpwrap.core.approval_entry import MAX_AWAY, About, Approved, NotAsked, Told, Waits
-from mcpwrap.core.approve_words import MINUTES, Decide, Scope, Verdict
 from mcpwrap.core.fatigue import MAX_DENIALS, MAX_NEW
+from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Scope, Verdict
 
 EXPIRES_S = 300.0
 

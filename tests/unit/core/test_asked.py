@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core import front_event
 from mcpwrap.core.asked import Asked, Note, from_front, from_kernel, from_squid, row_of, summary
-from mcpwrap.core.front_event import Event, Kind
+from mcpwrap.core.wire import sni_front_log
+from mcpwrap.core.wire.sni_front_log import Event, Kind
 
 # As Squid 5.7 wrote them.
 ENDED = (
@@ -183,7 +183,7 @@ def test_no_line_breaks_a_reader(raw: bytes) -> None:
 
 def front(kind: Kind, host: str = "", detail: str = "") -> Note | None:
     return from_front(
-        front_event.encode(Event(t=7, server="git", event=kind, host=host, detail=detail))
+        sni_front_log.encode(Event(t=7, server="git", event=kind, host=host, detail=detail))
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.environment import PATH, build, filled_in, why_not
-from mcpwrap.core.spec import SecretPart, Template
+from mcpwrap.core.wire.server_files import SecretPart, Template
 
 ALWAYS = {
     "PATH": PATH,

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpwrap.core import names
-from mcpwrap.core.front import ADDRESSES
+from mcpwrap.core.wire.sni_front_file import ADDRESSES
 from tests.unit.core.bad_names import BAD_NAMES
 
 

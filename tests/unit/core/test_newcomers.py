@@ -2,8 +2,8 @@
 
 import msgspec
 
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(
     id="", digest="", size=0, agent_uid=0, server="", session="", method="", target="", rule="",

@@ -6,9 +6,9 @@ import re
 import msgspec
 import pytest
 
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.drift import Sight
 from mcpwrap.core.notification import of, of_drift
+from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(
     id="k3b7", digest="", size=0, agent_uid=1000, server="sqlite", session="", method="tools/call",

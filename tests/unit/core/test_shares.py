@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.shares import Holder, refusal
-from mcpwrap.core.spec import Admission
+from mcpwrap.core.wire.server_files import Admission
 
 ALICE, BOB, CAROL, DAVE = 1000, 1001, 1002, 1003
 GUESTS, STAFF = 50, 60

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from mcpwrap.core.approval import Question
-from mcpwrap.core.approve_words import Pending
 from mcpwrap.core.judgement import Json
 from mcpwrap.core.webhook_post import MAX_NAME_CHARS, MAX_NAMES, Agent, Posted, posted, signature
+from mcpwrap.core.wire.approval_socket import Pending
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.8.rst"
 KEY = "0123456789abcdef0123456789abcdef"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.spec import Folder, Workspaces
+from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.core.workspaces import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers, linked
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.core.approvers import Approver, Approvers, encode
+from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
 from mcpwrap.linux import accounts, approval_checkup
 from mcpwrap.plan import paths
 

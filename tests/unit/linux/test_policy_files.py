@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.spec import Admission, Admissions, encode
+from mcpwrap.core.wire.server_files import Admission, Admissions, encode
 from mcpwrap.linux import observe
 from mcpwrap.linux.policy_files import gone
 from mcpwrap.plan import paths

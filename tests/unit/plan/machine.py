@@ -11,11 +11,11 @@ import msgspec
 
 from mcpwrap.config.model import Config, Destination
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.core import spec as specs
-from mcpwrap.core.front import decode_front
-from mcpwrap.core.http_listener import Listener
 from mcpwrap.core.names import ACCOUNT_PREFIX, EGRESS_PORT, account_of
-from mcpwrap.core.webhook import decode as decode_webhook
+from mcpwrap.core.wire import server_files as specs
+from mcpwrap.core.wire.listener_file import Listener
+from mcpwrap.core.wire.sni_front_file import decode_front
+from mcpwrap.core.wire.webhook_file import decode as decode_webhook
 from mcpwrap.plan import listeners, nft, paths, registry, squid, steps, units
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
 from mcpwrap.plan.diff import Retired, diff

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.spec import Admission, OAuth, Remote, SecretPart, Spec, decode_spec
-from mcpwrap.core.webhook import Webhook, decode
+from mcpwrap.core.wire.server_files import Admission, OAuth, Remote, SecretPart, Spec, decode_spec
+from mcpwrap.core.wire.webhook_file import Webhook, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Ids, desired

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from mcpwrap.core.spec import Admissions
+from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.diff import diff
 from mcpwrap.plan.observed import Observed

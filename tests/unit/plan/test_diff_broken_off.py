@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from mcpwrap.core.http_listener import decode
 from mcpwrap.core.names import account_of, egress_address
-from mcpwrap.core.spec import encode
+from mcpwrap.core.wire.listener_file import decode
+from mcpwrap.core.wire.server_files import encode
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.desired import Desired
 from tests.unit.plan.configs import (

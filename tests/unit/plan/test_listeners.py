@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core import http_listener
-from mcpwrap.core.http_listener import LAST, Listener
-from mcpwrap.core.spec import Admission, encode
+from mcpwrap.core.wire import listener_file
+from mcpwrap.core.wire.listener_file import LAST, Listener
+from mcpwrap.core.wire.server_files import Admission, encode
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import listeners, paths
 from mcpwrap.plan.observed import Observed
@@ -127,7 +127,7 @@ def test_a_listener_has_its_files() -> None:
     found = listeners.files(HEARD)
     assert list(found) == [paths.listener("git.1000"), paths.listener_drop_in("git.1000")]
     told, drop_in = found.values()
-    assert http_listener.decode(told.encode()) == HEARD
+    assert listener_file.decode(told.encode()) == HEARD
     assert drop_in == DROP_IN
 
 

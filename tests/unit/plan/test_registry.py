@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.names import FIRST_UID, LAST_UID, preferred_uid
-from mcpwrap.core.spec import encode
+from mcpwrap.core.wire.server_files import encode
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan.registry import (
     Allocation,

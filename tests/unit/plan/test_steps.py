@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from mcpwrap.core.http_listener import Listener
+from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.plan import steps
 from mcpwrap.plan.paths import SPLICE_CA
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.spec import Folder, Workspaces, decode_spec
+from mcpwrap.core.wire.server_files import Folder, Workspaces, decode_spec
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.observed import Observed

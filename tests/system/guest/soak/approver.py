@@ -2,7 +2,7 @@
 
 import time
 
-from mcpwrap.core.approve_words import Decide, Verdict
+from mcpwrap.core.wire.approval_socket import Decide, Verdict
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.approve_door import Door
 from tests.system.guest.soak.model import STOP

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from mcpwrap.core.login_words import PASTE_PORT, Begin, Done, Failed
+from mcpwrap.core.wire.login_pipe import PASTE_PORT, Begin, Done, Failed
 from tests.unit.as_wrapper.oauth.world import PORT, Change, World, with_given
 
 REDIRECT = f"http://127.0.0.1:{PORT}/callback"

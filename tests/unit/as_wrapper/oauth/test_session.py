@@ -13,7 +13,7 @@ import pytest
 
 import mcpwrap
 from mcpwrap.as_wrapper.oauth.store import Store
-from mcpwrap.core.login_words import Begin, Done, Failed, encode, expect
+from mcpwrap.core.wire.login_pipe import Begin, Done, Failed, encode, expect
 from tests.unit.as_wrapper.oauth.world import World
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)

@@ -21,9 +21,9 @@ from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.login import Person
 from mcpwrap.as_wrapper.oauth.tokens import Access
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core import login_words
-from mcpwrap.core.login_words import Answer, Begin, Done, Failed, Visit
 from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.wire import login_pipe
+from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit
 from tests.shared import pace
 from tests.shared.authorization_server import AuthorizationServer, Ways
 
@@ -73,10 +73,10 @@ class World:
         self, change: Change = lambda query: query, begin: Begin | None = None
     ) -> Done | Failed:
         """Log in; `change` is what somebody in between makes of the answer."""
-        return self.talk(login_words.LOGIN, begin or Begin(port=PORT), change)
+        return self.talk(login_pipe.LOGIN, begin or Begin(port=PORT), change)
 
     def log_out(self) -> Done | Failed:
-        return self.talk(login_words.LOGOUT, None, str)
+        return self.talk(login_pipe.LOGOUT, None, str)
 
     def talk(self, verb: str, begin: Begin | None, change: Change) -> Done | Failed:
         """Run the helper, and beside it a person who does what `mcpwrap login` says."""
@@ -92,17 +92,17 @@ class World:
             )
             helper.start()
             if begin:
-                say.write(login_words.encode(begin))
+                say.write(login_pipe.encode(begin))
             while True:
                 line = listen.readline()
                 self.seen += line
-                word = login_words.expect(line, Visit, Done, Failed)
+                word = login_pipe.expect(line, Visit, Done, Failed)
                 if isinstance(word, Done | Failed):
                     helper.join()
                     return word
                 assert isinstance(word, Visit)
                 query = change(self.browse(word.visit))
-                say.write(login_words.encode(Answer(answer=query)))
+                say.write(login_pipe.encode(Answer(answer=query)))
 
     async def _help(self, verb: str, person: Person) -> None:
         async with self.web() as web_:

@@ -6,7 +6,7 @@ from mcpwrap.config.agent_files.launch import Remote as Launch
 from mcpwrap.config.model import Destination, Remote, SecretRef
 from mcpwrap.config.proposals.draft import Around, UnfitError
 from mcpwrap.config.proposals.remote import draft
-from mcpwrap.core.spec import OAuth
+from mcpwrap.core.wire.server_files import OAuth
 
 URL = "https://x.example/mcp"
 OWN = Destination("x.example", 443, with_subdomains=False)

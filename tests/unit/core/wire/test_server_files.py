@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.spec import (
+from mcpwrap.core.wire.server_files import (
     Admission,
     Admissions,
     SecretPart,

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.http_listener import LAST, Listener, address_at, decode, url
-from mcpwrap.core.spec import encode
+from mcpwrap.core.wire.listener_file import LAST, Listener, address_at, decode, url
+from mcpwrap.core.wire.server_files import encode
 
 
 @pytest.mark.parametrize(

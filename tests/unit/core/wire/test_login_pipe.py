@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core import hello
-from mcpwrap.core.login_words import (
+from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.login_pipe import (
     LOGIN,
     LOGOUT,
     Answer,
@@ -63,4 +63,4 @@ def test_where_the_answer_comes_to(begin: Begin, redirect: str | None) -> None:
 
 
 def test_the_gate_knows_both() -> None:
-    assert {LOGIN, LOGOUT} == hello.LOGINS
+    assert {LOGIN, LOGOUT} == session_socket.LOGINS

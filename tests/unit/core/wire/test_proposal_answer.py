@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.proposal import Reading, decode, encode
+from mcpwrap.core.wire.proposal_answer import Reading, decode, encode
 
 ONE = Reading(text_by_name={"a": '[mcp_servers.a]\ncommand = "\\u202E"\n'})
 

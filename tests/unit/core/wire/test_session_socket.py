@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.hello import (
+from mcpwrap.core.names import is_server_name
+from mcpwrap.core.wire.session_socket import (
     QUESTIONS,
     Answer,
     Ask,
@@ -23,7 +24,6 @@ from mcpwrap.core.hello import (
     encode,
     encode_hello,
 )
-from mcpwrap.core.names import is_server_name
 
 PACKETS: list[tuple[Packet, bytes]] = [
     (Ask(("TZ",)), b"?TZ"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.panic import Panic, decode, encode
+from mcpwrap.core.wire.panic_file import Panic, decode, encode
 
 NOTHING, ALL = Panic(), Panic(everything=True)
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.webhook import Webhook, decode
+from mcpwrap.core.wire.webhook_file import Webhook, decode
 
 
 def test_it_is_read_as_it_was_written() -> None:

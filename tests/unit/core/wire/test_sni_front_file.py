@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from mcpwrap.core import front_event
-from mcpwrap.core.front import Front, decode_front
-from mcpwrap.core.front_event import Event
-from mcpwrap.core.spec import encode
+from mcpwrap.core.wire import sni_front_log
+from mcpwrap.core.wire.server_files import encode
+from mcpwrap.core.wire.sni_front_file import Front, decode_front
+from mcpwrap.core.wire.sni_front_log import Event
 
 FRONT = Front(by_server={"git": "127.77.0.1", "web": "127.77.78.31"})
 
@@ -54,11 +54,11 @@ EVENT = Event(t=1.5, server="git", event="refused", host="a.example", detail="40
 
 
 def test_an_event_is_one_line_and_read_as_it_was_written() -> None:
-    line = front_event.encode(EVENT)
+    line = sni_front_log.encode(EVENT)
     assert line == (
         b'{"t":1.5,"server":"git","event":"refused","host":"a.example","detail":"403 Forbidden"}\n'
     )
-    assert front_event.decode(line) == EVENT
+    assert sni_front_log.decode(line) == EVENT
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_an_event_is_one_line_and_read_as_it_was_written() -> None:
 )
 def test_another_line_is_no_event(line: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        front_event.decode(line)
+        sni_front_log.decode(line)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core import approve_words
-from mcpwrap.core.approve_words import (
+from mcpwrap.core.wire import approval_socket
+from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
@@ -138,6 +138,6 @@ PENDING = Pending(
     ],
 )
 def test_the_gates_packets_are_json(packet: ToPerson, sent: str | None) -> None:
-    encoded = approve_words.encode(packet)
+    encoded = approval_socket.encode(packet)
     assert sent in {None, encoded.decode()}
-    assert approve_words.decode(encoded) == packet
+    assert approval_socket.decode(encoded) == packet

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mcpwrap.core import status
+from mcpwrap.core.wire import unit_status
 
 
 @pytest.mark.parametrize(("sessions", "limit"), [(0, 16), (1, 1), (1024, 1024)])
 def test_a_status_is_read_as_it_was_written(sessions: int, limit: int) -> None:
-    assert status.sessions_in(status.text(sessions, limit)) == sessions
+    assert unit_status.sessions_in(unit_status.text(sessions, limit)) == sessions
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ def test_a_status_is_read_as_it_was_written(sessions: int, limit: int) -> None:
     ],
 )
 def test_a_status_is_read_whatever_is_noted(notes: tuple[str, ...], text: str) -> None:
-    assert status.text(3, 4, *notes) == text
-    assert status.sessions_in(text) == 3
+    assert unit_status.text(3, 4, *notes) == text
+    assert unit_status.sessions_in(text) == 3
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_status_is_read_whatever_is_noted(notes: tuple[str, ...], text: str) -
     ],
 )
 def test_another_status_has_no_sessions(text: str) -> None:
-    assert status.sessions_in(text) == 0
+    assert unit_status.sessions_in(text) == 0

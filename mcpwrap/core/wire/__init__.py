@@ -1,0 +1,1 @@
+"""PURE: formats of what one principal writes and another reads: sockets, pipes, files."""
