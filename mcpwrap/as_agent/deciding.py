@@ -6,11 +6,11 @@ from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core.breaker import Breaker
 from mcpwrap.core.gate import Gate
-from mcpwrap.core.judgement import Audit, Held
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.rules import Policy
+from mcpwrap.core.policy.circuit_breaker import Breaker
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import Audit, Held
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.log import say
 

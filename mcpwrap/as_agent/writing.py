@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from mcpwrap import __version__
 from mcpwrap.as_agent import folders
-from mcpwrap.core import rules
 from mcpwrap.core.audit import Keys, folder_of, start_of
 from mcpwrap.core.chain import KEY_BYTES, Chain
 from mcpwrap.core.kept import Keeper
-from mcpwrap.core.rules import Policy
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import files
 from mcpwrap.linux.tally import Tally

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core.judgement import Held
+from mcpwrap.core.policy.decision import Held
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16

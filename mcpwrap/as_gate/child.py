@@ -23,7 +23,7 @@ from mcpwrap.core.audit import Keep
 from mcpwrap.core.chain import Chain
 from mcpwrap.core.kept import Keeper
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.policy import CompiledPolicy
+from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError

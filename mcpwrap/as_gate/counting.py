@@ -3,9 +3,9 @@
 from mcpwrap.as_gate.channel import Asked, Told
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.policies import Policies
-from mcpwrap.core.breaker import Breaker
-from mcpwrap.core.judgement import Held
-from mcpwrap.core.rules import LimitsEntry
+from mcpwrap.core.policy.circuit_breaker import Breaker
+from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.rules import LimitsEntry
 from mcpwrap.linux.log import say
 
 

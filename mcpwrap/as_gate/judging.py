@@ -3,12 +3,12 @@
 from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.to_monitor import ToMonitor
-from mcpwrap.core import rules
 from mcpwrap.core.audit import REFUSAL_ID
 from mcpwrap.core.exchange import Note, shown
 from mcpwrap.core.gate import Gate
-from mcpwrap.core.judgement import Held
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.journal import Journal
 from mcpwrap.session.notes import Notes

@@ -6,9 +6,9 @@ import msgspec
 
 from mcpwrap.config.flaws import PolicyError
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core import rules
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.rules import Policy
+from mcpwrap.core.policy import rules
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import memfd

@@ -10,7 +10,7 @@ from mcpwrap.as_gate.approval_channel import Answer, AskPerson, PageWanted
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.channel import Opening
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.core.judgement import Held
+from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors, memfd
 from mcpwrap.linux.bell import Bell

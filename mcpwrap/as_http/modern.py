@@ -25,7 +25,7 @@ from mcpwrap.core.http_agreement import (
 from mcpwrap.core.http_history import Event
 from mcpwrap.core.http_rules import Head
 from mcpwrap.core.http_tags import untagged
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     Decoded,

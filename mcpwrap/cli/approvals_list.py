@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.cli.approvals_text import agent, cell, pause, span, tool_of
 from mcpwrap.cli.output import print_json, print_table
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import approve_door, tty

@@ -12,7 +12,7 @@ from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
 from mcpwrap.config.agent_files.table import BY_ID, Agent
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.config.parse import parse
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import listeners, tty
 

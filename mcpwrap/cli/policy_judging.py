@@ -5,11 +5,11 @@ import msgspec
 from mcpwrap.cli.output import print_json
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_cases import parse_cases
-from mcpwrap.core.explain import ExplainedRule, Explanation, explain
-from mcpwrap.core.judgement import Decision, Json, Judgement
-from mcpwrap.core.policy import CALL, compile_policy
-from mcpwrap.core.policy_case import difference
-from mcpwrap.core.rules import LimitsEntry, Policy
+from mcpwrap.core.policy.cases import difference
+from mcpwrap.core.policy.compiled import CALL, compile_policy
+from mcpwrap.core.policy.decision import Decision, Json, Judgement
+from mcpwrap.core.policy.explain import ExplainedRule, Explanation, explain
+from mcpwrap.core.policy.rules import LimitsEntry, Policy
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
 

@@ -7,9 +7,9 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.core.audit_params import Unread, box
 from mcpwrap.core.audit_view import ascii_json, fields_of, line_of
 from mcpwrap.core.exchange import shown
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.replay import Group, Replay
-from mcpwrap.core.rules import Policy
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import audit_files, tty
 

@@ -8,7 +8,7 @@ from mcpwrap.config.flaws import Flaw, Mark
 from mcpwrap.config.values import BadValueError
 from mcpwrap.config.yaml_tree import Items, Node, Scalar, Table
 from mcpwrap.config.yaml_values import json_of, kind_of, text_of
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 T = TypeVar("T")
 MAX_ITEMS = 1000

@@ -9,10 +9,10 @@ from mcpwrap.config.flaws import Flaw, Mark, PolicyError
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_conditions import condition
 from mcpwrap.config.yaml_tree import Items, Node, read_tree
-from mcpwrap.core.arguments import Place, steps_of
-from mcpwrap.core.conditions import compiled, patterns_by_path
-from mcpwrap.core.judgement import Times
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.argument_path import Place, steps_of
+from mcpwrap.core.policy.conditions import compiled, patterns_by_path
+from mcpwrap.core.policy.decision import Times
+from mcpwrap.core.policy.rules import (
     EVERYTHING,
     Action,
     Condition,
@@ -24,7 +24,7 @@ from mcpwrap.core.rules import (
     Rule,
     for_server,
 )
-from mcpwrap.core.truth import FAILS, UNJUDGEABLE
+from mcpwrap.core.policy.tristate import FAILS, UNJUDGEABLE
 
 VERSION = 1
 KEYS = ("version", "default", "observe", "limits", "approval", "rules", "results")

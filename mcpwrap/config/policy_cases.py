@@ -8,9 +8,9 @@ from mcpwrap.config.flaws import Flaw, PolicyError
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_values import word
 from mcpwrap.config.yaml_tree import Items, Node, read_tree
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy import CALL
-from mcpwrap.core.policy_case import Case, Expected, Result
+from mcpwrap.core.policy.cases import Case, Expected, Result
+from mcpwrap.core.policy.compiled import CALL
+from mcpwrap.core.policy.decision import Json
 
 KEYS = (
     "name", "server", "tool", "arguments", "method", "params", "result", "becomes", "expect",

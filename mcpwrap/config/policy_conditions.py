@@ -10,9 +10,9 @@ from mcpwrap.config.fields import Fields
 from mcpwrap.config.flaws import Flaw
 from mcpwrap.config.values import absolute_path
 from mcpwrap.config.yaml_tree import Node
-from mcpwrap.core.arguments import Place, steps_of
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.argument_path import Place, steps_of
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import (
     Action,
     Condition,
     Equals,

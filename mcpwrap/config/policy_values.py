@@ -6,11 +6,11 @@ from typing import Literal, TypeVar, cast, get_args
 
 from mcpwrap.config.fields import suggestion
 from mcpwrap.config.values import BadValueError
-from mcpwrap.core.arguments import steps_of
-from mcpwrap.core.patterns import Pattern, PatternError
+from mcpwrap.core.policy.argument_path import steps_of
+from mcpwrap.core.policy.regex import Pattern, PatternError
+from mcpwrap.core.policy.rules import Action, Dialect, SqlTest
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import Era, Way
-from mcpwrap.core.rules import Action, Dialect, SqlTest
 from mcpwrap.core.text.globs import matches_any
 
 T = TypeVar("T")

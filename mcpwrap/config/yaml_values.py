@@ -5,7 +5,7 @@ import re
 
 from mcpwrap.config.values import BadValueError
 from mcpwrap.config.yaml_tree import Items, Node, Scalar
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}
 # Booleans of YAML 1.1, and words that are in other capitals (yaml.org/type/bool.html).

@@ -16,7 +16,7 @@ from mcpwrap.core.exchange import (
 )
 from mcpwrap.core.holds import MAX_HELD, Hold, without
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.judgement import Decision, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id
 from mcpwrap.core.protocol.methods import TOOLS_CALL, Way
 

@@ -17,7 +17,7 @@ from mcpwrap.core.exchange import (
 )
 from mcpwrap.core.holds import StateError
 from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.judgement import Decision, Json, Judgement
+from mcpwrap.core.policy.decision import Decision, Json, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt
 from mcpwrap.core.protocol.confusable_names import why_deceptive

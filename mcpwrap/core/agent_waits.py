@@ -3,7 +3,7 @@
 from mcpwrap.core import client_window, refusals, written
 from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session, shown, subject
 from mcpwrap.core.holds import ROUND_KEYS, Hold, without
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
 from mcpwrap.core.protocol.strict_json import encode

@@ -8,7 +8,7 @@ import msgspec
 
 from mcpwrap.core.approval import Question
 from mcpwrap.core.holds import without
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.text.sanitise import visible
 
 _MAX_COMPARED_LINES = 5000  # the time it takes grows with the square

@@ -4,7 +4,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

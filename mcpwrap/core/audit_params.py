@@ -9,7 +9,7 @@ from nacl.public import PrivateKey, SealedBox
 
 from mcpwrap.core.audit import Keys, Record, box_of
 from mcpwrap.core.audit_lines import UNREADABLE
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 Params = dict[str, Json]
 Box = SealedBox[PrivateKey]

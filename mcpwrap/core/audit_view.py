@@ -12,7 +12,7 @@ from mcpwrap.core.asked import Note, row_of
 from mcpwrap.core.audit import NOTHING, Answered, Record, encode
 from mcpwrap.core.audit_lines import UNREADABLE
 from mcpwrap.core.exchange import shown, subject
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
 from mcpwrap.core.text.globs import matches
 

@@ -11,7 +11,7 @@ import msgspec
 from mcpwrap.core.approvals import Approvals
 from mcpwrap.core.holds import Hold, Holds
 from mcpwrap.core.in_flight import InFlight
-from mcpwrap.core.judgement import Audit, Decision, Json, Judgement, Limits, ServerPolicy
+from mcpwrap.core.policy.decision import Audit, Decision, Json, Judgement, Limits, ServerPolicy
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
 from mcpwrap.core.protocol.strict_json import encode_sorted

@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.core import agent_hold, agent_side, agent_waits, server_answer, server_side
 from mcpwrap.core.approvals import NOBODY, Approvals, Told
 from mcpwrap.core.exchange import Note, Outcome, Session
-from mcpwrap.core.judgement import Audit, Limits, ServerPolicy
+from mcpwrap.core.policy.decision import Audit, Limits, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,

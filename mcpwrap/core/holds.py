@@ -7,7 +7,7 @@ from typing import Self
 
 from mcpwrap.core.approvals import Waits
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.judgement import Json, Judgement
+from mcpwrap.core.policy.decision import Json, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import Way
 from mcpwrap.core.protocol.strict_json import encode_sorted

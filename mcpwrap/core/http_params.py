@@ -11,7 +11,7 @@ from itertools import islice
 
 from mcpwrap.core.http_agreement import HEADER_MISMATCH, Disagreement, decoded
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 

@@ -7,10 +7,10 @@ import msgspec
 from nacl.public import PublicKey, SealedBox
 
 from mcpwrap.core.audit import NOTHING, Keep
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.result_rules import compiled, judge_result
+from mcpwrap.core.policy.rules import ResultRule
 from mcpwrap.core.protocol.strict_json import encode_sorted
-from mcpwrap.core.results import compiled, judge_result
-from mcpwrap.core.rules import ResultRule
 from mcpwrap.core.secrets.patterns import NAMES, VALUES
 
 MAX_BYTES = 64 * 1024  # of params that are kept as a whole

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from mcpwrap.core.judgement import Decision, Held, Json, Judgement
+from mcpwrap.core.policy.decision import Decision, Held, Json, Judgement
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id
 from mcpwrap.core.protocol.methods import CALL_RESULTS, Era
 from mcpwrap.core.protocol.strict_json import encode

@@ -6,7 +6,7 @@ Its lines go to the gate, which does the policy checks: this module only matches
 from dataclasses import dataclass, field
 
 from mcpwrap.core import header_values, refusals, remote_tags
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, as_id

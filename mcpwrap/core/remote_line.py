@@ -6,7 +6,7 @@ from enum import Enum
 import msgspec
 
 from mcpwrap.core import remote_params, remote_tags
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.jsonrpc import Id, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, INITIALIZE, PROTOCOL_VERSION, TARGET_KEY

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from mcpwrap.core import header_values
 from mcpwrap.core.http_agreement import decoded
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 PREFIX = "Mcp-Param-"
 MAX_TOOLS = 4096  # servers have tens

@@ -3,7 +3,7 @@
 The gate between them passes `_meta` and the data of errors as they are, but for rules on results.
 """
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import Id
 

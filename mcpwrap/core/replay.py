@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from mcpwrap.core.audit import MAX_TEXT_CHARS, Record
 from mcpwrap.core.audit_params import Box, Params, Unread, params_of
 from mcpwrap.core.exchange import is_refused, judged
-from mcpwrap.core.judgement import Decision, Judgement
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import Decision, Judgement
+from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import TOOLS_CALL, Era, Way
-from mcpwrap.core.rules import Policy
 
 _PASSED = {"allowed", "limited"}  # by the policy: limits come after it
 _BLOCKED, _HELD = "blocked", "held"

@@ -16,7 +16,7 @@ from mcpwrap.core.exchange import (
 )
 from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.judged_result import judge_failure, judge_result
-from mcpwrap.core.judgement import Json, Judgement, ResultJudgement
+from mcpwrap.core.policy.decision import Json, Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
 from mcpwrap.core.protocol.methods import Era

@@ -17,7 +17,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.dialects.tsql import TSQL
 from sqlglot.parser import Parser
 
-from mcpwrap.core.rules import Dialect
+from mcpwrap.core.policy.rules import Dialect
 
 # Named here so that they are loaded now: the process that judges can open no file.
 GRAMMARS: dict[Dialect, type[Grammar]] = {

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from mcpwrap.core.rules import Dialect
+from mcpwrap.core.policy.rules import Dialect
 from mcpwrap.core.sql_values import collects, is_small, is_total, unnests
 
 MAX_ROWS = 10_000

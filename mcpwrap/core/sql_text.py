@@ -13,7 +13,7 @@ from enum import Enum
 import sqlglot
 from sqlglot import Token, Tokenizer, TokenType, exp
 
-from mcpwrap.core.rules import Dialect
+from mcpwrap.core.policy.rules import Dialect
 from mcpwrap.core.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, parse
 
 MAX_CHARS = 100_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mcpwrap.core.rules import Dialect
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of
+from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of
 
 # Functions without parentheses that sqlglot takes for columns.
 _NO_COLUMNS = frozenset({

@@ -2,7 +2,7 @@
 
 from mcpwrap.core.exchange import Session
 from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
 
 

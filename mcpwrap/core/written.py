@@ -8,7 +8,7 @@ import msgspec
 
 from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session
 from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.judgement import Decided, Json
+from mcpwrap.core.policy.decision import Decided, Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
 from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
 

@@ -11,7 +11,7 @@ from mcpwrap.config.policy import parse_policy
 from mcpwrap.core import approval_checkup
 from mcpwrap.core.approval_checkup import GROUP, Approving
 from mcpwrap.core.checkup import Check, failed
-from mcpwrap.core.rules import Policy, for_server
+from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mcpwrap.core.audit import MAX_PART_BYTES, Record, cut, encode
-from mcpwrap.core.judgement import Decided
 from mcpwrap.core.kept import Keeper
+from mcpwrap.core.policy.decision import Decided
 from mcpwrap.core.quota import Quota
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.tally import Tally

@@ -6,7 +6,7 @@ edge, and lines that are indented by a tab go on with it. A line with `--#` says
 
 from pathlib import Path
 
-from mcpwrap.core.rules import Dialect
+from mcpwrap.core.policy.rules import Dialect
 
 FOLDER = Path(__file__).parent / "sql"
 DATABASES: tuple[Dialect, ...] = ("sqlite", "postgres", "mysql", "duckdb")

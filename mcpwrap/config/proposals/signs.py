@@ -3,7 +3,7 @@
 import re
 from fnmatch import fnmatchcase
 
-from mcpwrap.core.patterns import Patterns
+from mcpwrap.core.policy.regex import Patterns
 from mcpwrap.core.secrets.patterns import NAMES, VALUES
 
 _MORE_NAMES = (

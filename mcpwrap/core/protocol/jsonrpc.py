@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import json_keys, strict_json
 from mcpwrap.core.protocol.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
 

@@ -8,7 +8,7 @@ extensions io.modelcontextprotocol/tasks and /skills. /ui has resources, and no 
 from collections.abc import Mapping
 from enum import Enum
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.json_keys import folded
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`

@@ -5,10 +5,10 @@ from typing import Any, get_args
 
 import pytest
 
-from mcpwrap.core.rules import Dialect, SqlTest
+from mcpwrap.core.policy.rules import Dialect, SqlTest
+from mcpwrap.core.policy.tristate import FAILS
 from mcpwrap.core.sql import judge_sql
 from mcpwrap.core.sql_rows import MAX_ROWS
-from mcpwrap.core.truth import FAILS
 from tests.shared.sql_corpus import DATABASES, texts
 from tests.system.bed.machine import Machine
 from tests.system.gate import databases

@@ -24,9 +24,9 @@ from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits, Wanted
 from mcpwrap.core.audit import Answered
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.rules import Policy, Rule
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,

@@ -25,7 +25,7 @@ from mcpwrap.as_gate.channel import (
 from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import News, ToMonitor
-from mcpwrap.core.judgement import Held
+from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import memfd
 from mcpwrap.linux.bell import Bell

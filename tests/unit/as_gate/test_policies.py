@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate.policies import Policies
-from mcpwrap.core.rules import Rule, decode
+from mcpwrap.core.policy.rules import Rule, decode
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import policy_files

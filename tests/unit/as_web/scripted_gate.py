@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Decide,

@@ -11,7 +11,7 @@ import pytest
 
 from mcpwrap.core import approval
 from mcpwrap.core.approval import Question
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,

@@ -7,8 +7,8 @@ import pytest
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.policy import parse_policy
 from mcpwrap.config.policy_cases import parse_cases
-from mcpwrap.core.policy import compile_policy
-from mcpwrap.core.policy_case import difference
+from mcpwrap.core.policy.cases import difference
+from mcpwrap.core.policy.compiled import compile_policy
 
 EXAMPLE = Path(__file__).parents[3] / "examples/config.toml"
 

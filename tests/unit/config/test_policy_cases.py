@@ -5,8 +5,8 @@ import pytest
 from mcpwrap.config.flaws import PolicyError
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy_cases import parse_cases
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy_case import Case, Result
+from mcpwrap.core.policy.cases import Case, Result
+from mcpwrap.core.policy.decision import Json
 
 RIGHT = """
 - {name: one, server: s, tool: t, arguments: {a: 1}, expect: block, rule: r}

@@ -10,7 +10,7 @@ from mcpwrap.config.flaws import Flaw, Mark
 from mcpwrap.config.values import BadValueError
 from mcpwrap.config.yaml_tree import Scalar, read_tree
 from mcpwrap.config.yaml_values import json_of, kind_of, scalar, text_of
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 
 def plain(text: str) -> Json:

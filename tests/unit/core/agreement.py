@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from mcpwrap.core.gate import Gate, ToServer
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 

@@ -1,7 +1,7 @@
 """A question of an approval."""
 
 from mcpwrap.core.approval import Question
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 
 
 def question(params: dict[str, Json]) -> Question:

@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
 from mcpwrap.core.exchange import ALLOWED, Note
 from mcpwrap.core.gate import Action, ToAgent, ToServer
-from mcpwrap.core.judgement import Decided, Held, Json, Judgement, ResultJudgement, Times
+from mcpwrap.core.policy.decision import Decided, Held, Json, Judgement, ResultJudgement, Times
 
 MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so
 

@@ -20,7 +20,7 @@ from mcpwrap.core.audit_view import (
     moment,
     refusal,
 )
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from tests.unit.core.audit_records import NASTY, NOW, record
 
 

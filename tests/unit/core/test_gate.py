@@ -26,7 +26,7 @@ from mcpwrap.core import holds, in_flight
 from mcpwrap.core.approvals import Approved, NotAsked, Told
 from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
-from mcpwrap.core.judgement import Decision, Held, Judgement
+from mcpwrap.core.policy.decision import Decision, Held, Judgement
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
 from tests.unit.core.agreement import gate_in_session

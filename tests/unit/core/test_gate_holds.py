@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.approvals import Approved, NotAsked, Told
 from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.judgement import Decision, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement
 from tests.unit.core.scripted import (
     MODERN,
     ScriptedApprovals,

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.http_params import MAX_TOOLS, ParamHeaders, passed_on
 from mcpwrap.core.http_rules import Head
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 
 SCHEMA: Json = {

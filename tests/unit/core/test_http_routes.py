@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.http_routes import STANDING, Routes
 from mcpwrap.core.http_tags import Untagged
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
 
 

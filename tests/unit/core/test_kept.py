@@ -9,8 +9,8 @@ from nacl.public import SealedBox
 
 from mcpwrap.core import audit
 from mcpwrap.core.audit import Keep
-from mcpwrap.core.judgement import Json
 from mcpwrap.core.kept import MAX_BYTES, Keeper, Kept
+from mcpwrap.core.policy.decision import Json
 
 ROOT_KEY, OTHER_KEY = bytes(range(32)), bytes(32)
 MARKER = "[redacted by audit]"

@@ -15,9 +15,9 @@ import pytest
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
 from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy import compile_policy
-from mcpwrap.core.rules import Policy
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import Policy
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits
 
 FOLDER = Path(__file__).parents[2] / "shared/ordinary_messages"

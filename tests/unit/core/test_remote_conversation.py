@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpwrap.core import remote_line
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.remote_conversation import Conversation, Exchange
 from mcpwrap.core.remote_failure import RemoteError
 

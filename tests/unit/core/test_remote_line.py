@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpwrap.core import remote_line, remote_tags
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
 from mcpwrap.core.remote_line import Line, Step
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core import header_values, remote_params
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.remote_params import Tools
 
 

@@ -8,10 +8,10 @@ import pytest
 from mcpwrap.core.audit import Record
 from mcpwrap.core.audit_params import Params, Unread
 from mcpwrap.core.exchange import is_refused
-from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.rules import Equals, OfArgument, Policy, Range, Rule
 from mcpwrap.core.replay import Replay
 from mcpwrap.core.replay import judge as replayed
-from mcpwrap.core.rules import Equals, OfArgument, Policy, Range, Rule
 from tests.unit.core.audit_records import OPENS, record, sealed
 
 IF_LARGE = (OfArgument("size", Range(100, None)),)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.core.rules import Dialect, SqlTest
+from mcpwrap.core.policy.rules import Dialect, SqlTest
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
 from mcpwrap.core.sql import judge_sql
 from mcpwrap.core.sql_text import MAX_CHARS, MAX_TOKENS
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
 
 ROWS: SqlTest = "unbounded_select"
 GROWING = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.core.rules import Dialect
+from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
 from mcpwrap.core.sql import judge_sql
 from mcpwrap.core.sql_parser import GRAMMARS, TooMuchWork, budget_for, parse
-from mcpwrap.core.truth import HOLDS, UNJUDGEABLE
 
 
 def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcpwrap.core.approval import Question
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.webhook_post import MAX_NAME_CHARS, MAX_NAMES, Agent, Posted, posted, signature
 from mcpwrap.core.wire.approval_socket import Pending
 

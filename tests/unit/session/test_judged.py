@@ -11,10 +11,10 @@ import pytest
 
 from mcpwrap.core.exchange import Note
 from mcpwrap.core.gate import Gate
-from mcpwrap.core.judgement import Held
-from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.rules import Policy, Rule
 from mcpwrap.session.judged import Judged
 from mcpwrap.session.sink import Sink
 from tests.shared import pace

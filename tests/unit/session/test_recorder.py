@@ -9,8 +9,8 @@ import pytest
 from mcpwrap.core import audit
 from mcpwrap.core.audit import Record
 from mcpwrap.core.chain import Chain, record_of
-from mcpwrap.core.judgement import Decided
 from mcpwrap.core.kept import Keeper
+from mcpwrap.core.policy.decision import Decided
 from mcpwrap.linux.tally import Tally
 from mcpwrap.session import recorder
 from mcpwrap.session.chained_file import ChainedFile

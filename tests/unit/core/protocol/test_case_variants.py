@@ -3,9 +3,9 @@
 import pytest
 
 from mcpwrap.core.gate import Gate
-from mcpwrap.core.policy import compile_policy
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
-from mcpwrap.core.rules import Policy, ResultRule, Rule
 from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spoken
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import json_keys, strict_json
 from tests.unit.core.json_values import FINITE, OF_FEW_KEYS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.methods import Era, Way, era_of
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
 from mcpwrap.core.exchange import shown
-from mcpwrap.core.judgement import Json, ResultJudgement
+from mcpwrap.core.policy.decision import Json, ResultJudgement
+from mcpwrap.core.policy.result_rules import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
-from mcpwrap.core.results import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
 
 Rules = tuple[CompiledResultRule, ...]
 Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules

@@ -7,7 +7,7 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.json_keys import ANY, folded
 
 MAX_STEPS = 16

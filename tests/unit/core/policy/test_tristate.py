@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, inverted
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, inverted
 
 
 def test_the_opposite_of_what_cannot_be_judged_cannot_be_judged() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.rules import (
     Equals,
     Inside,
     Inverted,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpwrap.core.breaker import MAX_CALLS, MAX_TOOLS, Breaker
-from mcpwrap.core.judgement import Held
-from mcpwrap.core.rules import LimitsEntry
+from mcpwrap.core.policy.circuit_breaker import MAX_CALLS, MAX_TOOLS, Breaker
+from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.rules import LimitsEntry
 
 READ = (1000, "sqlite", "read_query")
 LOOP = LimitsEntry(identical_calls=3)

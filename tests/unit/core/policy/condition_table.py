@@ -1,8 +1,8 @@
 """Table of policy conditions, values, and the result of each."""
 
-from mcpwrap.core.conditions import MAX_TEXT_CHARS
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.conditions import MAX_TEXT_CHARS
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import (
     Equals,
     Inside,
     Length,
@@ -13,7 +13,7 @@ from mcpwrap.core.rules import (
     Sql,
     Test,
 )
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
 
 TESTS: list[tuple[Test, Json, Truth]] = [
     (Equals('"a"'), "a", HOLDS),

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.arguments import MAX_KEYS, MAX_STEPS, Found, Place, Step, found_at, steps_of
-from mcpwrap.core.judgement import Json
+from mcpwrap.core.policy.argument_path import (
+    MAX_KEYS,
+    MAX_STEPS,
+    Found,
+    Place,
+    Step,
+    found_at,
+    steps_of,
+)
+from mcpwrap.core.policy.decision import Json
 
 ROOT: Json = {
     "query": "q", "a": {"b": [{"c": 5}, {"c": None}, 7]}, "paths": ["x", "y"], "none": [],

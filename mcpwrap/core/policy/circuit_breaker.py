@@ -12,8 +12,8 @@ always have their own counter.
 from collections import deque
 from dataclasses import dataclass, field
 
-from mcpwrap.core.judgement import Held
-from mcpwrap.core.rules import LimitsEntry
+from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.rules import LimitsEntry
 
 COOL_DOWN_S = 30  # where the policy does not say
 MAX_TOOLS = 1024  # of one agent at one server, each with a count of its own

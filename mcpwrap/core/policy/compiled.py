@@ -6,16 +6,16 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mcpwrap.core import results
-from mcpwrap.core.conditions import Judge, compiled, patterns_by_path
-from mcpwrap.core.descriptions import judge_description
-from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.policy import result_rules
+from mcpwrap.core.policy.conditions import Judge, compiled, patterns_by_path
+from mcpwrap.core.policy.decision import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.policy.list_rules import judge_description
+from mcpwrap.core.policy.result_rules import CompiledResultRule
+from mcpwrap.core.policy.rules import Action, LimitsEntry, Policy, Rule, for_server
+from mcpwrap.core.policy.tristate import FAILS, UNJUDGEABLE
 from mcpwrap.core.protocol.methods import TOOLS_LIST
-from mcpwrap.core.results import CompiledResultRule
-from mcpwrap.core.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.text.globs import matches_any
 from mcpwrap.core.text.uris import is_normal
-from mcpwrap.core.truth import FAILS, UNJUDGEABLE
 
 T = TypeVar("T")
 CALL = "tools/call"
@@ -86,7 +86,7 @@ class CompiledPolicy:
         self._default = self._last_word(concerned)
         self._limits = concerned.limits
         self._rules = self._compiled(concerned.rules)
-        self._results = tuple(map(results.compiled, concerned.results))
+        self._results = tuple(map(result_rules.compiled, concerned.results))
         self._rules_by_tool = _Remembered(self.rules_for_tool)
         self._is_hidden = _Remembered(self._hides)
         self._rules_by_method = _Remembered(self.rules_for_method)
@@ -127,8 +127,8 @@ class CompiledPolicy:
         rules = by_name[target if method == CALL else method]
         if not rules:
             return ResultJudgement(value)
-        judgement = results.judge_result(rules, value)
-        return results.observed(judgement, value) if self._is_observed else judgement
+        judgement = result_rules.judge_result(rules, value)
+        return result_rules.observed(judgement, value) if self._is_observed else judgement
 
     def judge_description(self, method: str, value: dict[str, Json]) -> ResultJudgement:
         """Judge a list, or what a server says of itself; of a list of tools each by its rules."""
@@ -138,7 +138,7 @@ class CompiledPolicy:
         by_tool = self._results_by_listed_tool
         rules_of = by_tool.__getitem__ if method == TOOLS_LIST else lambda _: rules
         judgement = judge_description(rules, rules_of, method, value)
-        return results.observed(judgement, value) if self._is_observed else judgement
+        return result_rules.observed(judgement, value) if self._is_observed else judgement
 
     def limits_for(self, tool: str) -> LimitsEntry | None:
         """Return the limits that the policy has for calls of a tool; the first entry counts."""

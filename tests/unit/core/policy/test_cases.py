@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.policy import compile_policy
-from mcpwrap.core.policy_case import Case, Expected, Result, difference
-from mcpwrap.core.rules import Policy, ResultRule, Rule
+from mcpwrap.core.policy.cases import Case, Expected, Result, difference
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
 
 POLICY = compile_policy(
     Policy(

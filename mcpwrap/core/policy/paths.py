@@ -3,8 +3,8 @@
 import re
 from unicodedata import normalize
 
+from mcpwrap.core.policy.tristate import UNJUDGEABLE, Truth, holds
 from mcpwrap.core.text.sanitise import visible
-from mcpwrap.core.truth import UNJUDGEABLE, Truth, holds
 
 _TRIMMED_BY_SOME = (" ", '"', "'")
 # `..` beside what some split at or take off (`{a,..}`, `..;`); what decodes to a dot or a slash.

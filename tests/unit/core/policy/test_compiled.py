@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.judgement import Decision, Json, Judgement, ResultJudgement, ServerPolicy
-from mcpwrap.core.policy import CompiledPolicy, compile_policy
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
+from mcpwrap.core.policy.decision import Decision, Json, Judgement, ResultJudgement, ServerPolicy
+from mcpwrap.core.policy.rules import (
     Action,
     Condition,
     Dialect,
@@ -26,9 +26,9 @@ from mcpwrap.core.rules import (
     SqlTest,
     encode,
 )
-from tests.unit.core.condition_table import TESTS
 from tests.unit.core.json_values import OF_FEW_KEYS
 from tests.unit.core.no_files import run_without_files
+from tests.unit.core.policy.condition_table import TESTS
 
 ALLOW, BLOCK, ASK = Decision.ALLOW, Decision.BLOCK, Decision.NEEDS_APPROVAL
 X = OfArgument("x", Equals("1"))

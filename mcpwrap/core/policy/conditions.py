@@ -6,12 +6,11 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.arguments import Found, Place, found_at, steps_of, value_of
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.paths import inside
-from mcpwrap.core.patterns import ArgumentPatterns, NulError
-from mcpwrap.core.protocol.json_keys import ANY, folded
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of, value_of
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.paths import inside
+from mcpwrap.core.policy.regex import ArgumentPatterns, NulError
+from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
     Inside,
@@ -26,8 +25,18 @@ from mcpwrap.core.rules import (
     Sql,
     Test,
 )
+from mcpwrap.core.policy.tristate import (
+    FAILS,
+    HOLDS,
+    UNJUDGEABLE,
+    Truth,
+    all_of,
+    any_of,
+    holds,
+    inverted,
+)
+from mcpwrap.core.protocol.json_keys import ANY, folded
 from mcpwrap.core.sql import judge_sql
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, holds, inverted
 
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6

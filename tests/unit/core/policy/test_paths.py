@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.paths import inside
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.paths import inside
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
 
 
 @pytest.mark.parametrize(

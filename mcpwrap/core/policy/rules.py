@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.judgement import Times
+from mcpwrap.core.policy.decision import Times
 from mcpwrap.core.text.globs import matches_any
 
 Action = Literal["block", "allow", "log", "allow_with_approval", "hide"]

@@ -1,9 +1,9 @@
 """Explanation of a policy decision, in words."""
 
-from mcpwrap.core.explain import Explanation, explain, words_of
-from mcpwrap.core.judgement import Decision, Json
-from mcpwrap.core.policy import compile_policy
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.decision import Decision, Json
+from mcpwrap.core.policy.explain import Explanation, explain, words_of
+from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
     Inside,

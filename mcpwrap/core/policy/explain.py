@@ -5,10 +5,10 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.arguments import Found, Place, found_at, steps_of
-from mcpwrap.core.judgement import Json, Judgement
-from mcpwrap.core.policy import CALL, CompiledPolicy, CompiledRule
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of
+from mcpwrap.core.policy.compiled import CALL, CompiledPolicy, CompiledRule
+from mcpwrap.core.policy.decision import Json, Judgement
+from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
     Inside,
@@ -22,7 +22,7 @@ from mcpwrap.core.rules import (
     Sql,
     Test,
 )
-from mcpwrap.core.truth import UNJUDGEABLE
+from mcpwrap.core.policy.tristate import UNJUDGEABLE
 
 MAX_SHOWN_CHARS = 60
 

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 
-from mcpwrap.core import results
-from mcpwrap.core.judgement import Json, ResultJudgement
-from mcpwrap.core.results import compiled, judge_result, observed
-from mcpwrap.core.rules import ResultRule
+from mcpwrap.core.policy import result_rules
+from mcpwrap.core.policy.decision import Json, ResultJudgement
+from mcpwrap.core.policy.result_rules import compiled, judge_result, observed
+from mcpwrap.core.policy.rules import ResultRule
 from tests.unit.core.json_values import OF_FEW_KEYS
 
 SIZE = ResultRule(name="cap", max_bytes=20)
@@ -132,7 +132,7 @@ def test_where_all_is_observed_nothing_happens() -> None:
 
 
 def test_short_words_are_remembered_by_each_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "_MAX_SHORT", 2)
+    monkeypatch.setattr(result_rules, "_MAX_SHORT", 2)
     clean, tokens = compiled(CLEAN), compiled(TOKENS)
     words: list[Json] = ["text", "type", "pin 1", "text", "pin 1", "x\x07", "type"]
     for _ in range(2):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.conditions import compiled, patterns_by_path
-from mcpwrap.core.judgement import Json
-from mcpwrap.core.rules import (
+from mcpwrap.core.policy.conditions import compiled, patterns_by_path
+from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
     Inside,
@@ -17,9 +17,9 @@ from mcpwrap.core.rules import (
     OfArgument,
     Test,
 )
-from mcpwrap.core.truth import FAILS, HOLDS, UNJUDGEABLE, Truth
-from tests.unit.core.condition_table import TESTS
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
 from tests.unit.core.json_values import OF_FEW_KEYS
+from tests.unit.core.policy.condition_table import TESTS
 
 
 def judged(condition: Condition, root: Json) -> Truth:

@@ -3,8 +3,8 @@
 import pytest
 import re2
 
-from mcpwrap.core import patterns
-from mcpwrap.core.patterns import Pattern, PatternError, Patterns
+from mcpwrap.core.policy import regex
+from mcpwrap.core.policy.regex import Pattern, PatternError, Patterns
 
 MANY = [f"(?i)secret{i}\\s+x[a-z]*{i}" for i in range(50)]
 
@@ -37,7 +37,7 @@ def test_what_is_no_pattern_is_told(pattern: str) -> None:
 
 
 def test_a_set_that_cannot_be_made_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_SET_MEMORY_BYTES", 10_000)
+    monkeypatch.setattr(regex, "_SET_MEMORY_BYTES", 10_000)
     tried = Patterns(MANY)
     assert tried.found_in("SECRET7 x7") == {7}
     assert tried.found_in("nothing") == set()
@@ -48,7 +48,7 @@ def test_a_set_that_fails_when_asked_is_done_without(monkeypatch: pytest.MonkeyP
         def Match(self, text: str) -> list[int] | None:  # noqa: N802 - as RE2 calls it
             return None  # what the real one says when it is out of memory, or was not compiled
 
-    monkeypatch.setattr(patterns, "_set_of", lambda texts: Broken())
+    monkeypatch.setattr(regex, "_set_of", lambda texts: Broken())
     assert Patterns(["a", "b"]).found_in("xb") == {1}
 
 

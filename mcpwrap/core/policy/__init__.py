@@ -1,0 +1,1 @@
+"""PURE: policy rules, compiled, and the decision on a call or a result."""
