@@ -25,6 +25,7 @@ from mcpwrap.core.policy.rules import (
     Sql,
     Test,
 )
+from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import (
     FAILS,
     HOLDS,
@@ -36,7 +37,6 @@ from mcpwrap.core.policy.tristate import (
     inverted,
 )
 from mcpwrap.core.protocol.json_keys import ANY, folded
-from mcpwrap.core.sql import judge_sql
 
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6

@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
+from mcpwrap.core.policy.sql.sql_rows import MAX_ROWS
+from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import FAILS
-from mcpwrap.core.sql import judge_sql
-from mcpwrap.core.sql_rows import MAX_ROWS
 from tests.shared.sql_corpus import DATABASES, texts
 from tests.system.bed.machine import Machine
 from tests.system.gate import databases
@@ -16,7 +16,9 @@ from tests.system.support.tiers import only_in_test_all
 
 STAGE = databases.booted
 pytestmark = [
-    only_in_test_all("three databases, for what the tables of tests/unit/core/test_sql.py say"),
+    only_in_test_all(
+        "three databases, for what the tables of tests/unit/core/policy/sql/test_statements.py say"
+    ),
     pytest.mark.parametrize("dialect", DATABASES),
 ]
 # A row of `t` has 120 characters. A value of all rows has 2 MB, and 20 000 numbers have 100 000.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mcpwrap.core.policy.sql.sql_rows import MAX_ROWS
+from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import FAILS
-from mcpwrap.core.sql import judge_sql
-from mcpwrap.core.sql_rows import MAX_ROWS
 from tests.system.guest.databases import statements_of
 
 READS = {

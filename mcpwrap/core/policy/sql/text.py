@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import Token, Tokenizer, TokenType, exp
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, parse
+from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, parse
 
 MAX_CHARS = 100_000
 MAX_TOKENS = 10_000  # take 0.15 s

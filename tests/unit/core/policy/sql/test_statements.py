@@ -3,9 +3,9 @@
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
+from mcpwrap.core.policy.sql.statements import judge_sql
+from mcpwrap.core.policy.sql.text import MAX_CHARS, MAX_TOKENS
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
-from mcpwrap.core.sql import judge_sql
-from mcpwrap.core.sql_text import MAX_CHARS, MAX_TOKENS
 
 ROWS: SqlTest = "unbounded_select"
 GROWING = (

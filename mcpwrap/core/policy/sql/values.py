@@ -4,8 +4,8 @@ import re
 
 from sqlglot import exp
 
-from mcpwrap.core import sql_functions as known
 from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.sql import functions as known
 
 MAX_ROWS_IN_ONE = 100  # tables that a row is joined from; queries that people write name 20
 _OF_ONE = {"this", "big_int"}  # what an aggregate of one argument has

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.sql_values import collects, is_small, is_total, unnests
+from mcpwrap.core.policy.sql.values import collects, is_small, is_total, unnests
 
 MAX_ROWS = 10_000
 

@@ -3,9 +3,9 @@
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect
+from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, TooMuchWork, budget_for, parse
+from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
-from mcpwrap.core.sql import judge_sql
-from mcpwrap.core.sql_parser import GRAMMARS, TooMuchWork, budget_for, parse
 
 
 def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:

@@ -5,11 +5,11 @@ from typing import Literal, assert_never
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
+from mcpwrap.core.policy.sql.sql_rows import is_unbounded
+from mcpwrap.core.policy.sql.text import Explained, Plainly, Statement, statements
+from mcpwrap.core.policy.sql.values import collects
+from mcpwrap.core.policy.sql.where import is_for_all_rows
 from mcpwrap.core.policy.tristate import Truth, any_of, holds
-from mcpwrap.core.sql_rows import is_unbounded
-from mcpwrap.core.sql_text import Explained, Plainly, Statement, statements
-from mcpwrap.core.sql_values import collects
-from mcpwrap.core.sql_where import is_for_all_rows
 
 _OfOne = Literal[  # of one statement
     "unbounded_select", "delete_without_where", "update_without_where", "drop", "writes"
