@@ -6,8 +6,8 @@ from functools import partial
 from mcpwrap.as_gate.deciding import Deciding, gone
 from mcpwrap.as_gate.people import Person
 from mcpwrap.as_gate.proving import Proven, account_of, by_password
-from mcpwrap.core.approval_entry import Entry
-from mcpwrap.core.approver_rights import May, may, sees
+from mcpwrap.core.approval.authorization import May, may, sees
+from mcpwrap.core.approval.entry import Entry
 from mcpwrap.core.wire.approval_socket import (
     Decide,
     Done,

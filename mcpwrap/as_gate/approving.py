@@ -22,8 +22,8 @@ from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import approvals
-from mcpwrap.core.approval_book import Book
-from mcpwrap.core.approval_entry import About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
 from mcpwrap.linux.log import say
 

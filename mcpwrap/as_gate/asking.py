@@ -5,8 +5,8 @@ import secrets
 
 from mcpwrap.as_gate.approval_channel import AnsweredInClient, AskPerson, Withdrawn
 from mcpwrap.as_gate.to_monitor import ToMonitor
-from mcpwrap.core import approval
-from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
+from mcpwrap.core.approval import document as approval_document
+from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
 from mcpwrap.core.exchange import shown
 from mcpwrap.core.text.uris import bare
@@ -44,9 +44,9 @@ class Asking:
         answer = self._monitor.ask_person(question)
         match answer.kind:
             case "Y":
-                return Approved(answer.text, approval.digest(document), answer.by)
+                return Approved(answer.text, approval_document.digest(document), answer.by)
             case "W":
-                return Waits(answer.text, approval.digest(document))
+                return Waits(answer.text, approval_document.digest(document))
             case "Z":
                 return NotAsked(answer.text)
 
@@ -60,7 +60,7 @@ class Asking:
 
     def _document(self, wanted: Wanted) -> bytes:
         about = self._recorder.about
-        return approval.document(
+        return approval_document.document(
             Question(
                 agent_uid=about.uid,
                 server=about.server,

@@ -10,9 +10,9 @@ from mcpwrap.as_gate.people import People, Person
 from mcpwrap.as_gate.proving import Proven, Proving, account_of, by_password, by_polkit
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import audit
-from mcpwrap.core.approval_book import Book
-from mcpwrap.core.approval_entry import Entry, Told
-from mcpwrap.core.approver_rights import Rights, may, may_proven, sees
+from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
+from mcpwrap.core.approval.entry import Entry, Told
+from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.exchange import shown
 from mcpwrap.core.quota import Quota
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable
 
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core import approval
-from mcpwrap.core.approval import MAX_DOCUMENT_BYTES
-from mcpwrap.core.approval_entry import Tool
+from mcpwrap.core.approval import document
+from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
+from mcpwrap.core.approval.entry import Tool
 from mcpwrap.linux import memfd
 
 MAX_APPROVED = 64  # tools whose last approved call is kept, to show what differs
@@ -50,7 +50,7 @@ class Documents:
         if size > MAX_DOCUMENT_BYTES:
             os.close(fd)
             raise ChannelError(f"its document has {size} bytes")
-        return fd, approval.digest(memfd.read_all(fd)), size
+        return fd, document.digest(memfd.read_all(fd)), size
 
     def drop_page(self, session: int) -> None:
         """Close a page that was not used."""

@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.core.approver_rights import Rights, Who
+from mcpwrap.core.approval.authorization import Rights, Who
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import Refused, ToPerson
 from mcpwrap.linux import descriptors, peer

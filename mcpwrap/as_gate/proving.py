@@ -19,7 +19,7 @@ import msgspec
 import nacl.exceptions
 import nacl.pwhash
 
-from mcpwrap.core.approver_rights import Who
+from mcpwrap.core.approval.authorization import Who
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit, wakeup

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mcpwrap.as_web.asking import Call
 from mcpwrap.as_web.viewer import name_of
-from mcpwrap.core.approval_view import DiffLine, difference, pretty
+from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import MAX_REASON_BYTES, MAX_TIMES, MINUTES
 

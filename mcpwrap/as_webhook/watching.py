@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from mcpwrap.as_webhook.complaints import Complaints
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval.document import Question
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.approve_door import Door, Listing, RefusedError
 

@@ -5,7 +5,7 @@ import msgspec
 
 from mcpwrap.cli.approvals_text import agent, page, pieces
 from mcpwrap.cli.output import print_json
-from mcpwrap.core.approval_view import difference, pretty
+from mcpwrap.core.approval.rendering import difference, pretty
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK, UsageError

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from rich.cells import chop_cells
 from rich.text import Text
 
-from mcpwrap.core.approval import Question
-from mcpwrap.core.approval_view import DiffLine, difference, pretty
+from mcpwrap.core.approval.document import Question
+from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
 from mcpwrap.core.holds import without
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.methods import TOOLS_CALL

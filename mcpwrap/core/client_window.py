@@ -4,7 +4,7 @@ The answer passes through the agent, so it is worth as much as the agent. Source
 of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
-from mcpwrap.core.approval_view import pretty_params
+from mcpwrap.core.approval.rendering import pretty_params
 from mcpwrap.core.holds import Hold
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.confusable_names import told_apart

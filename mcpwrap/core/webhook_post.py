@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.text import uris
 from mcpwrap.core.text.sanitise import visible

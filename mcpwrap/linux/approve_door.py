@@ -5,8 +5,8 @@ from typing import Self
 
 import msgspec
 
-from mcpwrap.core import approval
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval import document
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,
@@ -135,7 +135,7 @@ class Door:
         finally:
             descriptors.close_all(fds)
         match packet:
-            case Shown(digest=digest) if texts and approval.digest(texts[0]) == digest:
+            case Shown(digest=digest) if texts and document.digest(texts[0]) == digest:
                 return _seen(digest, texts)
             case Refused() as refused:
                 raise RefusedError(refused)
@@ -186,7 +186,7 @@ class Door:
 
 def _seen(digest: str, texts: list[bytes]) -> Seen:
     try:
-        question, *before = [approval.read(text) for text in texts]
+        question, *before = [document.read(text) for text in texts]
     except ValueError as error:  # msgspec's are too
         raise _another_version() from error
     return Seen(digest, len(texts[0]), question, before[0] if before else None)

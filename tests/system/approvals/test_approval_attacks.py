@@ -63,7 +63,7 @@ def test_the_agents_own_account_cannot_approve(machine: Machine) -> None:
 def test_without_the_look_at_accounts_the_agents_own_answer_is_taken(machine: Machine) -> None:
     """The mechanism taken away: the same words as above, and the call runs."""
     asks = '        return "yes" if rights.same_uid else "proof"'
-    taken_away = machine.patched("core/approver_rights", asks, '        return "yes"')
+    taken_away = machine.patched("core/approval/authorization", asks, '        return "yes"')
     with taken_away, machine.session("probe") as session:
         risk(session, "result = 1", 1)
         said = step(machine, "decide", by="alice", **pending(machine))

@@ -212,7 +212,7 @@ MUTANTS = (
     ),
     Mutant(
         "the check of who approves",
-        "mcpwrap/core/approver_rights.py",
+        "mcpwrap/core/approval/authorization.py",
         '        return "yes" if rights.same_uid else "proof"',
         '        return "yes"',
         "approvals",

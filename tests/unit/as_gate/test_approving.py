@@ -11,8 +11,8 @@ from mcpwrap.as_gate import people
 from mcpwrap.as_gate.approval_channel import AskPerson, PageWanted, Withdrawn
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core import approval
-from mcpwrap.core.approval import MAX_DOCUMENT_BYTES, Question
+from mcpwrap.core.approval import document as approval_document
+from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
@@ -69,9 +69,9 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
     )  # fmt: skip
     assert bob.says(Show(waits.id)) == [Shown(id=waits.id, digest=waits.shown)]
     (document,) = texts(bob)
-    assert approval.digest(document) == waits.shown
+    assert approval_document.digest(document) == waits.shown
     assert len(document) == pending.size
-    assert approval.read(document) == Question(
+    assert approval_document.read(document) == Question(
         agent_uid=1000, server="sqlite", method="tools/call", target="drop", definition="",
         params={"name": "drop", "arguments": {"table": 7}}, policy="12ab",
     )  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 from mcpwrap.as_gate import documents as module
 from mcpwrap.as_gate.documents import Documents
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core import approval
-from mcpwrap.core.approval import MAX_DOCUMENT_BYTES
+from mcpwrap.core.approval import document
+from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 
 TOOL = (1000, "sqlite", "tools/call", "drop")
 
@@ -32,7 +32,7 @@ def documents() -> Iterator[Documents]:
 def written(documents: Documents, id_: str, text: bytes = b"text") -> int:
     os.write(documents.page(1), text)
     fd, digest, size = documents.take_page(1)
-    assert (digest, size) == (approval.digest(text), len(text))
+    assert (digest, size) == (document.digest(text), len(text))
     documents.keep(id_, fd)
     return fd
 

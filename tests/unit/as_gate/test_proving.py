@@ -22,7 +22,7 @@ from mcpwrap.as_gate.proving import (
     account_of,
     by_password,
 )
-from mcpwrap.core.approver_rights import Who
+from mcpwrap.core.approval.authorization import Who
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
 from tests.shared import pace
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mcpwrap.core import approval
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval import document as approval_document
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
@@ -78,7 +78,7 @@ class ScriptedGate:
             self._list(watcher)
 
     def digest_of(self, id_: str) -> str:
-        return approval.digest(approval.document(self.waiting[id_]))
+        return approval_document.digest(approval_document.document(self.waiting[id_]))
 
     def close(self) -> None:
         """Hang up on everybody; nobody else gets in."""
@@ -139,7 +139,7 @@ class ScriptedGate:
         connection.send(encode(End()))
 
     def _pending(self, id_: str, asked: Question) -> Pending:
-        shown = approval.document(asked)
+        shown = approval_document.document(asked)
         return Pending(
             id=id_, digest=hashlib.sha256(shown).hexdigest(), size=len(shown),
             agent_uid=asked.agent_uid, server=asked.server, session="s-1", method=asked.method,
@@ -151,9 +151,9 @@ class ScriptedGate:
         if id_ not in self.waiting:
             connection.send(encode(Refused(code="gone", why="no such call waits")))
             return
-        documents = [approval.document(q) for q in (self.waiting[id_], self.before) if q]
+        documents = [approval_document.document(q) for q in (self.waiting[id_], self.before) if q]
         fds = [memfd.sealed("document", document) for document in documents]
-        packet = encode(Shown(id=id_, digest=approval.digest(documents[0])))
+        packet = encode(Shown(id=id_, digest=approval_document.digest(documents[0])))
         descriptors.send(connection, packet, fds)
         for fd in fds:
             os.close(fd)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core import approval
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval import document
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import End, Pending, Refused, Show, Shown, Watch
 from mcpwrap.linux import descriptors, memfd
@@ -26,9 +26,9 @@ QUESTION = Question(
 
 def pending(id_: str, question: Question = QUESTION) -> Pending:
     """Return what waits, for that question."""
-    shown = approval.document(question)
+    shown = document.document(question)
     return msgspec.structs.replace(
-        PENDING, id=id_, digest=approval.digest(shown), size=len(shown), target=question.target
+        PENDING, id=id_, digest=document.digest(shown), size=len(shown), target=question.target
     )
 
 
@@ -80,9 +80,9 @@ class Gate:
                     self._watching.append(connection)
                     self._list(connection)
                 case Show(id_) if question := self.questions.get(id_):
-                    shown = approval.document(question)
+                    shown = document.document(question)
                     fd = memfd.sealed("document", shown)
-                    answer = Shown(id=id_, digest=approval.digest(shown))
+                    answer = Shown(id=id_, digest=document.digest(shown))
                     descriptors.send(connection, approval_socket.encode(answer), [fd])
                     descriptors.close_all([fd])
                     connection.close()

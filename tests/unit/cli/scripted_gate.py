@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core import approval
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval import document
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
@@ -78,10 +78,10 @@ class ScriptedGate:
         message: str = "Think.",
     ) -> Pending:
         """Have a question wait; who watches is told."""
-        shown = approval.document(asked)
+        shown = document.document(asked)
         pending = Pending(
             id=id_,
-            digest=approval.digest(shown),
+            digest=document.digest(shown),
             size=len(shown),
             agent_uid=asked.agent_uid,
             server=asked.server,
@@ -97,7 +97,7 @@ class ScriptedGate:
             may=may,
         )
         with self._lock:
-            last = approval.document(before) if before else None
+            last = document.document(before) if before else None
             self._pending[id_] = (pending, shown, last)
         self.tell()
         return pending

@@ -15,7 +15,7 @@ import pytest
 
 from mcpwrap.cli import approvals, approvals_passwd
 from mcpwrap.cli.approvals_text import agent
-from mcpwrap.core.approval import digest, document
+from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
     Decide,

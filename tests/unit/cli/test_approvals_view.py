@@ -10,7 +10,7 @@ from textual.widgets import DataTable, Input, Static
 from mcpwrap.cli.approvals_pane import QuestionPane
 from mcpwrap.cli.approvals_text import ON
 from mcpwrap.cli.approvals_view import ApprovalsView
-from mcpwrap.core.approval import digest, document
+from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
     Decide,

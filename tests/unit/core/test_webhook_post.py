@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.webhook_post import MAX_NAME_CHARS, MAX_NAMES, Agent, Posted, posted, signature
 from mcpwrap.core.wire.approval_socket import Pending

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.approval import Question, digest, document, read
+from mcpwrap.core.approval.document import Question, digest, document, read
 from mcpwrap.core.approvals import NOBODY, NotAsked, Wanted
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
+from tests.unit.core.approval.questions import question
 from tests.unit.core.json_values import FINITE
-from tests.unit.core.questions import question
 
 all_params = st.dictionaries(st.text(), FINITE, max_size=4)
 OTHERS: list[dict[str, object]] = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core import fatigue
-from mcpwrap.core.fatigue import (
+from mcpwrap.core.approval import throttle
+from mcpwrap.core.approval.throttle import (
     DENIALS_WITHIN_S,
     MAX_DENIALS,
     MAX_NEW,
@@ -65,7 +65,7 @@ def test_questions_that_come_slowly_are_all_asked() -> None:
 
 
 def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fatigue, "_MAX_KNOWN", 2)
+    monkeypatch.setattr(throttle, "_MAX_KNOWN", 2)
     kept = Fatigue()
     for uid in (1, 2, 1, 3):
         kept.asked(uid, "sqlite", 0.0)

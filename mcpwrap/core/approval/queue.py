@@ -7,9 +7,9 @@ request by a number of its own.
 from collections import Counter
 from collections.abc import Callable
 
-from mcpwrap.core.approval_answers import Answers, Denial, Grant
-from mcpwrap.core.approval_entry import About, Approved, Asked, Entry, Key, NotAsked, Told, Waits
-from mcpwrap.core.fatigue import Fatigue
+from mcpwrap.core.approval.approval_answers import Answers, Denial, Grant
+from mcpwrap.core.approval.entry import About, Approved, Asked, Entry, Key, NotAsked, Told, Waits
+from mcpwrap.core.approval.throttle import Fatigue
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Refused, Scope, Verdict
 
 MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket

@@ -1,6 +1,6 @@
 """A question of an approval."""
 
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.policy.decision import Json
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.approver_rights import May, Rights, Who, may, may_proven, sees
+from mcpwrap.core.approval.authorization import May, Rights, Who, may, may_proven, sees
 from mcpwrap.core.wire.approval_socket import Proof
 
 GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.approval import Question
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.holds import without
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.text.sanitise import visible

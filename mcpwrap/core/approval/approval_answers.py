@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mcpwrap.core.approval_entry import Key
+from mcpwrap.core.approval.entry import Key
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpwrap.core import approval_book
-from mcpwrap.core.approval_book import MAX_OF_AGENT, MAX_WAITING, Book
-from mcpwrap.core.approval_entry import MAX_AWAY, About, Approved, NotAsked, Told, Waits
-from mcpwrap.core.fatigue import MAX_DENIALS, MAX_NEW
+from mcpwrap.core.approval import queue
+from mcpwrap.core.approval.entry import MAX_AWAY, About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approval.queue import MAX_OF_AGENT, MAX_WAITING, Book
+from mcpwrap.core.approval.throttle import MAX_DENIALS, MAX_NEW
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Scope, Verdict
 
 EXPIRES_S = 300.0
@@ -270,8 +270,8 @@ def test_reasons_are_told() -> None:
 
 
 def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approval_book, "MAX_OF_AGENT", 2)
-    monkeypatch.setattr(approval_book, "MAX_WAITING", 3)
+    monkeypatch.setattr(queue, "MAX_OF_AGENT", 2)
+    monkeypatch.setattr(queue, "MAX_WAITING", 3)
     book = Book(iter("abcdefgh").__next__)
     asked = [
         book.ask(1, number, about(f"{number}", uid), 0.0)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core import approval_view
-from mcpwrap.core.approval_view import DiffLine, difference, pretty
+from mcpwrap.core.approval import rendering
+from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
 from mcpwrap.core.policy.decision import Json
-from tests.unit.core.questions import question
+from tests.unit.core.approval.questions import question
 
 SNEAKY = "\u202e\u2066\u200b\u200d\u2060\ufeff\u00ad\u3164\u034f\ufe0f\U000e0041\u2028\u00a0\u3000"
 SNEAKY += "\x00\x07\x1b\x7f\x9b\r\n\t\\\"'/nux0a e\u0301é😀"
@@ -71,7 +71,7 @@ def test_what_is_other_than_the_last_time() -> None:
 
 
 def test_what_would_take_for_ever_is_not_compared() -> None:
-    many: list[Json] = [n % 101 for n in range(approval_view._MAX_COMPARED_LINES)]
+    many: list[Json] = [n % 101 for n in range(rendering._MAX_COMPARED_LINES)]
     before = question({"name": "t", "arguments": {"x": many}})
     now = question({"name": "t", "arguments": {"x": many[::-1]}})
     assert difference(before, now) == [DiffLine("@", "over 5000 lines: they are not compared")]

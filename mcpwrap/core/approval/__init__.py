@@ -1,0 +1,1 @@
+"""PURE: requests that wait for a person's approval: document, queue, authorization, throttle."""
