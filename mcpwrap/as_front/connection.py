@@ -10,8 +10,8 @@ from typing import assert_never
 from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.place import Place
 from mcpwrap.as_front.splice import CHUNK_BYTES, Splice, give_way, tune
-from mcpwrap.core import client_hello, connect
-from mcpwrap.core.client_hello import NeedMore, NoName, NotTls, ServerName
+from mcpwrap.core.egress import http_connect, tls_client_hello
+from mcpwrap.core.egress.tls_client_hello import NeedMore, NoName, NotTls, ServerName
 
 HELLO_S = 10.0
 PROXY_S = 90.0  # Squid gives a host 60 (connect_timeout), and then says so
@@ -69,7 +69,7 @@ class Connection:
             self._from_server += chunk
             if len(self._from_server) < wanted_bytes:
                 continue
-            match client_hello.read(self._from_server):
+            match tls_client_hello.read(self._from_server):
                 case NeedMore(total_bytes):
                     wanted_bytes = total_bytes
                 case ServerName() | NoName() | NotTls() as found:
@@ -82,9 +82,9 @@ class Connection:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as proxy:
             tune(proxy)
             match await self._ask(proxy, host):
-                case connect.Opened(rest):
+                case http_connect.Opened(rest):
                     await self._splice(proxy, host, rest)
-                case connect.Denied(status, reason) as denied:
+                case http_connect.Denied(status, reason) as denied:
                     by_rule = denied.is_by_rule()
                     self._note_refused(host, f"{status} {reason}".rstrip())
                     await self._alert(Alert.ACCESS_DENIED if by_rule else Alert.INTERNAL_ERROR)
@@ -97,7 +97,9 @@ class Connection:
     def _note_refused(self, host: str, why: str) -> None:
         self._events.note(self._place.server, "refused", host, why)
 
-    async def _ask(self, proxy: socket.socket, host: str) -> connect.Opened | connect.Denied | str:
+    async def _ask(
+        self, proxy: socket.socket, host: str
+    ) -> http_connect.Opened | http_connect.Denied | str:
         """Return the proxy's answer, or why there is none."""
         try:
             async with asyncio.timeout(PROXY_S):
@@ -109,19 +111,19 @@ class Connection:
 
     async def _read_reply(
         self, proxy: socket.socket, host: str
-    ) -> connect.Opened | connect.Denied | str:
+    ) -> http_connect.Opened | http_connect.Denied | str:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(proxy, self._place.at(self._place.ports.proxy))
-        await loop.sock_sendall(proxy, connect.request(host))
+        await loop.sock_sendall(proxy, http_connect.request(host))
         untrusted = b""
-        while chunk := await loop.sock_recv(proxy, connect.MAX_HEAD_BYTES):
+        while chunk := await loop.sock_recv(proxy, http_connect.MAX_HEAD_BYTES):
             untrusted += chunk
-            match connect.reply(untrusted):
-                case connect.NeedMore():
+            match http_connect.reply(untrusted):
+                case http_connect.NeedMore():
                     continue
-                case connect.Opened() | connect.Denied() as reply:
+                case http_connect.Opened() | http_connect.Denied() as reply:
                     return reply
-                case connect.NotHttp():
+                case http_connect.NotHttp():
                     return "its answer is no HTTP"
                 case other:
                     assert_never(other)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.place import Place
 from mcpwrap.as_front.splice import give_way
-from mcpwrap.core import fake_dns
+from mcpwrap.core.egress import dns
 
 _IDLE_S = 10.0  # RFC 7766 section 6.2.3 leaves it to us
 _PAUSE_S = 0.1
@@ -22,7 +22,7 @@ class Dns:
 
     def _answer(self, untrusted: bytes) -> bytes:
         """Return the answer; an empty one is not sent."""
-        answer = fake_dns.answer(untrusted, self._place.address)
+        answer = dns.answer(untrusted, self._place.address)
         if answer is None:
             return b""
         if answer.asked:
@@ -35,7 +35,7 @@ class Dns:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                query, peer = await loop.sock_recvfrom(bound, fake_dns.MAX_QUERY_BYTES)
+                query, peer = await loop.sock_recvfrom(bound, dns.MAX_QUERY_BYTES)
             except OSError:  # an error of an earlier answer, or no memory
                 await asyncio.sleep(_PAUSE_S)
                 continue
@@ -50,7 +50,7 @@ class Dns:
             while True:
                 async with asyncio.timeout(_IDLE_S):
                     size = int.from_bytes(await _exactly(connection, 2), "big")
-                    if size > fake_dns.MAX_QUERY_BYTES:
+                    if size > dns.MAX_QUERY_BYTES:
                         return
                     packet = self._answer(await _exactly(connection, size))
                     await _send(connection, packet)

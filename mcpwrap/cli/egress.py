@@ -8,7 +8,7 @@ import click
 
 from mcpwrap.cli.output import print_json, print_json_line, print_table
 from mcpwrap.cli.root import expect_root
-from mcpwrap.core.asked import Asked, row_of, summary
+from mcpwrap.core.egress.access_log import Asked, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import egress_notes, observe, tty
 

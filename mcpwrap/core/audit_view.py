@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
-from mcpwrap.core.asked import Note, row_of
 from mcpwrap.core.audit import NOTHING, Answered, Record, encode
 from mcpwrap.core.audit_lines import UNREADABLE
+from mcpwrap.core.egress.access_log import Note, row_of
 from mcpwrap.core.exchange import shown, subject
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL

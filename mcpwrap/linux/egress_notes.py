@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.asked import Note, from_front, from_kernel, from_squid
+from mcpwrap.core.egress.access_log import Note, from_front, from_kernel, from_squid
 from mcpwrap.linux import log_files
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd import ToolError, run

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.cli.egress import suggestion
 from mcpwrap.config import values
-from mcpwrap.core.asked import Note, from_kernel, from_squid, summary
+from mcpwrap.core.egress.access_log import Note, from_kernel, from_squid, summary
 
 
 def note(rule: str, destination: str, detail: str = "") -> Note:

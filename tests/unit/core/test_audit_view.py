@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.asked import Note, from_kernel
 from mcpwrap.core.audit import Answered, Record
 from mcpwrap.core.audit_view import (
     NOBODY,
@@ -20,6 +19,7 @@ from mcpwrap.core.audit_view import (
     moment,
     refusal,
 )
+from mcpwrap.core.egress.access_log import Note, from_kernel
 from mcpwrap.core.policy.decision import Json
 from tests.unit.core.audit_records import NASTY, NOW, record
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.config import values
 from mcpwrap.config.model import Destination, Direct
-from mcpwrap.core.advice import advice
+from mcpwrap.core.egress.advice import advice
 
 LONGEST = ".".join(["a" * 61] * 4) + ".abcde"  # 253 characters
 ENTRIES = [

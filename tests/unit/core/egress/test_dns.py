@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.fake_dns import TTL_S, Answer, answer
+from mcpwrap.core.egress.dns import TTL_S, Answer, answer
 
 HERE = IPv4Address("127.77.1.2")
 A, NS, PTR, TXT, AAAA, OPT, TSIG, HTTPS, ANY = 1, 2, 12, 16, 28, 41, 250, 65, 255

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.connect import (
+from mcpwrap.core.egress.http_connect import (
     MAX_HEAD_BYTES,
     Denied,
     NeedMore,

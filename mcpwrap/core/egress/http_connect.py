@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from mcpwrap.core.host_names import shown
+from mcpwrap.core.egress.host_names import shown
 
 MAX_HEAD_BYTES = 16 * 1024  # Squid's own are 500
 _END = b"\r\n\r\n"

@@ -6,7 +6,7 @@ Encrypted Client Hello it is the outer name: where the connection goes, not what
 
 from dataclasses import dataclass
 
-from mcpwrap.core.host_names import is_host_name, shown
+from mcpwrap.core.egress.host_names import is_host_name, shown
 
 MAX_HELLO_BYTES = 32 * 1024  # a browser sends 2 KiB; OpenSSL as a server takes up to 128
 MAX_RECORDS = 64  # one is usual, and each that a sender adds costs us another look

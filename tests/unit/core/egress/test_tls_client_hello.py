@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.client_hello import (
+from mcpwrap.core.egress.tls_client_hello import (
     MAX_HELLO_BYTES,
     MAX_RECORDS,
     Hello,

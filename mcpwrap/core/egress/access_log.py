@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mcpwrap.core.advice import advice
-from mcpwrap.core.host_names import MAX_NAME_CHARS, shown
+from mcpwrap.core.egress.advice import advice
+from mcpwrap.core.egress.host_names import MAX_NAME_CHARS, shown
 from mcpwrap.core.wire import sni_front_log
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from ipaddress import IPv4Address
 
-from mcpwrap.core.host_names import is_host_name, shown
+from mcpwrap.core.egress.host_names import is_host_name, shown
 
 MAX_QUERY_BYTES = 4096  # what resolvers announce for EDNS; a query has 300 at most
 TTL_S = 30  # short: whoever keeps an answer longer keeps it past a change of the configuration

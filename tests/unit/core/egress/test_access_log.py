@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.asked import Asked, Note, from_front, from_kernel, from_squid, row_of, summary
+from mcpwrap.core.egress.access_log import (
+    Asked,
+    Note,
+    from_front,
+    from_kernel,
+    from_squid,
+    row_of,
+    summary,
+)
 from mcpwrap.core.wire import sni_front_log
 from mcpwrap.core.wire.sni_front_log import Event, Kind
 
