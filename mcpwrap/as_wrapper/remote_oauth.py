@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.wire.server_files import OAuth
 

@@ -10,10 +10,10 @@ from oauthlib.oauth2 import MissingTokenError, OAuth2Error, WebApplicationClient
 
 from mcpwrap.as_wrapper.oauth.discovery import Found
 from mcpwrap.as_wrapper.oauth.web import Reply, Web
-from mcpwrap.core import oauth_answer
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_kept import Client, Kept, Tokens
-from mcpwrap.core.oauth_metadata import host
+from mcpwrap.core.oauth import authorization_response
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.metadata import host
+from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
 
 _TOKEN = re.compile(r"[!-~]{1,65536}")  # what a header can hold
 UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})  # section 5.2
@@ -78,7 +78,7 @@ class Login:
         if not state:
             raise OAuthError("there was an answer already")
         named = bool(issuer.authorization_response_iss_parameter_supported)
-        oauth_answer.expect_own(query, issuer=issuer.issuer, names_itself=named)
+        authorization_response.expect_own(query, issuer=issuer.issuer, names_itself=named)
         try:
             # The library takes no http, not even of the loopback; the rest of the URL is not used.
             answer = self._library.parse_request_uri_response(f"https://here/?{query}", state)
@@ -167,4 +167,4 @@ def _refused(error: OAuth2Error, url: str) -> RefusedError:
     code = str(error.error or "")
     if code in {"mismatching_state", "missing_code"}:
         return RefusedError("the answer is not that of this login", code)
-    return RefusedError(f"{host(url)} gives no token: {oauth_answer.refusal(code)}", code)
+    return RefusedError(f"{host(url)} gives no token: {authorization_response.refusal(code)}", code)

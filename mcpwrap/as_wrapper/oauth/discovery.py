@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core import oauth_metadata
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_metadata import Issuer, Resource, expect_https, host
+from mcpwrap.core.oauth import metadata
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.metadata import Issuer, Resource, expect_https, host
 
 _OFFLINE = "offline_access"  # OpenID Connect Core section 11: else there may be no refresh token
 
@@ -40,16 +40,16 @@ async def discover(web: Web, url: str) -> Found:
     resource = await _resource(web, url, said.resource_metadata)
     if resource is None:  # as servers of before 2025-06-18, which are their own
         resource = Resource(resource=url)
-    servers = resource.authorization_servers or [oauth_metadata.origin_of(url)]
+    servers = resource.authorization_servers or [metadata.origin_of(url)]
     scopes = said.scope.split() or resource.scopes_supported or []
     return Found(resource.resource, await _issuer(web, servers[0]), tuple(scopes))
 
 
 async def _resource(web: Web, url: str, told: str) -> Resource | None:
-    for place in [told] if told else oauth_metadata.resource_urls(url):
+    for place in [told] if told else metadata.resource_urls(url):
         reply = await web.get(place)
         if reply.is_good:
-            return oauth_metadata.read_resource(reply.text, url)
+            return metadata.read_resource(reply.text, url)
     if told:
         raise OAuthError(f"{host(url)} does not describe itself where it says that it does")
     return None
@@ -57,8 +57,8 @@ async def _resource(web: Web, url: str, told: str) -> Resource | None:
 
 async def _issuer(web: Web, issuer: str) -> Issuer:
     expect_https(issuer)
-    for place in oauth_metadata.issuer_urls(issuer):
+    for place in metadata.issuer_urls(issuer):
         reply = await web.get(place)
         if reply.is_good:
-            return oauth_metadata.read_issuer(reply.text, issuer)
+            return metadata.read_issuer(reply.text, issuer)
     raise OAuthError(f"{host(issuer)} does not describe itself as an authorization server")

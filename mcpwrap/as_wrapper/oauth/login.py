@@ -13,8 +13,8 @@ from mcpwrap.as_wrapper.oauth.discovery import Found, discover
 from mcpwrap.as_wrapper.oauth.registration import client_for
 from mcpwrap.as_wrapper.oauth.store import Store
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_kept import Client, Given, Kept, Tokens
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit, Word, WordsError
 

@@ -8,9 +8,9 @@ import time
 import msgspec
 
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_kept import Client, Given, Kept
-from mcpwrap.core.oauth_metadata import Issuer, host
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.metadata import Issuer, host
+from mcpwrap.core.oauth.token_store import Client, Given, Kept
 
 _BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
 _METHODS = ("none", _BASIC, "client_secret_post")

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mcpwrap.core import oauth_kept
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_kept import Given, Kept
+from mcpwrap.core.oauth import token_store
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.token_store import Given, Kept
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.linux import files
@@ -52,7 +52,7 @@ class Store:
 
     def _opened(self) -> Kept:
         with self._path.open("rb") as file:
-            return oauth_kept.take(file.read(_MAX_BYTES).decode(), self._name, self._key)
+            return token_store.take(file.read(_MAX_BYTES).decode(), self._name, self._key)
 
     def read_or_nothing(self) -> Kept | None:
         """Return what is kept, None also if it does not open: for whoever replaces it."""
@@ -68,7 +68,7 @@ class Store:
             OAuthError: there is no room, or no key.
         """
         try:
-            text = oauth_kept.put(kept, self._name, self._key, os.urandom(aead.NONCE_BYTES))
+            text = token_store.put(kept, self._name, self._key, os.urandom(aead.NONCE_BYTES))
             files.replace(str(self._path), text, mode=0o600)
         except (OSError, SealError) as error:
             raise OAuthError(f"the login cannot be kept: {error}") from error

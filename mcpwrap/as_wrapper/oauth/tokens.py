@@ -10,8 +10,8 @@ from mcpwrap.as_wrapper.oauth import asking
 from mcpwrap.as_wrapper.oauth.asking import UNKNOWN_CLIENT, RefusedError
 from mcpwrap.as_wrapper.oauth.store import Store
 from mcpwrap.as_wrapper.oauth.web import UnreachableError, Web
-from mcpwrap.core.oauth_failure import not_logged_in
-from mcpwrap.core.oauth_kept import Client, Given, Kept, Tokens
+from mcpwrap.core.oauth.errors import not_logged_in
+from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
 
 _OF_NO_USE = UNKNOWN_CLIENT | {"invalid_grant"}
 _NOT_AGAIN_S = 30.0  # a server that refuses new tokens is not a reason to ask for more

@@ -11,9 +11,9 @@ from aiohttp import ClientResponse, ClientSession
 
 from mcpwrap import __version__
 from mcpwrap.core import oauth_challenge
+from mcpwrap.core.oauth.errors import OAuthError
+from mcpwrap.core.oauth.metadata import expect_https, host
 from mcpwrap.core.oauth_challenge import Challenge
-from mcpwrap.core.oauth_failure import OAuthError
-from mcpwrap.core.oauth_metadata import expect_https, host
 
 _ANSWER_S = 30.0  # for all of it
 _MAX_BYTES = 1024 * 1024

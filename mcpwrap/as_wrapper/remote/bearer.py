@@ -8,7 +8,7 @@ from aiohttp import ClientResponse
 from mcpwrap.as_wrapper.oauth.tokens import Access
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.core import oauth_challenge
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.remote_failure import RemoteError
 
 _TOO_LITTLE = (

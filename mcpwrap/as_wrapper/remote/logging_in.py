@@ -16,8 +16,8 @@ from mcpwrap.as_wrapper.remote import client
 from mcpwrap.as_wrapper.remote.bearer import Bearer
 from mcpwrap.as_wrapper.remote.client import Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.core import oauth_kept
-from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.oauth import token_store
+from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.remote_failure import RemoteError
 
 
@@ -28,7 +28,7 @@ def given(path: str) -> Given:
         RemoteError: it cannot be read.
     """
     try:
-        return oauth_kept.read_given(Path(path).read_bytes())
+        return token_store.read_given(Path(path).read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise RemoteError("What the wrapper gives for the login cannot be read") from error
 

@@ -10,7 +10,7 @@ from aiohttp import ClientSession, TCPConnector, web
 from mcpwrap.as_wrapper.oauth import web as module
 from mcpwrap.as_wrapper.oauth.discovery import discover
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.wire.login_pipe import Done, Failed
 from tests.unit.as_wrapper.oauth.world import World
 

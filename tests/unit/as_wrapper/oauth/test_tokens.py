@@ -11,8 +11,8 @@ import pytest
 
 from mcpwrap.as_wrapper.oauth.store import Store
 from mcpwrap.as_wrapper.oauth.tokens import Access
-from mcpwrap.core.oauth_failure import NotLoggedInError, OAuthError
-from mcpwrap.core.oauth_kept import EARLY_S, Kept, Tokens
+from mcpwrap.core.oauth.errors import NotLoggedInError, OAuthError
+from mcpwrap.core.oauth.token_store import EARLY_S, Kept, Tokens
 from mcpwrap.core.wire.login_pipe import Done
 from tests.shared import pace
 from tests.unit.as_wrapper.oauth.world import World

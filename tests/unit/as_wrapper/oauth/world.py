@@ -21,7 +21,7 @@ from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.login import Person
 from mcpwrap.as_wrapper.oauth.tokens import Access
 from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core.oauth_kept import Given
+from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit
 from tests.shared import pace

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qsl
 
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth.errors import OAuthError
 
 MAX_CHARS = 16_384
 _PLAIN = re.compile(r"[!-~]+")

@@ -5,8 +5,8 @@ import base64
 import msgspec
 import pytest
 
-from mcpwrap.core import oauth_kept
-from mcpwrap.core.oauth_kept import EARLY_S, Client, Given, Kept, Tokens
+from mcpwrap.core.oauth import token_store
+from mcpwrap.core.oauth.token_store import EARLY_S, Client, Given, Kept, Tokens
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
 
@@ -23,16 +23,16 @@ KEPT = Kept(
 
 
 def test_it_comes_back_as_it_was() -> None:
-    assert oauth_kept.take(oauth_kept.put(KEPT, "a", KEY, NONCE), "a", KEY) == KEPT
+    assert token_store.take(token_store.put(KEPT, "a", KEY, NONCE), "a", KEY) == KEPT
 
 
 def test_not_one_bit_may_differ() -> None:
-    text = oauth_kept.put(KEPT, "a", KEY, NONCE).encode()
+    text = token_store.put(KEPT, "a", KEY, NONCE).encode()
     for at in range(len(text)):
         for bit in range(7):
             changed = text[:at] + bytes([text[at] ^ 1 << bit]) + text[at + 1 :]
             with pytest.raises(SealError):
-                oauth_kept.take(changed.decode(), "a", KEY)
+                token_store.take(changed.decode(), "a", KEY)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_not_one_bit_may_differ() -> None:
 )
 def test_another_server_or_key_does_not_open_it(name: str, key: str) -> None:
     with pytest.raises(SealError):
-        oauth_kept.take(oauth_kept.put(KEPT, "a", KEY, NONCE), name, key)
+        token_store.take(token_store.put(KEPT, "a", KEY, NONCE), name, key)
 
 
 def test_what_another_version_has_kept_is_said() -> None:
     sealed = aead.seal(b'{"format":2}', b"k" * 32, nonce=NONCE, bound=("oauth tokens", "a")).hex()
     with pytest.raises(SealError, match="another version"):
-        oauth_kept.take(sealed, "a", KEY)
+        token_store.take(sealed, "a", KEY)
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_when_a_token_ends(
 
 def test_what_is_given_is_read_as_it_was_written() -> None:
     given = Given(name="a", key=KEY, store="/x", scopes=("a",), client_id="me")
-    assert oauth_kept.read_given(msgspec.json.encode(given)) == given
+    assert token_store.read_given(msgspec.json.encode(given)) == given

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth.errors import OAuthError
 
 T = TypeVar("T")
 _RESOURCE = "/.well-known/oauth-protected-resource"

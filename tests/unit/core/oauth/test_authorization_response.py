@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.oauth_answer import MAX_CHARS, expect_own, refusal
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth.authorization_response import MAX_CHARS, expect_own, refusal
+from mcpwrap.core.oauth.errors import OAuthError
 
 OWN = "https%3A%2F%2Fas.example"
 

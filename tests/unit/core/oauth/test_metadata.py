@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mcpwrap.core import oauth_metadata
-from mcpwrap.core.oauth_failure import OAuthError
+from mcpwrap.core.oauth import metadata
+from mcpwrap.core.oauth.errors import OAuthError
 
 GOOD: dict[str, object] = {
     "issuer": "https://as.example",
@@ -32,7 +32,7 @@ GOOD: dict[str, object] = {
     ],
 )
 def test_where_a_server_describes_itself(url: str, places: list[str]) -> None:
-    assert oauth_metadata.resource_urls(url) == [f"https://a.example{place}" for place in places]
+    assert metadata.resource_urls(url) == [f"https://a.example{place}" for place in places]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_where_a_server_describes_itself(url: str, places: list[str]) -> None:
     ],
 )
 def test_where_an_authorization_server_describes_itself(issuer: str, places: list[str]) -> None:
-    assert oauth_metadata.issuer_urls(issuer) == [f"https://a.example{place}" for place in places]
+    assert metadata.issuer_urls(issuer) == [f"https://a.example{place}" for place in places]
 
 
 @pytest.mark.parametrize(
@@ -73,23 +73,23 @@ def test_where_an_authorization_server_describes_itself(issuer: str, places: lis
 def test_whom_a_description_is_of(*, resource: str, url: str, is_for: bool) -> None:
     text = json.dumps({"resource": resource, "authorization_servers": ["https://b.example"]})
     if is_for:
-        assert oauth_metadata.read_resource(text.encode(), url).resource == resource
+        assert metadata.read_resource(text.encode(), url).resource == resource
         return
     with pytest.raises(OAuthError, match="another server than itself"):
-        oauth_metadata.read_resource(text.encode(), url)
+        metadata.read_resource(text.encode(), url)
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"\xff", b'{"resource": 5}'])
 def test_what_describes_nothing_is_refused(text: bytes) -> None:
     with pytest.raises(OAuthError, match=r"a\.example describes itself in a way"):
-        oauth_metadata.read_resource(text, "https://a.example/")
+        metadata.read_resource(text, "https://a.example/")
 
 
 def test_a_good_issuer_is_taken() -> None:
     text = json.dumps(GOOD).encode()
-    found = oauth_metadata.read_issuer(text, "https://as.example")
+    found = metadata.read_issuer(text, "https://as.example")
     assert found.token_endpoint == "https://as.example/token"
-    assert oauth_metadata.read_issuer(text, "https://as.example/") == found  # a slash is no other
+    assert metadata.read_issuer(text, "https://as.example/") == found  # a slash is no other
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,4 @@ def test_a_good_issuer_is_taken() -> None:
 )
 def test_an_issuer_that_is_not_as_it_has_to_be(field: str, value: object, why: str) -> None:
     with pytest.raises(OAuthError, match=why):
-        oauth_metadata.read_issuer(
-            json.dumps({**GOOD, field: value}).encode(), "https://as.example"
-        )
+        metadata.read_issuer(json.dumps({**GOOD, field: value}).encode(), "https://as.example")

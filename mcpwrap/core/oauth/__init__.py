@@ -1,0 +1,1 @@
+"""PURE: OAuth metadata, authorization response, and stored tokens."""
