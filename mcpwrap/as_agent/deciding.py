@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Audit, Held

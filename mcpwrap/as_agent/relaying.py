@@ -13,7 +13,7 @@ from functools import partial
 from mcpwrap.as_agent import starting
 from mcpwrap.as_agent.closing import Closing
 from mcpwrap.as_agent.launch import AWAITED, FORWARDED, Launch
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket

@@ -14,7 +14,7 @@ from mcpwrap.as_agent.launch import Stage, StageError
 from mcpwrap.as_agent.naming import name_of
 from mcpwrap.as_agent.relaying import SIGNALS, WHO, Ended
 from mcpwrap.as_agent.toolchain import Place
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError

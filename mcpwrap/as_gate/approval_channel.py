@@ -16,7 +16,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core.approvals import Told
+from mcpwrap.core.gate.ports import Told
 
 MAX_BYTES = 8 * 1024
 MAX_TEXT_CHARS = 512

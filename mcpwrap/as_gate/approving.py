@@ -21,9 +21,9 @@ from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import approvals
 from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits
 from mcpwrap.core.approval.queue import Book
+from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
 from mcpwrap.linux.log import say
 
@@ -152,7 +152,7 @@ class Approving:
             child = child_by_pid.get(one.session)
             if child is None:
                 continue
-            news = approvals.Told(
+            news = ports.Told(
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
             try:

@@ -7,8 +7,8 @@ from mcpwrap.as_gate.approval_channel import AnsweredInClient, AskPerson, Withdr
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
-from mcpwrap.core.exchange import shown
+from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.gate.session import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.session.recorder import Recorder
 

@@ -13,7 +13,7 @@ from mcpwrap.core import audit
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import Entry, Told
 from mcpwrap.core.approval.queue import Book
-from mcpwrap.core.exchange import shown
+from mcpwrap.core.gate.session import shown
 from mcpwrap.core.quota import Quota
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
 from mcpwrap.linux.peer import Peer

@@ -4,8 +4,8 @@ from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.audit import REFUSAL_ID
-from mcpwrap.core.exchange import Note, shown
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.session import Note, shown
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held

@@ -6,7 +6,8 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_http.knocking import RefusedError
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_history, http_status, refusals, sse_events
+from mcpwrap.core import http_history, http_status, sse_events
+from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http_history import Event, History
 from mcpwrap.core.http_rules import EVENTS, JSON
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id
@@ -44,7 +45,7 @@ def refusal(
     status: int, why: str, *, code: int = INVALID_REQUEST, request_id: Id | None = None
 ) -> web.Response:
     """Return a JSON-RPC error that is ours, with a status of HTTP."""
-    return as_json(refusals.error(request_id, code, f"mcpwrap: {why}"), status)
+    return as_json(error_responses.error(request_id, code, f"mcpwrap: {why}"), status)
 
 
 def not_let_in(error: RefusedError, request_id: Id | None) -> web.Response:

@@ -15,7 +15,8 @@ from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.session import event_of, why
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_status, refusals
+from mcpwrap.core import http_status
+from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http_agreement import (
     HANDSHAKE_VERSIONS,
     MODERN,
@@ -74,7 +75,7 @@ def _expect_known_version(head: Head) -> None:
     requested = head.every(VERSION_HEADER)
     if requested != [MODERN]:
         data: Json = {"supported": [MODERN], "requested": ", ".join(requested)}
-        body = refusals.error(
+        body = error_responses.error(
             None, http_status.UNSUPPORTED_VERSION, "Unsupported protocol version", data
         )
         raise UnheardError(answers.as_json(body, 400))
@@ -111,7 +112,7 @@ class _Asked:
     async def fail(self, ended: session_socket.Ended) -> None:
         """Answer for a server that has ended."""
         if not self.is_answered:
-            json = refusals.error(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
+            json = error_responses.error(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
             await self.stream.put(Event(1, 0, json, self.request.id, INTERNAL_ERROR))
         self.stream.end()
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from mcpwrap.as_http.gate_session import GateSession
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_status, refusals
+from mcpwrap.core import http_status
+from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http_history import Event, History
 from mcpwrap.core.http_params import ParamHeaders
 from mcpwrap.core.http_routes import STANDING, Routes
@@ -132,7 +133,7 @@ class Session:
     async def _fail(self, request_id: Id, code: int, text: str) -> None:
         number = self._routes.take(request_id)
         if number is not None:
-            json = refusals.error(request_id, code, f"mcpwrap: {text}")
+            json = error_responses.error(request_id, code, f"mcpwrap: {text}")
             await self._put(number, Event(number, 0, json, request_id, code))
 
     def _have_polled(self, told: Untagged) -> None:

@@ -6,7 +6,7 @@ from mcpwrap.cli import audit_place
 from mcpwrap.cli.output import print_json
 from mcpwrap.core.audit_params import Unread, box
 from mcpwrap.core.audit_view import ascii_json, fields_of, line_of
-from mcpwrap.core.exchange import shown
+from mcpwrap.core.gate.session import shown
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.replay import Group, Replay

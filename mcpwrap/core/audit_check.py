@@ -12,7 +12,7 @@ from mcpwrap.core.audit_anchors import Journal, anchors_of
 from mcpwrap.core.audit_lines import Report
 from mcpwrap.core.audit_master import Master
 from mcpwrap.core.audit_sessions import Read, Setting, Unfit, check_session
-from mcpwrap.core.exchange import shown
+from mcpwrap.core.gate.session import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mcpwrap.core.audit import NOTHING, Answered, Record, encode
 from mcpwrap.core.audit_lines import UNREADABLE
 from mcpwrap.core.egress.access_log import Note, row_of
-from mcpwrap.core.exchange import shown, subject
+from mcpwrap.core.gate.session import shown, subject
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
 from mcpwrap.core.text.globs import matches

@@ -5,7 +5,8 @@ Its lines go to the gate, which does the policy checks: this module only matches
 
 from dataclasses import dataclass, field
 
-from mcpwrap.core import header_values, refusals, remote_tags
+from mcpwrap.core import header_values, remote_tags
+from mcpwrap.core.gate import error_responses
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
@@ -157,7 +158,7 @@ class Conversation:
         self._forget(request_id, exchange)
         is_told = why.status >= 400 and request_id in exchange.line.tagged
         data = remote_tags.refusal(why.status, why.challenge) if is_told else None
-        return self._lines([refusals.error(request_id, INTERNAL_ERROR, str(why), data)])
+        return self._lines([error_responses.error(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
         """Return word that a stream has ended before its answer: whoever asked can come back."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from mcpwrap.core.audit import MAX_TEXT_CHARS, Record
 from mcpwrap.core.audit_params import Box, Params, Unread, params_of
-from mcpwrap.core.exchange import is_refused, judged
+from mcpwrap.core.gate.session import is_refused, judged
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.policy.rules import Policy

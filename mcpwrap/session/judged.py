@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from mcpwrap.core.approvals import Told
-from mcpwrap.core.exchange import Note
-from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.ports import Told
+from mcpwrap.core.gate.session import Note
 from mcpwrap.core.protocol.framing import LineBuffer
 from mcpwrap.session import relay
 from mcpwrap.session.sink import Sink

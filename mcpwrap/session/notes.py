@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from mcpwrap.core.exchange import Note
+from mcpwrap.core.gate.session import Note
 from mcpwrap.core.quota import Quota
 from mcpwrap.linux.log import say
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["mcpwrap"]):
-    from mcpwrap.core.gate import Gate
+    from mcpwrap.core.gate.gate import Gate
     from tests.unit.core.agreement import (
         Node,
         as_doubles,

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core.gate import Gate, ToServer
+from mcpwrap.core.gate.gate import Gate, ToServer
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Json
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits

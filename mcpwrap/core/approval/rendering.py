@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.holds import without
+from mcpwrap.core.gate.held_requests import without
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.text.sanitise import visible
 

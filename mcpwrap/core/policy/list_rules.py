@@ -7,7 +7,7 @@ those of schemas, and a list refused for its size would make the server unusable
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
-from mcpwrap.core.exchange import shown
+from mcpwrap.core.gate.session import shown
 from mcpwrap.core.policy.decision import Json, ResultJudgement
 from mcpwrap.core.policy.result_rules import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
 from mcpwrap.core.protocol import methods

@@ -83,7 +83,7 @@ def test_a_delete_waits_while_a_thousand_other_calls_pass(machine: Machine) -> N
 @ON_ONE_RELEASE
 def test_without_the_hold_it_runs_at_once(machine: Machine) -> None:
     asks, runs = "    way, judgement = judged\n", "    return Outcome(json, rule=judged[1].rule)\n"
-    taken_away = machine.patched("core/agent_hold", asks, runs + asks)
+    taken_away = machine.patched("core/gate/approval_decision", asks, runs + asks)
     with taken_away, machine.session("probe") as session:
         risk(session, "result = 1", 1)
         assert session.receive()["result"] == {"told": 1}
@@ -140,7 +140,7 @@ def test_who_is_not_told_to_come_again_gives_up(machine: Machine) -> None:
     }  # fmt: skip
     assert "Pending approval " in machine.agent("held_tour", **story)["answers"][0]
     comes_due = "        if waited_s >= session.policy.times.wait_s:\n"
-    taken_away = machine.patched("core/agent_waits", comes_due, "        if False:\n")
+    taken_away = machine.patched("core/gate/approval_wait", comes_due, "        if False:\n")
     with taken_away, pytest.raises(AssertionError, match="imed out"):
         machine.agent("held_tour", **story)
 

@@ -125,7 +125,7 @@ def test_a_hidden_tool_is_neither_listed_nor_callable(machine: Machine) -> None:
 def test_without_the_judge_all_of_it_arrives(machine: Machine) -> None:
     """The mechanism taken away: what is refused above is what the server would have done."""
     refuses = "    if judgement.decision is Decision.BLOCK:\n"
-    always = ("core/agent_request", refuses, "    if False:\n")
+    always = ("core/gate/from_agent", refuses, "    if False:\n")
     with machine.patched(*always), opened(machine) as session:
         for query in UNBOUNDED[:4]:
             assert call(session, "read_query", query=query).startswith("[{"), query

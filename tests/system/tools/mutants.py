@@ -198,7 +198,7 @@ MUTANTS = (
     ),
     Mutant(
         "the policy's block",
-        "mcpwrap/core/agent_request.py",
+        "mcpwrap/core/gate/from_agent.py",
         "    if judgement.decision is Decision.BLOCK:\n",
         "    if False:\n",
         "gate",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_agent.deciding import gate_for, read_policy
-from mcpwrap.core.gate import ToAgent, ToServer
+from mcpwrap.core.gate.gate import ToAgent, ToServer
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
 from tests.unit.core.scripted import ScriptedAudit

@@ -21,7 +21,7 @@ from mcpwrap.as_gate.approval_channel import (
     encode,
 )
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core.approvals import Told
+from mcpwrap.core.gate.ports import Told
 
 LAST = 2**32 - 1
 ASK = AskPerson(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")

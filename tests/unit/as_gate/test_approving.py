@@ -13,7 +13,7 @@ from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits
+from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,

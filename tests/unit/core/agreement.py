@@ -10,7 +10,7 @@ from typing import cast
 
 import msgspec
 
-from mcpwrap.core.gate import Gate, ToServer
+from mcpwrap.core.gate.gate import Gate, ToServer
 from mcpwrap.core.policy.decision import Json
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy

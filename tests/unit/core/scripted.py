@@ -6,9 +6,9 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.approvals import Approved, NotAsked, Waits, Wanted
-from mcpwrap.core.exchange import ALLOWED, Note
-from mcpwrap.core.gate import Action, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, ToAgent, ToServer
+from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.gate.session import ALLOWED, Note
 from mcpwrap.core.policy.decision import Decided, Held, Json, Judgement, ResultJudgement, Times
 
 MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so

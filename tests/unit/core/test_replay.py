@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.core.audit import Record
 from mcpwrap.core.audit_params import Params, Unread
-from mcpwrap.core.exchange import is_refused
+from mcpwrap.core.gate.session import is_refused
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Equals, OfArgument, Policy, Range, Rule
 from mcpwrap.core.replay import Replay

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from mcpwrap.core.exchange import NoteKind
+from mcpwrap.core.gate.decision_records import ALLOWED, APPROVED, CHANGED
+from mcpwrap.core.gate.session import NoteKind
 from mcpwrap.core.stats import BUCKETS, DECISIONS, Counts
-from mcpwrap.core.written import ALLOWED, APPROVED, CHANGED
 from mcpwrap.linux import tally as tally_module
 from mcpwrap.linux.tally import Tally
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mcpwrap.core.exchange import Note
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.session import Note
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import Policy, Rule

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.approval.document import Question, digest, document, read
-from mcpwrap.core.approvals import NOBODY, NotAsked, Wanted
+from mcpwrap.core.gate.ports import NOBODY, NotAsked, Wanted
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
 from tests.unit.core.approval.questions import question
 from tests.unit.core.json_values import FINITE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.gate import Gate
+from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result

@@ -4,8 +4,16 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from mcpwrap.core import agent_hold, agent_waits, client_window, refusals, written
-from mcpwrap.core.exchange import (
+from mcpwrap.core.gate import (
+    approval_decision,
+    approval_wait,
+    decision_records,
+    elicitation,
+    error_responses,
+)
+from mcpwrap.core.gate.held_requests import StateError
+from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.gate.session import (
     Note,
     NoteKind,
     Outcome,
@@ -15,8 +23,6 @@ from mcpwrap.core.exchange import (
     shown,
     subject,
 )
-from mcpwrap.core.holds import StateError
-from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
 from mcpwrap.core.policy.decision import Decision, Json, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt
@@ -49,11 +55,13 @@ def judge(session: Session, request: Request, json: bytes) -> Outcome:
         asked, outcome = _forward(session, request, json)
     except _RefusedError as error:
         asked, outcome = None, error.outcome
-    if not written.write_request(session, Sender.AGENT, request, outcome):
+    if not decision_records.write_request(session, Sender.AGENT, request, outcome):
         if outcome.held is not None:
             session.approvals.withdraw(outcome.held.number, comes_again=False)
-        answer = refusals.unrecorded(request.id, request.method, methods.era_of(request.params))
-        return written.unrecorded(outcome, answer=answer)
+        answer = error_responses.unrecorded(
+            request.id, request.method, methods.era_of(request.params)
+        )
+        return decision_records.unrecorded(outcome, answer=answer)
     if outcome.held is not None:
         session.holds.add(outcome.held)
     if asked is None or outcome.forward is None:
@@ -61,7 +69,7 @@ def judge(session: Session, request: Request, json: bytes) -> Outcome:
     session.asked_by_agent.add(request.id, asked)
     if request.method == methods.INITIALIZE:
         session.has_handshake = True
-        session.can_elicit = client_window.can_elicit(request.params)
+        session.can_elicit = elicitation.can_elicit(request.params)
     return outcome
 
 
@@ -83,7 +91,7 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
     if request.method == methods.TOOLS_CALL:
         _ask_limits(session, request, asked, notes)
     if judgement.decision is Decision.NEEDS_APPROVAL:
-        outcome = agent_hold.ask(session, request, asked, (way, judgement), json)
+        outcome = approval_decision.ask(session, request, asked, (way, judgement), json)
         if outcome.held is not None:
             outcome.held.comes_again = request is not sent
         return asked, replace(outcome, notes=(*notes, *outcome.notes))
@@ -93,7 +101,7 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
 def _come_again(session: Session, request: Request, json: bytes) -> tuple[Request, bytes]:
     """Return a request that was put off as it was at first, if it brings our word for it."""
     try:
-        restored = agent_waits.restored(session, request)
+        restored = approval_wait.restored(session, request)
     except StateError as error:
         raise _bad_params(request, str(error)) from error
     if restored is request:
@@ -107,7 +115,7 @@ def _come_again(session: Session, request: Request, json: bytes) -> tuple[Reques
 def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
-    answer = refusals.error(request.id, code, reason)
+    answer = error_responses.error(request.id, code, reason)
     return Outcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
 
 
@@ -146,7 +154,7 @@ def _check_id(session: Session, request: Request) -> None:
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     if session.asked_by_agent.is_full():
         reason = "too many requests wait for an answer"
-        raise _RefusedError(refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED))
+        raise _RefusedError(refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED))
 
 
 def _check_params(request: Request) -> None:
@@ -204,12 +212,12 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
 def _ask_policy(session: Session, request: Request, asked: Asked, way: Way) -> Judgement:
     if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
         # As a server says it of a tool it does not have: the official SDKs do in these words.
-        answer = refusals.error(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
+        answer = error_responses.error(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
         note = Note(NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target)
         raise _RefusedError(Outcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)
     if judgement.decision is Decision.BLOCK:
-        answer = refusals.denied(request.id, asked.method, asked.era, judgement)
+        answer = error_responses.denied(request.id, asked.method, asked.era, judgement)
         notes = blocked(_about(request, asked), judgement, asked.target)
         raise _RefusedError(Outcome(answer=answer, notes=notes))
     return judgement
@@ -221,8 +229,8 @@ def _ask_limits(session: Session, request: Request, asked: Asked, notes: tuple[N
         digest = _digest(request.params.get("arguments", {}))
     held = session.limits.ask(asked.target, digest)
     if held is not None:
-        answer = refusals.held_back(request.id, held, asked.era)
-        why = f"{_about(request, asked)}: {refusals.why_held(held)}"
+        answer = error_responses.held_back(request.id, held, asked.era)
+        why = f"{_about(request, asked)}: {error_responses.why_held(held)}"
         note = Note(NoteKind.LIMITED, why, target=asked.target)
         raise _RefusedError(Outcome(answer=answer, notes=(*notes, note)))
 

@@ -1,8 +1,8 @@
 """Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
-from mcpwrap.core import client_window, refusals, written
-from mcpwrap.core.exchange import Approval, Note, NoteKind, Outcome, Session, shown, subject
-from mcpwrap.core.holds import ROUND_KEYS, Hold, without
+from mcpwrap.core.gate import decision_records, elicitation, error_responses
+from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold, without
+from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, shown, subject
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
@@ -18,16 +18,16 @@ def begin(session: Session, hold: Hold) -> list[Outcome]:
 
     There it is asked once: an agent whose user closes the window comes again at once.
     """
-    if hold.comes_again or not hold.judgement.in_client or not client_window.fits(hold):
+    if hold.comes_again or not hold.judgement.in_client or not elicitation.fits(hold):
         return []
     if hold.asked.era is Era.MODERN:
-        if not (_has_rounds(hold) and client_window.is_offered(hold.request)):
+        if not (_has_rounds(hold) and elicitation.is_offered(hold.request)):
             return []
-        return [_come_again(session, hold, client_window.input_requests(hold))]
+        return [_come_again(session, hold, elicitation.input_requests(hold))]
     if not session.can_elicit:
         return []
-    hold.window = client_window.id_for(hold)
-    return [Outcome(answer=client_window.elicitation(hold))]
+    hold.window = elicitation.id_for(hold)
+    return [Outcome(answer=elicitation.elicitation(hold))]
 
 
 def tick(session: Session) -> list[Outcome]:
@@ -65,7 +65,7 @@ def cancel(session: Session, request_id: Id) -> Outcome | None:
     session.approvals.withdraw(hold.number, comes_again=False)
     about = subject(hold.asked.method, hold.asked.target, request_id)
     text = f"{about}: cancelled while it waited for approval {hold.approval.id}"
-    answer = client_window.close(hold) if hold.window else None
+    answer = elicitation.close(hold) if hold.window else None
     return Outcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
 
 
@@ -78,7 +78,7 @@ def _unanswered(session: Session, hold: Hold, why: str) -> list[Outcome]:
     session.holds.take(hold.number)
     session.approvals.withdraw(hold.number, comes_again=False)
     outcome = Outcome(
-        answer=refusals.server_ended(hold.request.id, why),
+        answer=error_responses.server_ended(hold.request.id, why),
         notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
         approval=Approval(hold.approval.id, hold.approval.shown),
     )
@@ -87,7 +87,7 @@ def _unanswered(session: Session, hold: Hold, why: str) -> list[Outcome]:
 
 def closing(hold: Hold) -> list[Outcome]:
     """Return word to the agent that its window is not to ask any more, if it does."""
-    return [Outcome(answer=client_window.close(hold))] if hold.window else []
+    return [Outcome(answer=elicitation.close(hold))] if hold.window else []
 
 
 def _word(hold: Hold, waited_s: float) -> Outcome:
@@ -109,7 +109,7 @@ def _put_off(session: Session, hold: Hold) -> list[Outcome]:
     session.approvals.withdraw(hold.number, comes_again=True)
     text = f"Pending approval {hold.approval.id}: a person has been asked. Send it again to go on."
     rule = hold.judgement.rule
-    answer = refusals.not_approved(
+    answer = error_responses.not_approved(
         hold.request.id, hold.asked.method, hold.asked.era, f"Held by mcpwrap. {text}", rule
     )
     return [*closing(hold), _write_put_off(session, hold, answer)]
@@ -153,7 +153,7 @@ def restored(session: Session, request: Request) -> Request:
     hold = session.holds.come_again(request)
     if hold is None:
         return request
-    answer = client_window.answer_in(request)
+    answer = elicitation.answer_in(request)
     if answer is not None and hold.judgement.in_client:
         session.approvals.answer(hold.number, approves=answer)
     before = {key: hold.request.params[key] for key in ROUND_KEYS if key in hold.request.params}
@@ -163,9 +163,9 @@ def restored(session: Session, request: Request) -> Request:
 def write(session: Session, hold: Hold, outcome: Outcome) -> Outcome:
     """Return what becomes of a hold: what was meant to, if that could be written down."""
     asked = hold.asked
-    if written.write_decision(session, asked, hold.request.id, outcome):
+    if decision_records.write_decision(session, asked, hold.request.id, outcome):
         return outcome
     if outcome.held is not None:
         session.approvals.withdraw(outcome.held.number, comes_again=False)
-    answer = refusals.unrecorded(hold.request.id, asked.method, asked.era)
-    return written.unrecorded(outcome, answer=answer)
+    answer = error_responses.unrecorded(hold.request.id, asked.method, asked.era)
+    return decision_records.unrecorded(outcome, answer=answer)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpwrap.core.approvals import Approved, NotAsked, Told
-from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.ports import Approved, NotAsked, Told
 from mcpwrap.core.policy.decision import Decision, Judgement
 from tests.unit.core.scripted import (
     MODERN,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Self
 
-from mcpwrap.core.approvals import Waits
-from mcpwrap.core.in_flight import Asked
+from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.ports import Waits
 from mcpwrap.core.policy.decision import Json, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import Way

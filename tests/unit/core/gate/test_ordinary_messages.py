@@ -14,13 +14,13 @@ import pytest
 
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core.gate import Action, Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits
 
-FOLDER = Path(__file__).parents[2] / "shared/ordinary_messages"
+FOLDER = Path(__file__).parents[3] / "shared/ordinary_messages"
 CLIENTS = {
     "python-1", "python-2", "typescript-1", "typescript-2",
     "claude-code", "gemini", "opencode", "inspector",

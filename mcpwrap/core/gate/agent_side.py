@@ -2,8 +2,14 @@
 
 from typing import assert_never
 
-from mcpwrap.core import agent_request, agent_waits, client_window, refusals, written
-from mcpwrap.core.exchange import (
+from mcpwrap.core.gate import (
+    approval_wait,
+    decision_records,
+    elicitation,
+    error_responses,
+    from_agent,
+)
+from mcpwrap.core.gate.session import (
     Note,
     NoteKind,
     Outcome,
@@ -31,7 +37,7 @@ def judge(session: Session, decoded: Decoded) -> Outcome:
     """Return what becomes of a message."""
     match decoded.message:
         case Request() as request:
-            return agent_request.judge(session, request, decoded.json)
+            return from_agent.judge(session, request, decoded.json)
         case Result(id=answered) | Failure(id=answered) if session.holds and _answers(
             session, decoded.message
         ):
@@ -43,16 +49,18 @@ def judge(session: Session, decoded: Decoded) -> Outcome:
                 return Outcome(forward=decoded.json)
             about = subject("answer", request_id=answered)
             note = Note(NoteKind.DROPPED, f"{about}: nothing was asked")
-            return written.write_refusal(session, Sender.AGENT, Outcome(notes=(note,)), answered)
+            return decision_records.write_refusal(
+                session, Sender.AGENT, Outcome(notes=(note,)), answered
+            )
         case _:
             assert_never(decoded.message)
 
 
 def refuse(session: Session, malformed: Malformed) -> Outcome:
     """Return what becomes of a line, or an element of a batch, that is no message."""
-    answer = refusals.error(malformed.id, malformed.code, malformed.reason)
+    answer = error_responses.error(malformed.id, malformed.code, malformed.reason)
     outcome = Outcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
-    return written.write_refusal(session, Sender.AGENT, outcome, malformed.id)
+    return decision_records.write_refusal(session, Sender.AGENT, outcome, malformed.id)
 
 
 def _judge_notification(session: Session, notification: Notification, json: bytes) -> Outcome:
@@ -68,7 +76,7 @@ def _judge_notification(session: Session, notification: Notification, json: byte
     else:
         way = methods.agent_notification(notification.method)
         outcome = pass_notification(session, notification, way, json)
-    return written.notified(session, Sender.AGENT, notification, outcome)
+    return decision_records.notified(session, Sender.AGENT, notification, outcome)
 
 
 def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:
@@ -76,7 +84,7 @@ def _cancel(session: Session, notification: Notification, json: bytes) -> Outcom
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
         return Outcome()
-    if session.holds and (withdrawn := agent_waits.cancel(session, cancelled)):
+    if session.holds and (withdrawn := approval_wait.cancel(session, cancelled)):
         return withdrawn
     if session.asked_by_agent.find(cancelled) is None:
         return Outcome()
@@ -88,7 +96,7 @@ def _answers(session: Session, message: Result | Failure) -> bool:
     hold = session.holds.by_window(message.id)
     if hold is None:
         return False
-    approves = client_window.answer(message.result) if isinstance(message, Result) else None
+    approves = elicitation.answer(message.result) if isinstance(message, Result) else None
     if approves is not None:
         session.approvals.answer(hold.number, approves=approves)
     hold.window = ""  # it is closed

@@ -1,6 +1,6 @@
 """Requests in flight: a response answers one request, and their number is bounded."""
 
-from mcpwrap.core.in_flight import Asked, InFlight
+from mcpwrap.core.gate.in_flight import Asked, InFlight
 from mcpwrap.core.protocol.methods import Era
 
 PING = Asked("ping", "", Era.HANDSHAKE)

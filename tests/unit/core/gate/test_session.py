@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpwrap.core import exchange
-from mcpwrap.core.approvals import NOBODY
-from mcpwrap.core.exchange import Session, shown, subject
+from mcpwrap.core.gate import session as gate_session
+from mcpwrap.core.gate.ports import NOBODY
+from mcpwrap.core.gate.session import Session, shown, subject
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
 
@@ -31,7 +31,7 @@ def test_a_part_of_a_subject_cannot_look_like_two() -> None:
 
 
 def test_of_many_tasks_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MAX_TASKS", 2)
+    monkeypatch.setattr(gate_session, "MAX_TASKS", 2)
     session = Session(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NOBODY)
     for task in ("t1", "t2", "t1", "t3"):
         session.remember_task(task, f"first tool of {task}")
@@ -60,7 +60,7 @@ def test_a_tool_is_bound_once_it_is_another_than_it_was_first() -> None:
 
 def test_of_many_tools_none_changes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server cannot have what it listed first forgotten by listing so much more."""
-    monkeypatch.setattr(exchange, "MAX_TOOLS", 2)
+    monkeypatch.setattr(gate_session, "MAX_TOOLS", 2)
     session = Session(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NOBODY)
     listing(session, ("drop", "Drops."), ("read", "Reads."), ("x", "1"))
     assert [session.definition_of(tool) for tool in ("drop", "read", "x", "y")] == [""] * 4

@@ -5,7 +5,7 @@ Since 2026-07-28 these are `inputRequests` of a result; in 2025-11-25 the URLs o
 
 from collections.abc import Iterator
 
-from mcpwrap.core.exchange import ALLOWED, Session, is_refused
+from mcpwrap.core.gate.session import ALLOWED, Session, is_refused
 from mcpwrap.core.policy.decision import Decision, Json, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 import msgspec
 
-from mcpwrap.core.approvals import Approvals
-from mcpwrap.core.holds import Hold, Holds
-from mcpwrap.core.in_flight import InFlight
+from mcpwrap.core.gate.held_requests import Hold, Holds
+from mcpwrap.core.gate.in_flight import InFlight
+from mcpwrap.core.gate.ports import Approvals
 from mcpwrap.core.policy.decision import Audit, Decision, Json, Judgement, Limits, ServerPolicy
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known

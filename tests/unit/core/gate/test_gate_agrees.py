@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcpwrap.core.gate import Gate, ToAgent, ToServer
+from mcpwrap.core.gate.gate import Gate, ToAgent, ToServer
 from mcpwrap.core.policy.decision import Json
 from tests.unit.core.agreement import (
     Node,
@@ -17,8 +17,8 @@ from tests.unit.core.agreement import (
     forwarded_and_judged,
     gate_in_session,
 )
+from tests.unit.core.gate.nasty import lines
 from tests.unit.core.json_values import FINITE, KEYS
-from tests.unit.core.nasty import lines
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
 NODE = shutil.which("node")

@@ -1,7 +1,7 @@
 """Call outcomes for the circuit breaker: each reported once, at the response or the task's end."""
 
-from mcpwrap.core.exchange import Session
-from mcpwrap.core.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
+from mcpwrap.core.gate.session import Session
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
 

@@ -2,8 +2,11 @@
 
 from typing import assert_never
 
-from mcpwrap.core import refusals, written
-from mcpwrap.core.exchange import (
+from mcpwrap.core.gate import decision_records, error_responses
+from mcpwrap.core.gate.call_outcomes import tell_of_failure, tell_of_result, tell_of_state
+from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.results import judge_failure, judge_result
+from mcpwrap.core.gate.session import (
     Note,
     NoteKind,
     Outcome,
@@ -14,14 +17,11 @@ from mcpwrap.core.exchange import (
     shown,
     subject,
 )
-from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.judged_result import judge_failure, judge_result
 from mcpwrap.core.policy.decision import Json, Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
 from mcpwrap.core.protocol.methods import Era
 from mcpwrap.core.protocol.strict_json import encode
-from mcpwrap.core.told import tell_of_failure, tell_of_result, tell_of_state
 
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
@@ -32,7 +32,9 @@ def judge(session: Session, answer: Result | Failure, json: bytes) -> Outcome:
     if asked is None:
         about = subject("answer", request_id=answer.id)
         note = Note(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
-        return written.write_refusal(session, Sender.SERVER, Outcome(notes=(note,)), answer.id)
+        return decision_records.write_refusal(
+            session, Sender.SERVER, Outcome(notes=(note,)), answer.id
+        )
     match answer:
         case Result():
             return _judge_result(session, asked, answer, json)
@@ -49,7 +51,7 @@ def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -
     if judged.refusal is not None:
         return _deny(session, asked, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not value
-    forward = refusals.result(answer.id, judged.value) if is_changed else json
+    forward = error_responses.result(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(asked, answer.id), judged) if is_changed or judged.notes else ()
     outcome = Outcome(forward, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
@@ -87,16 +89,16 @@ def _deny(
     session: Session, asked: Asked, request_id: Id, refusal: Judgement, notes: tuple[str, ...]
 ) -> Outcome:
     about = _about(asked, request_id)
-    told = refusals.denied(request_id, asked.method, asked.era, refusal)
+    told = error_responses.denied(request_id, asked.method, asked.era, refusal)
     all_notes = (*logged(about, notes), *blocked(about, refusal, asked.target))
     return _write_down(session, asked, request_id, Outcome(told, notes=all_notes))
 
 
 def _write_down(session: Session, asked: Asked, request_id: Id, outcome: Outcome) -> Outcome:
-    if written.write_answer(session, asked, request_id, outcome):
+    if decision_records.write_answer(session, asked, request_id, outcome):
         return outcome
-    refusal = refusals.unrecorded(request_id, asked.method, asked.era)
-    return written.unrecorded(outcome, forward=refusal)
+    refusal = error_responses.unrecorded(request_id, asked.method, asked.era)
+    return decision_records.unrecorded(outcome, forward=refusal)
 
 
 def _about(asked: Asked, request_id: Id) -> str:
@@ -110,7 +112,7 @@ def give_up(session: Session, request_id: Id) -> bytes | None:
         return None
     tell_of_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
-    return refusals.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+    return error_responses.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
 
 
 def server_ended(session: Session, why: str) -> list[Outcome]:
@@ -122,7 +124,7 @@ def _unanswered(session: Session, request_id: Id, asked: Asked, why: str) -> Out
     tell_of_failure(session, asked)
     text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
     note = Note(NoteKind.UNANSWERED, text, target=asked.target)
-    outcome = Outcome(refusals.server_ended(request_id, why), notes=(note,))
+    outcome = Outcome(error_responses.server_ended(request_id, why), notes=(note,))
     return _write_down(session, asked, request_id, outcome)
 
 

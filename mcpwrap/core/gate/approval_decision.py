@@ -2,9 +2,11 @@
 
 from typing import assert_never
 
-from mcpwrap.core import agent_waits, refusals
-from mcpwrap.core.approvals import Approved, NotAsked, Told, Waits, Wanted
-from mcpwrap.core.exchange import (
+from mcpwrap.core.gate import approval_wait, error_responses
+from mcpwrap.core.gate.held_requests import MAX_HELD, Hold, without
+from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
+from mcpwrap.core.gate.session import (
     Approval,
     Note,
     NoteKind,
@@ -14,8 +16,6 @@ from mcpwrap.core.exchange import (
     shown,
     subject,
 )
-from mcpwrap.core.holds import MAX_HELD, Hold, without
-from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id
 from mcpwrap.core.protocol.methods import TOOLS_CALL, Way
@@ -79,7 +79,7 @@ def told(session: Session, news: Told) -> list[Outcome]:
     hold = session.holds.take(news.hold)
     if hold is None:
         return []
-    closing = agent_waits.closing(hold)
+    closing = approval_wait.closing(hold)
     return [*closing, *_go_on(session, hold, _decided(session, hold, news))]
 
 
@@ -131,25 +131,25 @@ def _judged_anew(session: Session, hold: Hold) -> Outcome:
 
 def _go_on(session: Session, hold: Hold, outcome: Outcome) -> list[Outcome]:
     """Write it down, and remember what is waited for from then on: an answer, or a person."""
-    done = agent_waits.write(session, hold, outcome)
+    done = approval_wait.write(session, hold, outcome)
     if done.forward is not None:
         session.asked_by_agent.add(hold.request.id, hold.asked)
     if done.held is None:
         return [done]
     session.holds.add(done.held)
-    return [done, *agent_waits.begin(session, done.held)]
+    return [done, *approval_wait.begin(session, done.held)]
 
 
 def _refused(hold: Hold, kind: NoteKind, why: str, by: str = "") -> Outcome:
     asked, rule = hold.asked, hold.judgement.rule
     text = f"Refused by mcpwrap ({why}). Approval {hold.approval.id}, rule {rule}."
-    answer = refusals.not_approved(hold.request.id, asked.method, asked.era, text, rule)
+    answer = error_responses.not_approved(hold.request.id, asked.method, asked.era, text, rule)
     approval = Approval(hold.approval.id, hold.approval.shown, by)
-    return Outcome(answer=answer, notes=(agent_waits.note(hold, kind, why),), approval=approval)
+    return Outcome(answer=answer, notes=(approval_wait.note(hold, kind, why),), approval=approval)
 
 
 def _denied(request_id: Id, asked: Asked, judgement: Judgement) -> Outcome:
-    answer = refusals.denied(request_id, asked.method, asked.era, judgement)
+    answer = error_responses.denied(request_id, asked.method, asked.era, judgement)
     notes = blocked(subject(asked.method, asked.target, request_id), judgement, asked.target)
     return Outcome(answer=answer, notes=notes)
 
@@ -159,9 +159,9 @@ def _not_asked(request_id: Id, asked: Asked, judgement: Judgement, why: str) -> 
     if not why:
         return outcome
     text = f"Refused by mcpwrap (needs approval, rule {judgement.rule}): {why}."
-    answer = refusals.not_approved(request_id, asked.method, asked.era, text, judgement.rule)
+    answer = error_responses.not_approved(request_id, asked.method, asked.era, text, judgement.rule)
     about = subject(asked.method, asked.target, request_id)
-    reason = shown(why, agent_waits.MAX_REASON_CHARS)
+    reason = shown(why, approval_wait.MAX_REASON_CHARS)
     note = Note(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
     return Outcome(answer=answer, notes=(note,))
 

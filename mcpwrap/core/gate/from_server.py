@@ -4,8 +4,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from mcpwrap.core import client_window, refusals, server_answer, written
-from mcpwrap.core.exchange import (
+from mcpwrap.core.gate import decision_records, elicitation, error_responses, server_answer
+from mcpwrap.core.gate.held_requests import without
+from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.session import (
     Note,
     NoteKind,
     Outcome,
@@ -17,8 +19,6 @@ from mcpwrap.core.exchange import (
     pass_notification,
     subject,
 )
-from mcpwrap.core.holds import without
-from mcpwrap.core.in_flight import Asked
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt
 from mcpwrap.core.protocol.jsonrpc import (
@@ -61,15 +61,15 @@ def refuse(session: Session, malformed: Malformed) -> Outcome:
     note = Note(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
     given_up = None if malformed.id is None else server_answer.give_up(session, malformed.id)
     outcome = Outcome(given_up, notes=(note,))
-    return written.write_refusal(session, Sender.SERVER, outcome, malformed.id)
+    return decision_records.write_refusal(session, Sender.SERVER, outcome, malformed.id)
 
 
 def _judge_request(session: Session, request: Request, json: bytes) -> Outcome:
     outcome = _answer_or_forward(session, request, json)
-    if not written.write_request(session, Sender.SERVER, request, outcome):
+    if not decision_records.write_request(session, Sender.SERVER, request, outcome):
         can_be_answered = outcome.answer is not None or outcome.forward is not None
-        answer = refusals.unrecorded(request.id, request.method, Era.HANDSHAKE)
-        return written.unrecorded(outcome, answer=answer if can_be_answered else None)
+        answer = error_responses.unrecorded(request.id, request.method, Era.HANDSHAKE)
+        return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
     if outcome.forward is not None:
         session.asked_by_server.add(request.id, Asked(request.method, "", Era.HANDSHAKE))
     return outcome
@@ -91,17 +91,17 @@ def _answer_or_forward(session: Session, request: Request, json: bytes) -> Outco
         return refused
     judgement = session.judge(way, request.method, request.params)
     if is_refused(judgement):
-        answer = refusals.denied(request.id, request.method, Era.HANDSHAKE, judgement)
+        answer = error_responses.denied(request.id, request.method, Era.HANDSHAKE, judgement)
         return Outcome(answer=answer, notes=blocked(about, judgement))
     return Outcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
 
 def _check(session: Session, request: Request) -> Outcome | None:
-    if request.id in session.asked_by_server or client_window.may_be_ours(request.id):
+    if request.id in session.asked_by_server or elicitation.may_be_ours(request.id):
         return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
     if session.asked_by_server.is_full():
         reason = "too many requests wait for an answer"
-        return _refuse(request, refusals.LIMITED, reason, NoteKind.LIMITED)
+        return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
     if is_misspelt(request.params):
         reason = "a key of params is in another spelling than MCP has it in"
         return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
@@ -110,7 +110,7 @@ def _check(session: Session, request: Request) -> Outcome | None:
 
 def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
     about = subject(request.method, request_id=request.id)
-    answer = refusals.error(request.id, code, reason)
+    answer = error_responses.error(request.id, code, reason)
     return Outcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
 
 
@@ -128,7 +128,7 @@ def _judge_notification(session: Session, notification: Notification, json: byte
         case method:
             way = methods.server_notification(method)
             outcome = pass_notification(session, notification, way, json)
-    return written.notified(session, Sender.SERVER, notification, outcome)
+    return decision_records.notified(session, Sender.SERVER, notification, outcome)
 
 
 def _judge_text(session: Session, notification: Notification, json: bytes) -> Outcome:

@@ -5,9 +5,10 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core import agent_hold, agent_side, agent_waits, server_answer, server_side
-from mcpwrap.core.approvals import NOBODY, Approvals, Told
-from mcpwrap.core.exchange import Note, Outcome, Session
+from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
+from mcpwrap.core.gate import from_server as gate_from_server
+from mcpwrap.core.gate.ports import NOBODY, Approvals, Told
+from mcpwrap.core.gate.session import Note, Outcome, Session
 from mcpwrap.core.policy.decision import Audit, Limits, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
@@ -71,16 +72,16 @@ class Gate:
     def told(self, told: Told) -> list[Action]:
         """Return what is to be done about the answer to a request that is held."""
         self._session.size = 0
-        return _of_agent(agent_hold.told(self._session, told))
+        return _of_agent(approval_decision.told(self._session, told))
 
     def tick(self) -> list[Action]:
         """Return what is to be done because time has passed."""
         self._session.size = 0
-        return _of_agent(agent_waits.tick(self._session))
+        return _of_agent(approval_wait.tick(self._session))
 
     def due_in_s(self) -> float | None:
         """Return after how long `tick` has something to do; None if nothing is held."""
-        return agent_waits.due_in_s(self._session)
+        return approval_wait.due_in_s(self._session)
 
     def is_waited_for(self) -> bool:
         """Say whether the agent waits for an answer."""
@@ -89,7 +90,7 @@ class Gate:
     def server_ended(self, why: str) -> list[Action]:
         """Return the answers to all requests of the agent that are open, since no others come."""
         self._session.size = 0
-        actions = _of_agent(agent_waits.server_ended(self._session, why))
+        actions = _of_agent(approval_wait.server_ended(self._session, why))
         for outcome in server_answer.server_ended(self._session, why):
             actions += _from_server(outcome)
         return actions
@@ -120,9 +121,9 @@ class Gate:
         self._session.size = len(line)
         match decode(line, Sender.SERVER, self._max_batch()):
             case Decoded() as decoded:
-                return _from_server(server_side.judge(self._session, decoded))
+                return _from_server(gate_from_server.judge(self._session, decoded))
             case Malformed() as malformed:
-                return _from_server(server_side.refuse(self._session, malformed))
+                return _from_server(gate_from_server.refuse(self._session, malformed))
             case NoBatch(answers):
                 return self._refuse_batch_of_server(answers)
             case Batch(items):
@@ -134,7 +135,7 @@ class Gate:
         """Return what is to be done about a line, and about each request in it that is held."""
         for outcome in outcomes:
             if outcome.held is not None:
-                actions += _of_agent(agent_waits.begin(self._session, outcome.held))
+                actions += _of_agent(approval_wait.begin(self._session, outcome.held))
         return actions
 
     def _max_batch(self) -> int:
@@ -161,15 +162,15 @@ class Gate:
     def _batched_by_server(self, item: Decoded | Malformed) -> Outcome:
         match item:
             case Malformed():
-                return server_side.refuse(self._session, item)
+                return gate_from_server.refuse(self._session, item)
             case Decoded():
-                return server_side.judge(self._session, item)
+                return gate_from_server.judge(self._session, item)
             case _:
                 assert_never(item)
 
     def _refuse_batch_of_server(self, answers: tuple[Id, ...]) -> list[Action]:
         """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
-        actions = _from_server(server_side.refuse(self._session, self._refused_batch()))
+        actions = _from_server(gate_from_server.refuse(self._session, self._refused_batch()))
         for answered in answers:
             given_up = Outcome(forward=server_answer.give_up(self._session, answered))
             actions += _from_server(given_up)

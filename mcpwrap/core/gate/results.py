@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from mcpwrap.core.exchange import Session, is_refused, shown
-from mcpwrap.core.in_flight import Asked
-from mcpwrap.core.inputs import MISSPELT, judge_error, judge_inputs
+from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.inputs import MISSPELT, judge_error, judge_inputs
+from mcpwrap.core.gate.session import Session, is_refused, shown
 from mcpwrap.core.policy.decision import Json, Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result

@@ -1,0 +1,1 @@
+"""PURE: the gate as a state machine: a session's messages in, decisions and actions out."""
