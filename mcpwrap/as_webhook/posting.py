@@ -10,7 +10,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, T
 
 from mcpwrap import __version__
 from mcpwrap.as_webhook.complaints import Complaints
-from mcpwrap.core.webhook_post import HEADER, signature
+from mcpwrap.core.notify.webhook_post import HEADER, signature
 
 AT_A_TIME = 4
 _ANSWER_S = 10.0  # for all of it: name, connection, TLS, answer

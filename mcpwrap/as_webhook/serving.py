@@ -9,8 +9,8 @@ import msgspec
 from mcpwrap.as_webhook import posting, watching
 from mcpwrap.as_webhook.complaints import Complaints
 from mcpwrap.as_webhook.posting import Poster, Text
-from mcpwrap.core.newcomers import Newcomers
-from mcpwrap.core.webhook_post import posted
+from mcpwrap.core.notify.unseen import Newcomers
+from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, approve_door

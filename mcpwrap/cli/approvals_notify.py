@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import click
 
-from mcpwrap.core import notification
-from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.core.notify import desktop as notify_desktop
+from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, approve_door, desktop, tty
@@ -97,7 +97,7 @@ class _Telling:
             return
         uid = self._new[0].agent_uid
         account = accounts.name_of(uid) or str(uid)
-        shown = notification.of(self._new, self._waiting, account)
+        shown = notify_desktop.of(self._new, self._waiting, account)
         self._new = []
         self._next_at_s = time.monotonic() + self._around.every_s
         try:

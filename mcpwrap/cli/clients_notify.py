@@ -11,8 +11,8 @@ import msgspec
 
 from mcpwrap.cli.clients_found import Asker, Found, found
 from mcpwrap.config.agent_files.standing import Known, standing_of
-from mcpwrap.core import notification
-from mcpwrap.core.drift import Sight, Told, news
+from mcpwrap.core.notify import desktop as notify_desktop
+from mcpwrap.core.notify.drift import Sight, Told, news
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop, files
@@ -98,7 +98,7 @@ def _tell(seen: list[Sight], around: Surroundings) -> bool:
     if not found.new:
         return False
     try:
-        desktop.show(notification.of_drift(found.new), around.program)
+        desktop.show(notify_desktop.of_drift(found.new), around.program)
     except BaseException:
         _keep(around.file, before)
         raise

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from mcpwrap.core.notification import Notification
+from mcpwrap.core.notify.desktop import Notification
 from mcpwrap.errors import McpwrapError
 
 NOTIFY_SEND = "/usr/bin/notify-send"

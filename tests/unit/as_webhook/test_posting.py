@@ -12,7 +12,7 @@ from aiohttp import web
 from mcpwrap.as_webhook import posting
 from mcpwrap.as_webhook.complaints import Complaints
 from mcpwrap.as_webhook.posting import Poster, Text
-from mcpwrap.core.webhook_post import signature
+from mcpwrap.core.notify.webhook_post import signature
 from tests.unit.as_webhook.receiver import receiver
 
 KEY = b"k" * 32

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.notification import Notification
+from mcpwrap.core.notify.desktop import Notification
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop
 

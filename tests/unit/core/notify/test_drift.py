@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core.drift import News, Sight, Told, news
+from mcpwrap.core.notify.drift import News, Sight, Told, news
 
 State = Literal["raw", "drifted", "wrapped", "not understood", "not read"]
 

@@ -10,11 +10,18 @@ import msgspec
 import pytest
 
 from mcpwrap.core.approval.document import Question
+from mcpwrap.core.notify.webhook_post import (
+    MAX_NAME_CHARS,
+    MAX_NAMES,
+    Agent,
+    Posted,
+    posted,
+    signature,
+)
 from mcpwrap.core.policy.decision import Json
-from mcpwrap.core.webhook_post import MAX_NAME_CHARS, MAX_NAMES, Agent, Posted, posted, signature
 from mcpwrap.core.wire.approval_socket import Pending
 
-MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.8.rst"
+MANUAL = Path(__file__).parents[4] / "docs/mcpwrap.8.rst"
 KEY = "0123456789abcdef0123456789abcdef"
 PENDING = Pending(
     id="k3b7", digest="f00d", size=312, agent_uid=1000, server="sqlite", session="1-1",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpwrap.core.newcomers import Newcomers
+from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(

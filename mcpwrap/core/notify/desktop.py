@@ -8,7 +8,7 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpwrap.core.drift import Sight
+from mcpwrap.core.notify.drift import Sight
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import Pending
 

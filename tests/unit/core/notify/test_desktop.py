@@ -6,8 +6,8 @@ import re
 import msgspec
 import pytest
 
-from mcpwrap.core.drift import Sight
-from mcpwrap.core.notification import of, of_drift
+from mcpwrap.core.notify.desktop import of, of_drift
+from mcpwrap.core.notify.drift import Sight
 from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(

@@ -1,0 +1,1 @@
+"""PURE: notifications about approvals and configuration drift."""
