@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mcpwrap import __version__
 from mcpwrap.as_agent import folders
-from mcpwrap.core.audit import Keys, folder_of, start_of
-from mcpwrap.core.chain import KEY_BYTES, Chain
-from mcpwrap.core.kept import Keeper
+from mcpwrap.core.audit.hash_chain import KEY_BYTES, Chain
+from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.records import Keys, folder_of, start_of
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError

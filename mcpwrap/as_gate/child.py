@@ -19,9 +19,9 @@ from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import environment, umask
-from mcpwrap.core.audit import Keep
-from mcpwrap.core.chain import Chain
-from mcpwrap.core.kept import Keeper
+from mcpwrap.core.audit.hash_chain import Chain
+from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.records import Keep
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket

@@ -9,10 +9,10 @@ from mcpwrap.as_gate.documents import Documents
 from mcpwrap.as_gate.people import People, Person
 from mcpwrap.as_gate.proving import Proven, Proving, account_of, by_password, by_polkit
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import audit
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import Entry, Told
 from mcpwrap.core.approval.queue import Book
+from mcpwrap.core.audit import records
 from mcpwrap.core.gate.session import shown
 from mcpwrap.core.quota import Quota
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
@@ -88,7 +88,7 @@ class Deciding:
             self._note(decide, who, entry, fault.why)
             return fault
         is_approval = decide.verdict is Verdict.APPROVE
-        outcome: audit.Outcome = "approved" if is_approval else "denied"
+        outcome: records.Outcome = "approved" if is_approval else "denied"
         if not self._write(decide, who, entry, outcome) and is_approval:
             return Refused(code="busy", why="the audit cannot be written, so nothing runs")
         by = _by(decide, who)
@@ -187,12 +187,12 @@ class Deciding:
         decide: Decide,
         who: Peer,
         entry: Entry | None,
-        outcome: audit.Outcome,
+        outcome: records.Outcome,
         why: str = "",
     ) -> bool:
         about = entry.about if entry else None
         return self._writing.answered(
-            audit.Answered(
+            records.Answered(
                 outcome=outcome,
                 approval=shown(decide.id),
                 uid=who.uid,

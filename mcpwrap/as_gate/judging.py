@@ -3,7 +3,7 @@
 from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.to_monitor import ToMonitor
-from mcpwrap.core.audit import REFUSAL_ID
+from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.session import Note, shown
 from mcpwrap.core.policy import rules

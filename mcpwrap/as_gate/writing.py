@@ -7,8 +7,8 @@ from pathlib import Path
 from mcpwrap import __version__
 from mcpwrap.as_gate.channel import Opening
 from mcpwrap.as_gate.packets import ChannelError
-from mcpwrap.core import audit
-from mcpwrap.core.audit import ANCHOR_ID, APPROVAL_ID, Answered
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
 from mcpwrap.linux.journal import Journal
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
@@ -29,7 +29,7 @@ class Writing:
         Raises:
             OSError, ValueError: root left no start, or nothing can be written.
         """
-        start = audit.decode_start(_read(START))
+        start = records.decode_start(_read(START))
         self.digest_key, self.box = start.digest_key, start.box
         self._ledger = Ledger(FOLDER, start, __version__)
         self._journal = Journal()

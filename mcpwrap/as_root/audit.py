@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.core import audit
-from mcpwrap.core.audit import Keys
-from mcpwrap.core.chain import KEY_BYTES
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.hash_chain import KEY_BYTES
+from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import files, prctl, tty
 from mcpwrap.linux.log import say
@@ -70,7 +70,7 @@ def start() -> None:
         now = _next(keys())
         files.replace(paths.AUDIT_KEYS, encode(now), mode=0o600)
         boot = bytes.fromhex(_BOOT_ID.read_text().replace("-", ""))
-        _give(audit.encode_start(audit.start_of(now.root_key, now.epochs, boot)))
+        _give(records.encode_start(records.start_of(now.root_key, now.epochs, boot)))
 
 
 def _next(before: Keys) -> Keys:
@@ -83,7 +83,7 @@ def _next(before: Keys) -> Keys:
 
 
 def _is_there(epoch: int) -> bool:
-    return os.path.lexists(Path(paths.AUDIT, audit.folder_of(epoch)))
+    return os.path.lexists(Path(paths.AUDIT, records.folder_of(epoch)))
 
 
 def begun() -> None:
@@ -125,7 +125,7 @@ def remove(before: int, names: Sequence[str]) -> None:
     for name in names:
         if not _NAME.fullmatch(name):
             raise McpwrapError(f"{name!r} is no file of the audit", where=paths.AUDIT, fix=_FIX)
-    whole = {_epoch_of(name) for name in names if name.endswith(audit.MASTER)}
+    whole = {_epoch_of(name) for name in names if name.endswith(records.MASTER)}
     with in_turn(paths.AUDIT_LOCK):
         now = keys()
         first = max([now.first_epoch, *(epoch + 1 for epoch in whole)])
@@ -139,7 +139,7 @@ def remove(before: int, names: Sequence[str]) -> None:
         left = [name for name in names if not _is_gone(*name.split("/"))]
         for epoch in {_epoch_of(name) for name in names if _epoch_of(name) < first}:
             with suppress(OSError):  # what else there is in it nobody of ours put there
-                Path(paths.AUDIT, audit.folder_of(epoch)).rmdir()
+                Path(paths.AUDIT, records.folder_of(epoch)).rmdir()
     if left:
         what = f"{left[0]} cannot be removed; {len(names) - len(left)} of {len(names)} files were"
         raise McpwrapError(what, where=paths.AUDIT, fix="find out who put it there")

@@ -10,9 +10,9 @@ import click
 
 from mcpwrap.cli import audit_filters, audit_place, audit_prune, audit_verify
 from mcpwrap.cli.root import expect_root
-from mcpwrap.core.audit import Record
-from mcpwrap.core.audit_params import Unread, box, params_of
-from mcpwrap.core.audit_view import Wanted, answer, ascii_json, fields_of, line_of, refusal
+from mcpwrap.core.audit.audit_params import Unread, box, params_of
+from mcpwrap.core.audit.records import Record
+from mcpwrap.core.audit.text_format import Wanted, answer, ascii_json, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import audit_files, egress_notes, tty
 

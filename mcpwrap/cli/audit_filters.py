@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mcpwrap.core.audit_view import Wanted, moment
+from mcpwrap.core.audit.text_format import Wanted, moment
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 

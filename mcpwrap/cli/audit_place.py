@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mcpwrap.core.audit import Keys
+from mcpwrap.core.audit.records import Keys
 from mcpwrap.linux import accounts, audit_keys
 from mcpwrap.plan import paths
 

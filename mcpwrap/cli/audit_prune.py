@@ -10,8 +10,8 @@ import msgspec
 from mcpwrap.cli import audit_place, audit_verify
 from mcpwrap.cli.output import print_json
 from mcpwrap.cli.root import expect_root
-from mcpwrap.core.audit_prune import old_files
-from mcpwrap.core.audit_view import span_s
+from mcpwrap.core.audit.retention import old_files
+from mcpwrap.core.audit.text_format import span_s
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import audit_files, audit_keys, tty
 from mcpwrap.linux.systemd import run

@@ -11,9 +11,9 @@ import msgspec
 from mcpwrap.cli import audit_place
 from mcpwrap.cli.output import print_json
 from mcpwrap.cli.root import expect_root
-from mcpwrap.core.audit import Anchor, Keys, folder_of
-from mcpwrap.core.audit_check import Folder, check
-from mcpwrap.core.audit_lines import Found, Report
+from mcpwrap.core.audit.reader import Found, Report
+from mcpwrap.core.audit.records import Anchor, Keys, folder_of
+from mcpwrap.core.audit.verify import Folder, check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import audit_files, audit_keys, tty
 

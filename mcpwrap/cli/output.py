@@ -5,7 +5,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from mcpwrap.core.audit_view import ascii_json
+from mcpwrap.core.audit.text_format import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.linux import tty
 

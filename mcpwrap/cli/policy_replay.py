@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from mcpwrap.cli import audit_place
 from mcpwrap.cli.output import print_json
-from mcpwrap.core.audit_params import Unread, box
-from mcpwrap.core.audit_view import ascii_json, fields_of, line_of
+from mcpwrap.core.audit.audit_params import Unread, box
+from mcpwrap.core.audit.replay import Group, Replay
+from mcpwrap.core.audit.text_format import ascii_json, fields_of, line_of
 from mcpwrap.core.gate.session import shown
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy
-from mcpwrap.core.replay import Group, Replay
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import audit_files, tty
 

@@ -17,7 +17,7 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.core import environment, oauth_key
 from mcpwrap.core import umask as umasks
-from mcpwrap.core.audit import Keep
+from mcpwrap.core.audit.records import Keep
 from mcpwrap.core.wire.server_files import Relay
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -12,7 +12,8 @@ from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
 
-from mcpwrap.core.audit import (
+from mcpwrap.core.audit.reader import UNREADABLE
+from mcpwrap.core.audit.records import (
     MASTER,
     MAX_FILE_BYTES,
     MAX_MASTER_BYTES,
@@ -23,9 +24,8 @@ from mcpwrap.core.audit import (
     decode_event,
     decode_record,
 )
-from mcpwrap.core.audit_check import Folder
-from mcpwrap.core.audit_lines import UNREADABLE
-from mcpwrap.core.audit_sessions import Unfit
+from mcpwrap.core.audit.verify import Folder
+from mcpwrap.core.audit.verify_session import Unfit
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import log_files
 

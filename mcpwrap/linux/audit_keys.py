@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.audit import ANCHOR_ID, Anchor, Keys
+from mcpwrap.core.audit.records import ANCHOR_ID, Anchor, Keys
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import log_files
 from mcpwrap.linux.systemd import run

@@ -7,7 +7,7 @@ reader sees whether the slot was written to meanwhile.
 
 import mmap
 
-from mcpwrap.core.chain import KEY_BYTES
+from mcpwrap.core.audit.hash_chain import KEY_BYTES
 from mcpwrap.core.stats import BUCKETS, DECISIONS, Counts
 
 _WORD = 8

@@ -2,9 +2,9 @@
 
 import os
 
-from mcpwrap.core.chain import Chain
+from mcpwrap.core.audit.hash_chain import Chain
 
-_CUT = b"!\n"  # see core/audit.py: what follows a line that was begun
+_CUT = b"!\n"  # see core/audit/records.py: what follows a line that was begun
 
 
 class ChainedFile:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import (
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.hash_chain import Chain
+from mcpwrap.core.audit.records import (
     MAX_PART_BYTES,
     Answered,
     Began,
@@ -24,7 +25,6 @@ from mcpwrap.core.audit import (
     PolicyInForce,
     Start,
 )
-from mcpwrap.core.chain import Chain
 from mcpwrap.linux.tally import Tally
 from mcpwrap.linux.wipe import wipe
 from mcpwrap.session.chained_file import ChainedFile
@@ -61,18 +61,18 @@ class Ledger:
         Raises:
             OSError: the folder or the first record cannot be written.
         """
-        self._folder = folder / audit.folder_of(start.epoch)
+        self._folder = folder / records.folder_of(start.epoch)
         self.epoch = start.epoch
         self._sessions = 0
         self._open: dict[str, Entry] = {}
         self._folder.mkdir(_FOLDER_MODE)
         try:
-            self._file = ChainedFile(self._create(audit.MASTER), Chain(start.key, wipe=wipe))
+            self._file = ChainedFile(self._create(records.MASTER), Chain(start.key, wipe=wipe))
             start.key[:] = bytes(len(start.key))
             began = Began(epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid())
             self._write(began)
         except OSError:  # then nothing is there, and the epoch is begun again
-            (self._folder / audit.MASTER).unlink(missing_ok=True)
+            (self._folder / records.MASTER).unlink(missing_ok=True)
             self._folder.rmdir()
             raise
 
@@ -99,7 +99,7 @@ class Ledger:
         self._write(Opened(session=session, server=server, uid=uid, pid=pid))
         self._open[session] = entry = Entry(session, tally)
         try:
-            return entry, key, self._create(audit.part_file(session, 1))
+            return entry, key, self._create(records.part_file(session, 1))
         except OSError:
             self.close(entry)
             raise
@@ -118,7 +118,7 @@ class Ledger:
         if self._path(entry).exists():  # or the last time its file could not be made
             self._write(Part(session=entry.session, part=entry.part + 1, head=entry.head()))
             entry.part += 1
-        return self._create(audit.part_file(entry.session, entry.part))
+        return self._create(records.part_file(entry.session, entry.part))
 
     def policy(self, digest: str) -> None:
         """Write down that another policy holds.
@@ -187,12 +187,12 @@ class Ledger:
                 self._path(entry).unlink()
 
     def _path(self, entry: Entry) -> Path:
-        return self._folder / audit.part_file(entry.session, entry.part)
+        return self._folder / records.part_file(entry.session, entry.part)
 
     def _write(self, event: Event) -> None:
         now, up = time.time(), time.monotonic()
         stamped = replace(event, n=self.count, at=now, up=up, torn=self._file.torn)
-        if not self._file.append(audit.encode(stamped)):
+        if not self._file.append(records.encode(stamped)):
             raise OSError(errno.ENOSPC, "the audit cannot be written", str(self._folder))
 
     def _create(self, name: str) -> int:

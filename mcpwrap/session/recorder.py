@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcpwrap.core.audit import MAX_PART_BYTES, Record, cut, encode
-from mcpwrap.core.kept import Keeper
+from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.policy.decision import Decided
 from mcpwrap.core.quota import Quota
 from mcpwrap.core.text.uris import bare

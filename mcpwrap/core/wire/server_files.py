@@ -4,7 +4,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from mcpwrap.core.audit import Keep
+from mcpwrap.core.audit.records import Keep
 
 T = TypeVar("T")
 Relay = Literal["gate", "direct"]

@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from mcpwrap.core.audit import REFUSAL_ID
+from mcpwrap.core.audit.records import REFUSAL_ID
 from tests.shared import pace
 from tests.system.audit import audited
 from tests.system.audit.audited import AS_GATE, last_run, verified
@@ -197,7 +197,7 @@ def test_the_journal_has_refusals_with_their_fields_and_explains_them(machine: M
 def test_a_session_goes_on_in_the_next_part(machine: Machine) -> None:
     """By the real monitor, past the real filter; with parts of 4 KiB in place of 32 MiB."""
     size = "MAX_PART_BYTES = 32 * 1024 * 1024"
-    with machine.patched("core/audit", size, "MAX_PART_BYTES = 4096"):
+    with machine.patched("core/audit/records", size, "MAX_PART_BYTES = 4096"):
         with machine.session("probe") as session:
             assert [session.evaluate(f"result = {n}") for n in range(60)] == list(range(60))
         machine.await_idle_gate()

@@ -11,8 +11,8 @@ sys.path.insert(0, "/usr/lib/mcpwrap")
 
 import msgspec
 
-from mcpwrap.core.audit import Keys, Opened, decode_event, folder_of, part_file, start_of
-from mcpwrap.core.chain import Chain, mac_of, record_of
+from mcpwrap.core.audit.hash_chain import Chain, mac_of, record_of
+from mcpwrap.core.audit.records import Keys, Opened, decode_event, folder_of, part_file, start_of
 
 AUDIT = Path("/var/log/mcpwrap/audit")
 KEYS = Path("/var/lib/mcpwrap/audit.json")

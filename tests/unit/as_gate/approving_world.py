@@ -22,7 +22,7 @@ from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core.audit import Answered
+from mcpwrap.core.audit.records import Answered
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Json

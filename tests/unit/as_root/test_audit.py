@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import audit
-from mcpwrap.core.audit import Keys
+from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import files
 from mcpwrap.plan import paths

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from mcpwrap.cli import audit as cli_audit
 from mcpwrap.cli import audit_place, audit_verify
 from mcpwrap.cli.audit import command
-from mcpwrap.core.audit import Anchor, Keys
+from mcpwrap.core.audit.records import Anchor, Keys
 from mcpwrap.core.egress.access_log import Note
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import audit_keys, egress_notes, tty

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import msgspec
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit import Record, start_of
-from mcpwrap.core.audit_params import box
+from mcpwrap.core.audit.audit_params import box
+from mcpwrap.core.audit.records import Record, start_of
 from tests.unit.core.audits import ROOT_KEY, keys
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()

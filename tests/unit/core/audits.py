@@ -7,11 +7,20 @@ from io import BytesIO
 from itertools import count
 from pathlib import Path
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import Anchor, Event, Head, Keys, Record, folder_of, part_file, start_of
-from mcpwrap.core.audit_check import Folder, check
-from mcpwrap.core.audit_lines import Report
-from mcpwrap.core.chain import Chain
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.hash_chain import Chain
+from mcpwrap.core.audit.reader import Report
+from mcpwrap.core.audit.records import (
+    Anchor,
+    Event,
+    Head,
+    Keys,
+    Record,
+    folder_of,
+    part_file,
+    start_of,
+)
+from mcpwrap.core.audit.verify import Folder, check
 
 ROOT_KEY = bytes(range(32))
 T0 = 1_795_000_000.0
@@ -47,7 +56,7 @@ class Gate:
         self.now += 10_000 * (self.epoch - 1)
         self.chain = Chain(start_of(self.root_key, self.epoch).key)
         self._numbers = count(1)
-        began = audit.Began(
+        began = records.Began(
             n=0, at=self.now, epoch=self.epoch, boot="b", version="0.1.0", pid=self.pid
         )
         self.write(began)
@@ -65,8 +74,8 @@ class Gate:
 
     def write(self, event: Event) -> None:
         """Write the next record of the master chain."""
-        line = self.chain.line(audit.encode(event))
-        self.append(audit.MASTER, line)
+        line = self.chain.line(records.encode(event))
+        self.append(records.MASTER, line)
         self.chain.advance(line)
 
     def anchor(self) -> None:
@@ -76,7 +85,7 @@ class Gate:
         name = f"{self.epoch}-{next(self._numbers)}"
         session = Session(name, Chain(self.chain.child_key(name)), server, uid)
         self.write(
-            audit.Opened(
+            records.Opened(
                 n=self.chain.count, session=name, server=server, uid=uid, pid=7, at=self.at()
             )
         )
@@ -99,7 +108,7 @@ class Gate:
             "torn": torn,
             **fields,
         }
-        return session.chain.line(audit.encode(Record(**values)))  # type: ignore[arg-type]
+        return session.chain.line(records.encode(Record(**values)))  # type: ignore[arg-type]
 
     def record(self, session: Session, torn: int = 0, times: int = 1, **fields: object) -> None:
         for _ in range(times):
@@ -109,22 +118,22 @@ class Gate:
 
     def heads(self, *sessions: Session) -> None:
         told = {session.id: session.head() for session in sessions}
-        self.write(audit.Heads(n=self.chain.count, heads=told, at=self.at()))
+        self.write(records.Heads(n=self.chain.count, heads=told, at=self.at()))
 
     def next_part(self, session: Session) -> None:
         session.part += 1
         head, number = session.head(), self.chain.count
         self.write(
-            audit.Part(n=number, session=session.id, part=session.part, head=head, at=self.at())
+            records.Part(n=number, session=session.id, part=session.part, head=head, at=self.at())
         )
         self.append(part_file(session.id, session.part), b"")
 
     def close(self, session: Session, head: Head | None = None) -> None:
         head = head or session.head()
-        self.write(audit.Closed(n=self.chain.count, session=session.id, head=head, at=self.at()))
+        self.write(records.Closed(n=self.chain.count, session=session.id, head=head, at=self.at()))
 
-    def answered(self, outcome: audit.Outcome = "approved") -> None:
-        event = audit.Answered(
+    def answered(self, outcome: records.Outcome = "approved") -> None:
+        event = records.Answered(
             n=self.chain.count,
             at=self.at(),
             outcome=outcome,
@@ -136,7 +145,7 @@ class Gate:
         self.write(event)
 
     def end(self) -> None:
-        self.write(audit.Ended(n=self.chain.count, at=self.at()))
+        self.write(records.Ended(n=self.chain.count, at=self.at()))
         self.anchor()
 
 

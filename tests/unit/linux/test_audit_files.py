@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.audit import MASTER, MAX_FILE_BYTES, MAX_MASTER_BYTES, Record
-from mcpwrap.core.audit_check import check
-from mcpwrap.core.audit_sessions import Unfit
+from mcpwrap.core.audit.records import MASTER, MAX_FILE_BYTES, MAX_MASTER_BYTES, Record
+from mcpwrap.core.audit.verify import check
+from mcpwrap.core.audit.verify_session import Unfit
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import audit_files
 from tests.unit.core.audits import T0, Files, Gate, keys

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import Event
-from mcpwrap.core.chain import Chain, record_of
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.hash_chain import Chain, record_of
+from mcpwrap.core.audit.records import Event
 from mcpwrap.session.ledger import Ledger
 
 ROOT_KEY = bytes(range(32))
@@ -14,20 +14,20 @@ EPOCH = 3
 
 
 def ledger_in(folder: Path) -> Ledger:
-    return Ledger(folder, audit.start_of(ROOT_KEY, EPOCH), "1.2")
+    return Ledger(folder, records.start_of(ROOT_KEY, EPOCH), "1.2")
 
 
 def names_in(folder: Path) -> set[str]:
     """Return the names of the files of the epoch."""
-    return {path.name for path in (folder / audit.folder_of(EPOCH)).iterdir()}
+    return {path.name for path in (folder / records.folder_of(EPOCH)).iterdir()}
 
 
 def events_in(folder: Path) -> list[Event]:
     """Return the master chain, each record of which has to be right."""
-    chain = Chain(audit.start_of(ROOT_KEY, EPOCH).key)
-    text = (folder / audit.folder_of(EPOCH) / audit.MASTER).read_bytes()
+    chain = Chain(records.start_of(ROOT_KEY, EPOCH).key)
+    text = (folder / records.folder_of(EPOCH) / records.MASTER).read_bytes()
     lines = [line for line in text.splitlines(keepends=True) if chain.accepts(line)]
-    return [audit.decode_event(record_of(line)) for line in lines]
+    return [records.decode_event(record_of(line)) for line in lines]
 
 
 def told(event: Event) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.chain import Chain
+from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.session.chained_file import ChainedFile
 
 KEY = bytes(range(32))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core import audit
-from mcpwrap.core.chain import Chain
+from mcpwrap.core.audit import records as audit_records
+from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.linux.tally import Tally
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.ledger import Ledger
@@ -40,14 +40,14 @@ def test_an_epoch_from_its_beginning_to_its_end(tmp_path: Path) -> None:
         {"what": "closed", "n": 3, "session": "3-1", "head": head},
         {"what": "ended", "n": 4},
     ]
-    folder = tmp_path / audit.folder_of(EPOCH)
+    folder = tmp_path / audit_records.folder_of(EPOCH)
     assert (folder / "1-1.jsonl").read_bytes() == b"x"
     assert {path.stat().st_mode & 0o137 for path in folder.iterdir()} == {0}  # group: only reads
 
 
 def opening_key(records: int) -> bytearray:
     """Return the key of session 3-1, if it is opened after so many records of the chain."""
-    chain = Chain(audit.start_of(ROOT_KEY, EPOCH).key)
+    chain = Chain(audit_records.start_of(ROOT_KEY, EPOCH).key)
     for _ in range(records):
         chain.advance(chain.line(b"{}"))
     return chain.child_key("3-1")
@@ -60,7 +60,7 @@ def test_nobody_begins_an_epoch_that_has_begun(tmp_path: Path) -> None:
 
 
 def test_the_key_of_an_epoch_is_nowhere_once_it_is_in_use(tmp_path: Path) -> None:
-    start = audit.start_of(ROOT_KEY, EPOCH)
+    start = audit_records.start_of(ROOT_KEY, EPOCH)
     Ledger(tmp_path, start, "1.2")
     assert start.key == bytes(32)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import Record
-from mcpwrap.core.chain import Chain, record_of
-from mcpwrap.core.kept import Keeper
+from mcpwrap.core.audit import records as audit_records
+from mcpwrap.core.audit.hash_chain import Chain, record_of
+from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.records import Record
 from mcpwrap.core.policy.decision import Decided
 from mcpwrap.linux.tally import Tally
 from mcpwrap.session import recorder
@@ -28,7 +28,7 @@ class Written:
         self.parts = 0
         self.has_room = True
         self.tally = Tally()
-        start = audit.start_of(KEY, 1)
+        start = audit_records.start_of(KEY, 1)
         fd = self.next_part()
         assert fd is not None
         self.recorder = Recorder(
@@ -52,7 +52,7 @@ class Written:
         for part in range(1, self.parts + 1):
             lines = self._path(part).read_bytes().splitlines(keepends=True)
             good = [line for line in lines if chain.accepts(line)]
-            found.append([audit.decode_record(record_of(line)) for line in good])
+            found.append([audit_records.decode_record(record_of(line)) for line in good])
         assert self.tally.head() == (chain.count, chain.mac)
         return found
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from math import inf
 
-from mcpwrap.core.audit import MASTER, MAX_NUMBER_DIGITS, MAX_PART_DIGITS, Keys, folder_of
+from mcpwrap.core.audit.records import MASTER, MAX_NUMBER_DIGITS, MAX_PART_DIGITS, Keys, folder_of
 
 _SESSION = rf"[0-9]{{1,{MAX_NUMBER_DIGITS}}}-[0-9]{{1,{MAX_PART_DIGITS}}}"
 _OURS = re.compile(rf"(?:{_SESSION}|master)\.jsonl")

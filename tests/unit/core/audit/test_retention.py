@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpwrap.core.audit import MASTER, Keys
-from mcpwrap.core.audit_prune import first_to_stay, old_files
+from mcpwrap.core.audit.records import MASTER, Keys
+from mcpwrap.core.audit.retention import first_to_stay, old_files
 from tests.unit.core.audits import T0, Files, Gate, checked, keys
 
 # Three runs: one that was ended, one that was killed, and one that goes on.

@@ -7,11 +7,11 @@ written meanwhile are more than what must be there, and never less.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mcpwrap.core.audit import MASTER, Anchor, Keys, folder_of, start_of
-from mcpwrap.core.audit_anchors import Journal, anchors_of
-from mcpwrap.core.audit_lines import Report
-from mcpwrap.core.audit_master import Master
-from mcpwrap.core.audit_sessions import Read, Setting, Unfit, check_session
+from mcpwrap.core.audit.anchors import Journal, anchors_of
+from mcpwrap.core.audit.reader import Report
+from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
+from mcpwrap.core.audit.verify_master import Master
+from mcpwrap.core.audit.verify_session import Read, Setting, Unfit, check_session
 from mcpwrap.core.gate.session import shown
 
 

@@ -5,8 +5,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from mcpwrap.core.audit import Event, Record
-from mcpwrap.core.chain import Chain, mac_of
+from mcpwrap.core.audit.hash_chain import Chain, mac_of
+from mcpwrap.core.audit.records import Event, Record
 
 T = TypeVar("T", bound=Record | Event)
 # What decoding raises; the last is of arrays in arrays in a member that nobody knows.

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import (
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.records import (
     MAX_TEXT_CHARS,
     Closed,
     Head,
@@ -88,7 +88,7 @@ def test_each_epoch_has_another_key_and_all_have_one_box() -> None:
     assert len({(start.digest_key, start.box) for start in starts}) == 1
     assert start_of(bytes(32), 1).key != starts[0].key
     # What root writes for the gate, as the gate reads it.
-    assert msgspec.json.decode(msgspec.json.encode(starts[0]), type=audit.Start) == starts[0]
+    assert msgspec.json.decode(msgspec.json.encode(starts[0]), type=records.Start) == starts[0]
 
 
 def test_what_is_sealed_root_alone_opens() -> None:

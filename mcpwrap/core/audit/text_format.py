@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
-from mcpwrap.core.audit import NOTHING, Answered, Record, encode
-from mcpwrap.core.audit_lines import UNREADABLE
+from mcpwrap.core.audit.reader import UNREADABLE
+from mcpwrap.core.audit.records import NOTHING, Answered, Record, encode
 from mcpwrap.core.egress.access_log import Note, row_of
 from mcpwrap.core.gate.session import shown, subject
 from mcpwrap.core.policy.decision import Json

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core import chain
-from mcpwrap.core.chain import KEY_BYTES, NO_MAC, Chain, derived, mac_of, record_of
+from mcpwrap.core.audit import hash_chain
+from mcpwrap.core.audit.hash_chain import KEY_BYTES, NO_MAC, Chain, derived, mac_of, record_of
 from tests.unit.core.tamper import cuts, flips
 
 KEY = bytes(range(KEY_BYTES))
@@ -86,4 +86,4 @@ def test_each_session_at_each_place_has_a_key_of_its_own() -> None:
 def test_a_line_without_a_mac_has_none(line: bytes) -> None:
     assert not Chain(KEY).accepts(line)
     with pytest.raises(ValueError, match=r"hex"):
-        mac_of(line.rjust(chain._TAIL_BYTES, b"-"))
+        mac_of(line.rjust(hash_chain._TAIL_BYTES, b"-"))

@@ -7,8 +7,8 @@ import msgspec
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from mcpwrap.core.audit import Keys, Record, box_of
-from mcpwrap.core.audit_lines import UNREADABLE
+from mcpwrap.core.audit.reader import UNREADABLE
+from mcpwrap.core.audit.records import Keys, Record, box_of
 from mcpwrap.core.policy.decision import Json
 
 Params = dict[str, Json]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from mcpwrap.core import audit, audit_lines, audit_master
-from mcpwrap.core.audit import Anchor, Head, Keys, decode_event, encode
-from mcpwrap.core.audit_lines import Found, Report
-from mcpwrap.core.chain import Chain
+from mcpwrap.core.audit import reader, records, verify_master
+from mcpwrap.core.audit.hash_chain import Chain
+from mcpwrap.core.audit.reader import Found, Report
+from mcpwrap.core.audit.records import Anchor, Head, Keys, decode_event, encode
 from tests.unit.core.audits import ROOT_KEY, T0, Files, Gate, Session, checked, keys
 
 M1, M2 = "00000001/master.jsonl", "00000002/master.jsonl"
@@ -271,7 +271,7 @@ def test_who_answered_stands_in_the_chain(world: World) -> None:
     world.gate.answered("refused")
     world.gate.anchor()
     assert (world.checked().findings, world.checked().remarks) == ([], [])
-    master = world.gate.path(audit.MASTER)
+    master = world.gate.path(records.MASTER)
     for before, after in ((b'"approved"', b'"refused"'), (b'"uid":1001', b'"uid":1000')):
         honest = world.files[master]
         world.files[master] = honest.replace(before, after)
@@ -398,19 +398,19 @@ class TestTheGatesOwnAccount:
         number = gate.chain.count
         nothing = Head(0, "")
         for event in (
-            audit.Opened(n=number, at=gate.at(), session="2-1", server="s", uid=1, pid=1),
-            audit.Opened(n=number + 1, at=gate.at(), session="2-../x", server="s", uid=1, pid=1),
-            audit.Opened(n=number + 2, at=gate.at(), session="1-2", server="s", uid=1, pid=1),
-            audit.Closed(n=number + 3, at=gate.at(), session="2-7", head=nothing),
-            audit.Closed(n=number + 4, at=gate.at(), session="2-1", head=nothing),
-            audit.Part(n=number + 5, at=gate.at(), session="2-8", part=2, head=nothing),
-            audit.Part(n=number + 6, at=gate.at(), session="2-1", part=3, head=live.head()),
-            audit.Part(n=number + 7, at=gate.at(), session="2-1", part=2, head=Head(10**12, "")),
-            audit.Began(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
-            audit.Ended(n=number + 9, at=gate.at()),
-            audit.PolicyInForce(n=number + 10, at=gate.at(), digest=""),
+            records.Opened(n=number, at=gate.at(), session="2-1", server="s", uid=1, pid=1),
+            records.Opened(n=number + 1, at=gate.at(), session="2-../x", server="s", uid=1, pid=1),
+            records.Opened(n=number + 2, at=gate.at(), session="1-2", server="s", uid=1, pid=1),
+            records.Closed(n=number + 3, at=gate.at(), session="2-7", head=nothing),
+            records.Closed(n=number + 4, at=gate.at(), session="2-1", head=nothing),
+            records.Part(n=number + 5, at=gate.at(), session="2-8", part=2, head=nothing),
+            records.Part(n=number + 6, at=gate.at(), session="2-1", part=3, head=live.head()),
+            records.Part(n=number + 7, at=gate.at(), session="2-1", part=2, head=Head(10**12, "")),
+            records.Began(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
+            records.Ended(n=number + 9, at=gate.at()),
+            records.PolicyInForce(n=number + 10, at=gate.at(), digest=""),
             # A name that no file can have.
-            audit.Opened(
+            records.Opened(
                 n=number + 11, at=gate.at(), session=f"2-{10**299}", server="s", uid=1, pid=1
             ),
         ):
@@ -438,14 +438,16 @@ class TestTheGatesOwnAccount:
         gate = world.gate
         session = f"2-{number}"
         gate.write(
-            audit.Opened(n=gate.chain.count, at=gate.at(), session=session, server="", uid=1, pid=1)
+            records.Opened(
+                n=gate.chain.count, at=gate.at(), session=session, server="", uid=1, pid=1
+            )
         )
         assert len(world.checked().findings) == findings
 
     def test_cannot_give_a_session_any_number_of_files(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(audit_master, "_MAX_PARTS", 3)
+        monkeypatch.setattr(verify_master, "_MAX_PARTS", 3)
         for part in (2, 3, 4):
             world.gate.next_part(world.live)
             found = [f.what for f in world.checked().findings if f.file == M2]
@@ -455,7 +457,7 @@ class TestTheGatesOwnAccount:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A claim costs a step for each record that would be missing."""
-        monkeypatch.setattr(audit_lines, "_MAX_LEAP", 100)
+        monkeypatch.setattr(reader, "_MAX_LEAP", 100)
         steps: list[int] = []
         step = Chain._step
 
@@ -476,7 +478,7 @@ class TestTheGatesOwnAccount:
     def test_is_found_out_by_a_mac_that_is_none(self, world: World) -> None:
         gate, live = world.gate, world.live
         head = Head(live.chain.count, "no hex")
-        part = audit.Part(n=gate.chain.count, at=gate.at(), session=live.id, part=2, head=head)
+        part = records.Part(n=gate.chain.count, at=gate.at(), session=live.id, part=2, head=head)
         gate.write(part)
         live.part = 2
         gate.record(live)
@@ -594,7 +596,7 @@ class TestAJournalThatDropsAnchors:
         files: Files = {}
         gate = Gate(files)
         for up, at in ((5.0, 0.0), (6.0, T0)):
-            gate.write(audit.Heads(n=gate.chain.count, at=at, up=up, heads={}))
+            gate.write(records.Heads(n=gate.chain.count, at=at, up=up, heads={}))
         report = checked(files, gate.anchors, now=0.0)
         assert [r.what for r in report.remarks] == [f"the clock was put back by {T0:.0f} s"]
 
@@ -683,14 +685,14 @@ class TestWhatAnHonestGateLeaves:
         files: Files = {}
         gate = Gate(files)
         session = gate.open()
-        gate.write(audit.Heads(n=gate.chain.count, at=gate.at(), up=100, heads={}))
+        gate.write(records.Heads(n=gate.chain.count, at=gate.at(), up=100, heads={}))
         gate.now += 600
         gate.record(session)
         for later_s, findings in ((700, 0), (500, 1)):
             kept, chain = dict(files), gate.chain
             gate.chain = Chain(chain._key, chain.count, chain.mac)
             told = {session.id: session.head()}
-            heads = audit.Heads(n=chain.count, at=gate.now - 3600, up=100 + later_s, heads=told)
+            heads = records.Heads(n=chain.count, at=gate.now - 3600, up=100 + later_s, heads=told)
             gate.write(heads)
             assert len(checked(files).findings) == findings
             gate.chain = chain
@@ -742,7 +744,7 @@ class TestAFullDisk:
     def test_in_the_master_chain(self, world: World) -> None:
         gate = world.gate
         gate.append("master.jsonl", b'{"what!\n')
-        gate.write(audit.Ended(n=gate.chain.count, at=gate.at(), torn=6))
+        gate.write(records.Ended(n=gate.chain.count, at=gate.at(), torn=6))
         assert world.checked().findings == []
 
     @pytest.mark.parametrize("rest", [b'{"n":6', b"!", b"{!\n", b'{!\n{"n"'])
@@ -818,5 +820,5 @@ class TestRemoval:
 
 def test_the_honest_writer_writes_what_the_format_says(world: World) -> None:
     last = world.files[M1].splitlines()[-1]
-    assert decode_event(last) == audit.Ended(n=8, at=T0 + 22)
+    assert decode_event(last) == records.Ended(n=8, at=T0 + 22)
     assert encode(decode_event(last)) in last.replace(b',"mac"', b'}"mac"')

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 from nacl.public import PrivateKey
 
-from mcpwrap.core.chain import KEY_BYTES, derived
+from mcpwrap.core.audit.hash_chain import KEY_BYTES, derived
 
 Keep = Literal["hash", "sealed", "plain"]  # what becomes of the params of a request
 _EPOCH_BYTES, _BOOT_BYTES = 8, 16

@@ -5,13 +5,13 @@ import random
 import msgspec
 import pytest
 
-from mcpwrap.core.audit import Record
-from mcpwrap.core.audit_params import Params, Unread
+from mcpwrap.core.audit.audit_params import Params, Unread
+from mcpwrap.core.audit.records import Record
+from mcpwrap.core.audit.replay import Replay
+from mcpwrap.core.audit.replay import judge as replayed
 from mcpwrap.core.gate.session import is_refused
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Equals, OfArgument, Policy, Range, Rule
-from mcpwrap.core.replay import Replay
-from mcpwrap.core.replay import judge as replayed
 from tests.unit.core.audit_records import OPENS, record, sealed
 
 IF_LARGE = (OfArgument("size", Range(100, None)),)

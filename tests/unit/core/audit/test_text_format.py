@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.audit import Answered, Record
-from mcpwrap.core.audit_view import (
+from mcpwrap.core.audit.records import Answered, Record
+from mcpwrap.core.audit.text_format import (
     NOBODY,
     Line,
     Wanted,

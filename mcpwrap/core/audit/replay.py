@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mcpwrap.core.audit import MAX_TEXT_CHARS, Record
-from mcpwrap.core.audit_params import Box, Params, Unread, params_of
+from mcpwrap.core.audit.audit_params import Box, Params, Unread, params_of
+from mcpwrap.core.audit.records import MAX_TEXT_CHARS, Record
 from mcpwrap.core.gate.session import is_refused, judged
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement

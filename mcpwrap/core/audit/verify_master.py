@@ -7,7 +7,10 @@ from itertools import chain as joined
 from itertools import islice
 from typing import assert_never
 
-from mcpwrap.core.audit import (
+from mcpwrap.core.audit.anchors import Journal, mac_by_count
+from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
+from mcpwrap.core.audit.reader import Reader, Report
+from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_BYTES,
     MAX_PART_DIGITS,
@@ -24,9 +27,6 @@ from mcpwrap.core.audit import (
     cut,
     decode_event,
 )
-from mcpwrap.core.audit_anchors import Journal, mac_by_count
-from mcpwrap.core.audit_lines import Reader, Report
-from mcpwrap.core.chain import NO_MAC, Chain
 
 _Later = Answered | Began | PolicyInForce | Heads | Part | Closed | Ended
 # As long as a record may wait for its anchor: the gate leaves one every 10 s.

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import msgspec
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit import NOTHING, Keep
+from mcpwrap.core.audit.records import NOTHING, Keep
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.result_rules import compiled, judge_result
 from mcpwrap.core.policy.rules import ResultRule

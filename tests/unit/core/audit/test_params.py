@@ -7,9 +7,9 @@ import pytest
 from nacl.exceptions import CryptoError
 from nacl.public import SealedBox
 
-from mcpwrap.core import audit
-from mcpwrap.core.audit import Keep
-from mcpwrap.core.kept import MAX_BYTES, Keeper, Kept
+from mcpwrap.core.audit import records
+from mcpwrap.core.audit.params import MAX_BYTES, Keeper, Kept
+from mcpwrap.core.audit.records import Keep
 from mcpwrap.core.policy.decision import Json
 
 ROOT_KEY, OTHER_KEY = bytes(range(32)), bytes(32)
@@ -18,7 +18,7 @@ PARAMS: dict[str, Json] = {"name": "t", "arguments": {"a": [1, "ü"], "b": None}
 
 
 def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> Keeper:
-    start = audit.start_of(root_key, epoch=1)
+    start = records.start_of(root_key, epoch=1)
     return Keeper(keep, start.digest_key, start.box)
 
 
@@ -52,20 +52,20 @@ def test_a_hash_tells_nothing_to_who_has_not_the_key_of_this_machine() -> None:
 
 
 def test_all_epochs_of_a_machine_hash_alike() -> None:
-    assert audit.start_of(ROOT_KEY, 1).digest_key == audit.start_of(ROOT_KEY, 2).digest_key
+    assert records.start_of(ROOT_KEY, 1).digest_key == records.start_of(ROOT_KEY, 2).digest_key
 
 
 def test_what_is_sealed_opens_for_root_alone() -> None:
     kept = keeper("sealed").kept(PARAMS)
     assert (kept.hash, bytes(kept.plain)) == ("", b"")
     sealed = b64decode(kept.sealed)
-    assert SealedBox(audit.box_of(ROOT_KEY)).decrypt(sealed) == (
+    assert SealedBox(records.box_of(ROOT_KEY)).decrypt(sealed) == (
         '{"arguments":{"a":[1,"ü"],"b":null},"name":"t"}'.encode()
     )
     with pytest.raises(CryptoError):
-        SealedBox(audit.box_of(OTHER_KEY)).decrypt(sealed)
+        SealedBox(records.box_of(OTHER_KEY)).decrypt(sealed)
     with pytest.raises(CryptoError):
-        SealedBox(audit.box_of(ROOT_KEY)).decrypt(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+        SealedBox(records.box_of(ROOT_KEY)).decrypt(sealed[:-1] + bytes([sealed[-1] ^ 1]))
     assert kept != keeper("sealed").kept(PARAMS)  # so nobody can try what it might be
 
 

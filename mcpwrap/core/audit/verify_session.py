@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mcpwrap.core.audit import Head, Record, decode_record, part_file
-from mcpwrap.core.audit_lines import Reader, Report
-from mcpwrap.core.audit_master import Mark, Told
-from mcpwrap.core.chain import NO_MAC, Chain
+from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
+from mcpwrap.core.audit.reader import Reader, Report
+from mcpwrap.core.audit.records import Head, Record, decode_record, part_file
+from mcpwrap.core.audit.verify_master import Mark, Told
 
 # Records and marks have their times from one clock; a mark is written after what it tells of.
 _MAX_LATE_S = 60.0

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcpwrap.core.audit import Anchor, Began, Event
-from mcpwrap.core.audit_lines import Report
+from mcpwrap.core.audit.reader import Report
+from mcpwrap.core.audit.records import Anchor, Began, Event
 
 
 @dataclass(frozen=True, slots=True)

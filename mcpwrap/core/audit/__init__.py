@@ -1,0 +1,1 @@
+"""PURE: audit records, their hash chain, its verification, and how they are shown."""
