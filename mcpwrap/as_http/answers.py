@@ -6,10 +6,10 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_http.knocking import RefusedError
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_history, http_status, sse_events
 from mcpwrap.core.gate import error_responses
-from mcpwrap.core.http_history import Event, History
-from mcpwrap.core.http_rules import EVENTS, JSON
+from mcpwrap.core.http import event_history, sse_events, status_codes
+from mcpwrap.core.http.event_history import Event, History
+from mcpwrap.core.http.request_rules import EVENTS, JSON
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id
 
 SESSION = "Mcp-Session-Id"
@@ -50,7 +50,7 @@ def refusal(
 
 def not_let_in(error: RefusedError, request_id: Id | None) -> web.Response:
     """Return what is said where the gate lets nobody in, or the server does not start."""
-    status = http_status.of_refusal(error.status)
+    status = status_codes.of_refusal(error.status)
     response = refusal(status, error.why, code=INTERNAL_ERROR, request_id=request_id)
     if status == 503:
         response.headers[hdrs.RETRY_AFTER] = str(RETRY_AFTER_S)
@@ -105,7 +105,7 @@ async def _answer_soon(stream: Stream, form: Form) -> Event | None:
 def _only_answer(event: Event, form: Form) -> web.Response:
     status = 200
     if form.modern_method and event.code is not None:
-        status = http_status.of_error(event.code, form.modern_method)
+        status = status_codes.of_error(event.code, form.modern_method)
     http = event.http if form.is_remote else None
     response = as_json(event.json, status if http is None else http.status)
     if http is not None and http.challenge:
@@ -125,7 +125,7 @@ async def _tell_events(
     if form.endpoint:
         await response.write(sse_events.encode(form.endpoint.encode(), event="endpoint"))
     if form.primes:
-        id_ = http_history.id_of(stream.number, stream.told)
+        id_ = event_history.id_of(stream.number, stream.told)
         await response.write(sse_events.priming(id_, RETRY_MS))
     for event in told_before:
         await response.write(_encoded(event, form))

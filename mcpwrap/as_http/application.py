@@ -9,9 +9,9 @@ from mcpwrap.as_http.answers import refusal
 from mcpwrap.as_http.gate_session import EndedError
 from mcpwrap.as_http.messages import UnheardError
 from mcpwrap.as_http.state import State
-from mcpwrap.core import http_rules
-from mcpwrap.core.http_agreement import MODERN, VERSION_HEADER
-from mcpwrap.core.http_rules import Head, Heard, Place
+from mcpwrap.core.http import request_rules
+from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
+from mcpwrap.core.http.request_rules import Head, Heard, Place
 from mcpwrap.linux.log import say
 
 
@@ -44,7 +44,7 @@ class Application:
         if request.version != HttpVersion11:  # as old as 0.9, of which nobody knows what is what
             raise UnheardError(refusal(400, "only HTTP/1.1 is known here"))
         head = _head(request)
-        heard = http_rules.judge(head, self._state.host)
+        heard = request_rules.judge(head, self._state.host)
         if not isinstance(heard, Heard):
             response = refusal(heard.status, heard.why)
             if heard.allow:

@@ -15,8 +15,8 @@ from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.session import Session
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.streams import BusyError
-from mcpwrap.core import http_history
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http import event_history
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Notification, Request, as_id
 
@@ -38,7 +38,7 @@ async def get(state: State, request: web.BaseRequest, head: Head) -> web.StreamR
     session = _find(state, head)
     form = _form(session, state)
     asked = head.every("last-event-id")
-    last = http_history.parsed(asked[0]) if len(asked) == 1 else None
+    last = event_history.parsed(asked[0]) if len(asked) == 1 else None
     if asked and last is None:
         raise UnheardError(refusal(400, "Last-Event-ID is none of ours"))
     with state.used(session):
@@ -162,7 +162,7 @@ async def _tell(
     session: Session,
     request: web.BaseRequest,
     number: int,
-    told: tuple[Form, list[http_history.Event]],
+    told: tuple[Form, list[event_history.Event]],
 ) -> web.StreamResponse:
     form, missed = told
     stream = session.find(number)

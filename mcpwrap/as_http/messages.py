@@ -7,9 +7,9 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_http.answers import refusal
 from mcpwrap.as_http.state import State
-from mcpwrap.core import http_tags
-from mcpwrap.core.http_params import passed_on
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http import in_band_tags
+from mcpwrap.core.http.param_headers import passed_on
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.jsonrpc import (
@@ -123,5 +123,5 @@ def _expect_right_kind(decoded: Decoded) -> None:
 def _sent_on(decoded: Decoded, state: State, head: Head) -> bytes:
     message = decoded.message
     if state.listener.is_remote and isinstance(message, (Request, Notification)):
-        return http_tags.with_headers(message, passed_on(head))
+        return in_band_tags.with_headers(message, passed_on(head))
     return decoded.json

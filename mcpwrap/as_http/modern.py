@@ -15,17 +15,12 @@ from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.session import event_of, why
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_status
 from mcpwrap.core.gate import error_responses
-from mcpwrap.core.http_agreement import (
-    HANDSHAKE_VERSIONS,
-    MODERN,
-    VERSION_HEADER,
-    disagreement,
-)
-from mcpwrap.core.http_history import Event
-from mcpwrap.core.http_rules import Head
-from mcpwrap.core.http_tags import untagged
+from mcpwrap.core.http import status_codes
+from mcpwrap.core.http.event_history import Event
+from mcpwrap.core.http.in_band_tags import untagged
+from mcpwrap.core.http.mcp_headers import HANDSHAKE_VERSIONS, MODERN, VERSION_HEADER, disagreement
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -76,7 +71,7 @@ def _expect_known_version(head: Head) -> None:
     if requested != [MODERN]:
         data: Json = {"supported": [MODERN], "requested": ", ".join(requested)}
         body = error_responses.error(
-            None, http_status.UNSUPPORTED_VERSION, "Unsupported protocol version", data
+            None, status_codes.UNSUPPORTED_VERSION, "Unsupported protocol version", data
         )
         raise UnheardError(answers.as_json(body, 400))
 

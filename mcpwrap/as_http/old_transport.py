@@ -11,7 +11,7 @@ from mcpwrap.as_http.gate_session import EndedError
 from mcpwrap.as_http.knocking import RefusedError
 from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.state import State
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http.request_rules import Head
 
 
 async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:

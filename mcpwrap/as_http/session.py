@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from mcpwrap.as_http.gate_session import GateSession
 from mcpwrap.as_http.streams import Stream
-from mcpwrap.core import http_status
 from mcpwrap.core.gate import error_responses
-from mcpwrap.core.http_history import Event, History
-from mcpwrap.core.http_params import ParamHeaders
-from mcpwrap.core.http_routes import STANDING, Routes
-from mcpwrap.core.http_tags import Untagged, untagged
+from mcpwrap.core.http import status_codes
+from mcpwrap.core.http.event_history import Event, History
+from mcpwrap.core.http.in_band_tags import Untagged, untagged
+from mcpwrap.core.http.param_headers import ParamHeaders
+from mcpwrap.core.http.routing import STANDING, Routes
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     MAX_BATCH,
@@ -90,7 +90,7 @@ class Session:
             return
         await asyncio.sleep(_CANCELLED_WITHIN_S)
         if request_id in self._routes:
-            await self._fail(request_id, http_status.CANCELLED, "the request was cancelled")
+            await self._fail(request_id, status_codes.CANCELLED, "the request was cancelled")
 
     async def _deliver(self, line: bytes) -> None:
         match decode(line, Sender.SERVER, MAX_BATCH):

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from mcpwrap.core.http_history import Event
+from mcpwrap.core.http.event_history import Event
 
 # Beyond these a reader is waited for, and where there is none the oldest is lost.
 MAX_AHEAD = 256

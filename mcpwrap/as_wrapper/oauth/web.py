@@ -10,10 +10,10 @@ import aiohttp
 from aiohttp import ClientResponse, ClientSession
 
 from mcpwrap import __version__
-from mcpwrap.core import oauth_challenge
+from mcpwrap.core.http import www_authenticate
+from mcpwrap.core.http.www_authenticate import Challenge
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import expect_https, host
-from mcpwrap.core.oauth_challenge import Challenge
 
 _ANSWER_S = 30.0  # for all of it
 _MAX_BYTES = 1024 * 1024
@@ -92,7 +92,7 @@ class Web:
                 answer = await self._send("POST", url, headers, _PROBE)
         said = answer.headers.getall("WWW-Authenticate", []) if answer.status == 401 else []
         answer.close()
-        return oauth_challenge.read(said)
+        return www_authenticate.read(said)
 
     async def _ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None

@@ -7,9 +7,9 @@ from aiohttp import ClientResponse
 
 from mcpwrap.as_wrapper.oauth.tokens import Access
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.core import oauth_challenge
+from mcpwrap.core.http import www_authenticate
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.remote_failure import RemoteError
 
 _TOO_LITTLE = (
     "The login does not reach as far as this: whoever runs this machine can write more scopes "
@@ -51,7 +51,7 @@ class Bearer:
         """
         if answer.status == 401:
             raise RemoteError("The remote server refuses the token of the login, which is new")
-        said = oauth_challenge.read(answer.headers.getall("WWW-Authenticate", []))
+        said = www_authenticate.read(answer.headers.getall("WWW-Authenticate", []))
         if answer.status == 403 and said.error == "insufficient_scope":
             raise RemoteError(_TOO_LITTLE)
 

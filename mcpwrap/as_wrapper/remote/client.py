@@ -16,7 +16,7 @@ from mcpwrap import __version__
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.failing import CONNECT_S, explained
 from mcpwrap.as_wrapper.remote.patience import HEAD_S, SILENT, within
-from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.http.upstream_errors import RemoteError
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"

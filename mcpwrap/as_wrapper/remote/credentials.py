@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core import header_values
-from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.http import header_values
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.secrets.redact import Redactor, is_redactable
 
 _UNREADABLE = "The credential of this server cannot be read: see the journal of its wrapper"

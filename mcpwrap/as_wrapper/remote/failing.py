@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from mcpwrap.core import remote_failure
+from mcpwrap.core.http import upstream_errors
+from mcpwrap.core.http.sse import EventTooLongError
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.remote_failure import RemoteError
-from mcpwrap.core.sse import EventTooLongError
 
 CONNECT_S = 10.0
 
@@ -22,7 +22,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (LineTooLongError, EventTooLongError) as error:
-        raise RemoteError(remote_failure.TOO_LONG) from error
+        raise RemoteError(upstream_errors.TOO_LONG) from error
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
         raise _explained(error) from error
 
@@ -30,11 +30,11 @@ def explained() -> Iterator[None]:
 def _explained(error: Exception) -> RemoteError:
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=inner):
-            return remote_failure.bad_certificate(getattr(inner, "verify_code", 0))
+            return upstream_errors.bad_certificate(getattr(inner, "verify_code", 0))
         case aiohttp.ClientConnectorSSLError(os_error=ssl.SSLError(reason=why)) if why in _PLAIN:
-            return RemoteError(remote_failure.IN_PLAIN_TEXT)
+            return RemoteError(upstream_errors.IN_PLAIN_TEXT)
         case aiohttp.ClientHttpProxyError():
-            return remote_failure.refused_by_proxy(error.status)
+            return upstream_errors.refused_by_proxy(error.status)
         case _:
             return RemoteError(_words(error))
 
@@ -53,7 +53,7 @@ _WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ),
     (
         (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, OSError),
-        remote_failure.NO_ANSWER,
+        upstream_errors.NO_ANSWER,
     ),
     ((Exception,), "The remote server's answer is no HTTP that can be read"),
 )

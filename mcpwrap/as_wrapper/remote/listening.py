@@ -10,8 +10,8 @@ from mcpwrap.as_wrapper.remote import reading
 from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, kind_of
 from mcpwrap.as_wrapper.remote.reading import Cursor
 from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
-from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
-from mcpwrap.core.sse import Event
+from mcpwrap.core.http.sse import Event
+from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.linux.log import say
 
 _MAX_TRIES = 10  # the pauses between them grow no longer

@@ -16,9 +16,9 @@ from mcpwrap.as_wrapper.remote import client
 from mcpwrap.as_wrapper.remote.bearer import Bearer
 from mcpwrap.as_wrapper.remote.client import Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.token_store import Given
-from mcpwrap.core.remote_failure import RemoteError
 
 
 def given(path: str) -> Given:

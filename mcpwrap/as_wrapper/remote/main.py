@@ -8,7 +8,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import prctl
 from mcpwrap.linux.log import say

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from mcpwrap.core.remote_conversation import Exchange
-from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.http.upstream_errors import RemoteError
+from mcpwrap.core.http.upstream_session import Exchange
 
 # For the head of an answer, and again for a body that is no stream: a tool that answers in JSON may
 # take its time before it says anything. The official SDK for Python waits as long.

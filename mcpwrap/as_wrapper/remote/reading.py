@@ -8,10 +8,10 @@ from aiohttp import ClientError, ClientResponse
 from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, JSON, kind_of
 from mcpwrap.as_wrapper.remote.failing import explained
 from mcpwrap.as_wrapper.remote.patience import HEAD_S, UNENDED, within
-from mcpwrap.core import header_values
+from mcpwrap.core.http import header_values
+from mcpwrap.core.http.sse import Event, EventBuffer
+from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES, LineTooLongError
-from mcpwrap.core.remote_failure import RemoteError
-from mcpwrap.core.sse import Event, EventBuffer
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # of what comes with an HTTP error
 _DEFAULT_RETRY_S = 1.0

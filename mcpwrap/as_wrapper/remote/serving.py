@@ -12,12 +12,12 @@ from mcpwrap.as_wrapper.remote.client import Bearer, Client, Place
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.listening import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
-from mcpwrap.core import remote_line
+from mcpwrap.core.http import upstream_request
+from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
+from mcpwrap.core.http.upstream_request import Line, Step
+from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
-from mcpwrap.core.remote_conversation import Conversation, Exchange
-from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
-from mcpwrap.core.remote_line import Line, Step
 from mcpwrap.linux.log import say
 
 _AT_ONCE = 128  # requests; others wait
@@ -101,7 +101,7 @@ class Desk:
 
     async def send(self, text: bytes) -> None:
         """Begin to send a line."""
-        line = remote_line.read(text)
+        line = upstream_request.read(text)
         if line.cancels is not None and self._has_cancelled(line):
             return
         exchange = self._upstream.conversation.begin(line)

@@ -9,9 +9,9 @@ from mcpwrap.as_wrapper.remote import reading
 from mcpwrap.as_wrapper.remote.client import Client
 from mcpwrap.as_wrapper.remote.reading import Cursor
 from mcpwrap.as_wrapper.remote.wire import Output
-from mcpwrap.core import remote_failure
-from mcpwrap.core.remote_conversation import Conversation, Exchange
-from mcpwrap.core.remote_failure import RemoteError, SessionGoneError
+from mcpwrap.core.http import upstream_errors
+from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
+from mcpwrap.core.http.upstream_session import Conversation, Exchange
 
 _NEVER = "The remote server has accepted the request, and gives no answer"
 _TRIES = 6  # in a row that bring nothing: of one second at first, two minutes
@@ -76,7 +76,7 @@ class Upstream:
             await self._output.write(self.conversation.cut_off(exchange))
             await self._resume(exchange, cursor)
         if exchange.waiting:
-            raise RemoteError(remote_failure.NO_ANSWER)
+            raise RemoteError(upstream_errors.NO_ANSWER)
 
     async def _post_to(self, url: URL, exchange: Exchange) -> None:
         """Do the same by HTTP+SSE."""
@@ -108,7 +108,7 @@ class Upstream:
             if not exchange.waiting:
                 return
         challenge = answer.headers.get("WWW-Authenticate", "")
-        raise remote_failure.refused(answer.status, challenge)
+        raise upstream_errors.refused(answer.status, challenge)
 
     async def _follow(self, answer: ClientResponse, exchange: Exchange, cursor: Cursor) -> None:
         if answer.status == 202:

@@ -63,7 +63,7 @@ def test_names_and_pages_are_looked_at(
         check, instead = check + " in ([], ", instead + "[], "
     (before,) = sent(machine, data)
     assert before["statuses"] in ([421], [403])
-    with machine.patched("core/http_rules", check, instead):
+    with machine.patched("core/http/request_rules", check, instead):
         machine.as_root(BEGIN_ANEW)
         remote.step(machine, "odd", "call", "echo", {})  # all is started
         (after,) = sent(machine, data)

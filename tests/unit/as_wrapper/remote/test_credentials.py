@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.core.remote_failure import RemoteError
+from mcpwrap.core.http.upstream_errors import RemoteError
 from tests.unit.as_wrapper.remote.world import (
     Asked,
     agent,

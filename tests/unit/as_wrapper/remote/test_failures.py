@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from mcpwrap.as_wrapper.remote import serving
-from mcpwrap.core import remote_conversation
+from mcpwrap.core.http import upstream_session
 from mcpwrap.core.protocol import framing
 from tests.unit.as_wrapper.remote.world import (
     HELLO,
@@ -106,9 +106,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let a line be of 64 KiB at most."""
     size = 65_536
     monkeypatch.setattr(framing, "MAX_LINE_BYTES", size)
-    monkeypatch.setattr(remote_conversation, "MAX_LINE_BYTES", size)
+    monkeypatch.setattr(upstream_session, "MAX_LINE_BYTES", size)
     monkeypatch.setattr("mcpwrap.as_wrapper.remote.reading.MAX_LINE_BYTES", size)
-    monkeypatch.setattr("mcpwrap.core.sse.EventBuffer.__init__.__defaults__", (size,))
+    monkeypatch.setattr("mcpwrap.core.http.sse.EventBuffer.__init__.__defaults__", (size,))
     return size
 
 

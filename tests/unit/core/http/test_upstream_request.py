@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from mcpwrap.core import remote_line, remote_tags
+from mcpwrap.core.http import remote_tags, upstream_request
+from mcpwrap.core.http.upstream_request import Line, Step
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
-from mcpwrap.core.remote_line import Line, Step
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 ENVELOPE: Json = {VERSION: "2026-07-28"}
 
 
 def read(message: Json) -> Line:
-    return remote_line.read(json.dumps(message).encode())
+    return upstream_request.read(json.dumps(message).encode())
 
 
 def request(method: str, params: Json = None) -> Json:
@@ -97,7 +97,7 @@ def test_a_batch_is_taken_apart() -> None:
 @pytest.mark.parametrize("text", [b"1", b'"x"', b"{", b"null"])
 def test_what_is_no_message_is_refused(text: bytes) -> None:
     with pytest.raises(NotJsonError):
-        remote_line.read(text)
+        upstream_request.read(text)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from mcpwrap.core import header_values
-from mcpwrap.core.http_agreement import decoded
+from mcpwrap.core.http import header_values
+from mcpwrap.core.http.mcp_headers import decoded
 from mcpwrap.core.policy.decision import Json
 
 PREFIX = "Mcp-Param-"

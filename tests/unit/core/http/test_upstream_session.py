@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from mcpwrap.core import remote_line
+from mcpwrap.core.http import upstream_request
+from mcpwrap.core.http.upstream_errors import RemoteError
+from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.policy.decision import Json
-from mcpwrap.core.remote_conversation import Conversation, Exchange
-from mcpwrap.core.remote_failure import RemoteError
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 def begin(conversation: Conversation, message: Json) -> Exchange:
-    return conversation.begin(remote_line.read(json.dumps(message).encode()))
+    return conversation.begin(upstream_request.read(json.dumps(message).encode()))
 
 
 def hear(conversation: Conversation, message: Json, exchange: Exchange | None = None) -> Json:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.sse import Event, EventBuffer, EventTooLongError
+from mcpwrap.core.http.sse import Event, EventBuffer, EventTooLongError
 
 
 def read(*chunks: bytes) -> tuple[list[Event], str, int | None]:

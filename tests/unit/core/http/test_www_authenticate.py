@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.oauth_challenge import Challenge, read
+from mcpwrap.core.http.www_authenticate import Challenge, read
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpwrap.core import header_values, remote_params
+from mcpwrap.core.http import header_values, remote_params
+from mcpwrap.core.http.remote_params import Tools
 from mcpwrap.core.policy.decision import Json
-from mcpwrap.core.remote_params import Tools
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.core.http_challenge import without_addresses
+from mcpwrap.core.http.http_challenge import without_addresses
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import (
     Decoded,

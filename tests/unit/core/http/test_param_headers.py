@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.http_params import MAX_TOOLS, ParamHeaders, passed_on
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http.param_headers import MAX_TOOLS, ParamHeaders, passed_on
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 

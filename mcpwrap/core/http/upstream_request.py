@@ -5,7 +5,7 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core import remote_params, remote_tags
+from mcpwrap.core.http import remote_params, remote_tags
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.jsonrpc import Id, as_id

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.http_rules import Head, Heard, Place, Unheard, accepts, judge
+from mcpwrap.core.http.request_rules import Head, Heard, Place, Unheard, accepts, judge
 
 HOST = "127.78.0.1:52100"
 GOOD = {

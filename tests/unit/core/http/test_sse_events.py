@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core import sse_events
+from mcpwrap.core.http import sse_events
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core import http_status
+from mcpwrap.core.http import status_codes
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from mcpwrap.core import http_status
     ],
 )
 def test_of_an_error(code: int, method: str, status: int) -> None:
-    assert http_status.of_error(code, method) == status
+    assert status_codes.of_error(code, method) == status
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_of_an_error(code: int, method: str, status: int) -> None:
     [(77, 403), (78, 404), (75, 503), (69, 503), (70, 502), (76, 502), (64, 502), (999, 502)],
 )
 def test_of_a_refusal_of_the_gate(exit_status: int, status: int) -> None:
-    assert http_status.of_refusal(exit_status) == status
+    assert status_codes.of_refusal(exit_status) == status

@@ -7,7 +7,7 @@ An intermediary may decide by the headers alone; the server decides by the body.
 import binascii
 from dataclasses import dataclass
 
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 from mcpwrap.core.protocol.methods import PROTOCOL_VERSION

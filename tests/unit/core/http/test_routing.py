@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.http_routes import STANDING, Routes
-from mcpwrap.core.http_tags import Untagged
+from mcpwrap.core.http.in_band_tags import Untagged
+from mcpwrap.core.http.routing import STANDING, Routes
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
 

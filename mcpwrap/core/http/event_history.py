@@ -5,7 +5,7 @@ from collections import deque
 
 import msgspec
 
-from mcpwrap.core.http_tags import HttpAnswer
+from mcpwrap.core.http.in_band_tags import HttpAnswer
 from mcpwrap.core.protocol.jsonrpc import Id
 
 MAX_EVENTS = 1024

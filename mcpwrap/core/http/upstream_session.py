@@ -5,16 +5,16 @@ Its lines go to the gate, which does the policy checks: this module only matches
 
 from dataclasses import dataclass, field
 
-from mcpwrap.core import header_values, remote_tags
 from mcpwrap.core.gate import error_responses
+from mcpwrap.core.http import header_values, remote_tags
+from mcpwrap.core.http.remote_params import Tools
+from mcpwrap.core.http.upstream_errors import NOT_JSON, TOO_LONG, RemoteError
+from mcpwrap.core.http.upstream_request import Line, Step
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, as_id
 from mcpwrap.core.protocol.methods import BATCHES_IN, INITIALIZE, TOOLS_CALL, TOOLS_LIST
-from mcpwrap.core.remote_failure import NOT_JSON, TOO_LONG, RemoteError
-from mcpwrap.core.remote_line import Line, Step
-from mcpwrap.core.remote_params import Tools
 
 _MAX_SESSION_ID_CHARS = 4096
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.http_history import Event, History, id_of, parsed
+from mcpwrap.core.http.event_history import Event, History, id_of, parsed
 
 
 def _event(stream: int, number: int, size: int = 10) -> Event:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core import remote_failure
+from mcpwrap.core.http import upstream_errors
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from mcpwrap.core import remote_failure
     ],
 )
 def test_what_is_wrong_with_a_certificate(code: int, words: str) -> None:
-    told = str(remote_failure.bad_certificate(code))
+    told = str(upstream_errors.bad_certificate(code))
     assert told == f"The remote server's certificate {words}"
 
 
@@ -24,4 +24,4 @@ def test_what_is_wrong_with_a_certificate(code: int, words: str) -> None:
     [(101, "answers nothing (HTTP 101 Switching Protocols)"), (0, "answers nothing (HTTP 0)")],
 )
 def test_a_status_that_is_no_error(status: int, words: str) -> None:
-    assert str(remote_failure.refused(status)) == f"The remote server {words}"
+    assert str(upstream_errors.refused(status)) == f"The remote server {words}"

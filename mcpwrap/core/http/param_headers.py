@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from mcpwrap.core.http_agreement import HEADER_MISMATCH, Disagreement, decoded
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, Disagreement, decoded
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 from mcpwrap.core.protocol.methods import TOOLS_CALL

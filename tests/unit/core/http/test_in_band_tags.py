@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.http_tags import HttpAnswer, untagged, with_headers
+from mcpwrap.core.http.in_band_tags import HttpAnswer, untagged, with_headers
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
 from mcpwrap.core.protocol.strict_json import encode

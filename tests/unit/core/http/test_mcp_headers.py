@@ -4,8 +4,8 @@ from base64 import b64encode
 
 import pytest
 
-from mcpwrap.core.http_agreement import HEADER_MISMATCH, MODERN, decoded, disagreement
-from mcpwrap.core.http_rules import Head
+from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, MODERN, decoded, disagreement
+from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 

@@ -1,0 +1,1 @@
+"""PURE: MCP over HTTP: request rules, headers, SSE, replay buffer, status codes, upstream."""
