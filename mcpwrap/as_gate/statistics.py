@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.core import stats
-from mcpwrap.core.stats import NOTHING, Counts
+from mcpwrap.core.metrics import counters
+from mcpwrap.core.metrics.counters import NOTHING, Counts
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import accounts
 from mcpwrap.linux.peer import Peer
@@ -52,6 +52,6 @@ class Statistics:
         if who.uid != 0 and who.gids.isdisjoint(map(accounts.gid_of, _READERS)):
             why = "only root and members of adm or mcpwrap may see what was counted"
             raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
-        text = stats.encode(stats.stats_of(self._since, *self._seen))
+        text = counters.encode(counters.stats_of(self._since, *self._seen))
         for at in range(0, len(text), _PIECE_CHARS):
             asker.send(session_socket.encode(session_socket.Answer(text[at : at + _PIECE_CHARS])))

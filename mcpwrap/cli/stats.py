@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
-from mcpwrap.core import prometheus
-from mcpwrap.core.stats import NO_BOUND_US, Counts, ServerStats, Stats
+from mcpwrap.core.metrics import prometheus
+from mcpwrap.core.metrics.counters import NO_BOUND_US, Counts, ServerStats, Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import files, gate_socket, tty

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import msgspec
 
-from mcpwrap.core import stats
-from mcpwrap.core.stats import Stats
+from mcpwrap.core.metrics import counters
+from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError
 
@@ -49,7 +49,7 @@ def counted() -> Stats:
                 case _:
                     raise session_socket.ProtocolError("the gate does not say what was counted")
     try:
-        return stats.decode(text)
+        return counters.decode(text)
     except msgspec.MsgspecError as error:
         raise session_socket.ProtocolError("the gate did not say all that was counted") from error
 

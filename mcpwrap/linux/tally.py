@@ -8,7 +8,7 @@ reader sees whether the slot was written to meanwhile.
 import mmap
 
 from mcpwrap.core.audit.hash_chain import KEY_BYTES
-from mcpwrap.core.stats import BUCKETS, DECISIONS, Counts
+from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
 
 _WORD = 8
 _HEADS, _COUNTS = 1, 7  # in words: after how many heads were written, two of count and MAC

@@ -9,7 +9,7 @@ import pytest
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.statistics import Statistics
-from mcpwrap.core.stats import Stats
+from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.linux import accounts, gate_socket
 from mcpwrap.linux.bell import Bell

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.cli.stats import StatsRow, decisions_text, report, time_text
-from mcpwrap.core.stats import BUCKETS, Counts, ServerStats, Stats
+from mcpwrap.core.metrics.counters import BUCKETS, Counts, ServerStats, Stats
 
 
 @pytest.mark.parametrize(

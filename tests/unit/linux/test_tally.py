@@ -12,7 +12,7 @@ import pytest
 
 from mcpwrap.core.gate.decision_records import ALLOWED, APPROVED, CHANGED
 from mcpwrap.core.gate.session import NoteKind
-from mcpwrap.core.stats import BUCKETS, DECISIONS, Counts
+from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
 from mcpwrap.linux import tally as tally_module
 from mcpwrap.linux.tally import Tally
 

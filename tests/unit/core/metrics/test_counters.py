@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.stats import BUCKETS, NO_BOUND_US, NOTHING, Counts, decode, encode, stats_of
+from mcpwrap.core.metrics.counters import (
+    BUCKETS,
+    NO_BOUND_US,
+    NOTHING,
+    Counts,
+    decode,
+    encode,
+    stats_of,
+)
 
 
 def of(*times_us: int, decision: str = "allowed") -> Counts:

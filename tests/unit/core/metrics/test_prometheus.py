@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from mcpwrap.core.prometheus import text_of
-from mcpwrap.core.stats import BUCKETS, Counts, ServerStats, Stats
+from mcpwrap.core.metrics.counters import BUCKETS, Counts, ServerStats, Stats
+from mcpwrap.core.metrics.prometheus import text_of
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 COUNTS = st.integers(0, 1 << 40)

@@ -7,7 +7,7 @@ the textfile collector of node_exporter would refuse.
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from mcpwrap.core.stats import BUCKETS, ServerStats, Stats
+from mcpwrap.core.metrics.counters import BUCKETS, ServerStats, Stats
 
 _US_PER_S = 1_000_000
 _BOUNDS = (*(repr((1 << bucket) / _US_PER_S) for bucket in range(BUCKETS - 1)), "+Inf")

@@ -1,0 +1,1 @@
+"""PURE: counters, and their Prometheus text format."""
