@@ -1,13 +1,13 @@
 """Rate limit of one server's events, so that no server fills the disk."""
 
-from mcpwrap.core import quota
+from mcpwrap.core import rate_limit
 
 MAX_PER_S = 20
 _MINUTE_S = 60.0
 _MAX_NAMES = MAX_PER_S * 60  # more cannot be written in that time
 
 
-class Quota(quota.Quota):
+class Quota(rate_limit.Quota):
     """Event rate limit of one server, and the names that it queried in this minute."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from mcpwrap.core.approval.entry import Entry, Told
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.audit import records
 from mcpwrap.core.gate.session import shown
-from mcpwrap.core.quota import Quota
+from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
 from mcpwrap.linux.peer import Peer
 

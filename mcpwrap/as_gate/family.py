@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.core.shares import Holder
+from mcpwrap.core.session_shares import Holder
 from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.tally import Tally

@@ -15,7 +15,7 @@ from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
 from mcpwrap.as_gate.writing import Writing
-from mcpwrap.core import shares
+from mcpwrap.core import session_shares
 from mcpwrap.core.wire.server_files import Admission
 
 
@@ -120,7 +120,7 @@ class Hearing:
         if agent.door == "http" and self._family.count_of(agent.who.uid) >= MAX_PER_UID:
             return TOO_MANY
         holders = self._family.holders_at(server)
-        return shares.refusal(server, admission, agent.who.uid, holders)
+        return session_shares.refusal(server, admission, agent.who.uid, holders)
 
     def _turn_page(self, each: Child) -> None:
         """Give a session the next part of its audit."""

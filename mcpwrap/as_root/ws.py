@@ -19,10 +19,10 @@ import msgspec
 
 from mcpwrap.as_root import shown
 from mcpwrap.as_root.shown import Shown
+from mcpwrap.core.mount_layout import REPORT, Kind, Layer, is_below, layers, linked
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
-from mcpwrap.core.workspaces import REPORT, Kind, Layer, is_below, layers, linked
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, files, mounts, tty
 from mcpwrap.linux.log import say

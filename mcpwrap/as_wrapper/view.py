@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from mcpwrap.core.mount_layout import REPORT, Kind, layers
 from mcpwrap.core.wire.server_files import Workspaces
-from mcpwrap.core.workspaces import REPORT, Kind, layers
 from mcpwrap.linux import mountinfo
 from mcpwrap.linux.mountinfo import Mount
 from mcpwrap.linux.wakeup import NewNames

@@ -8,9 +8,9 @@ import msgspec
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.policy import parse_policy
-from mcpwrap.core import approval_checkup
-from mcpwrap.core.approval_checkup import GROUP, Approving
+from mcpwrap.core import doctor
 from mcpwrap.core.checkup import Check, failed
+from mcpwrap.core.doctor import GROUP, Approving
 from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
@@ -39,7 +39,7 @@ def approvals(config: Config) -> list[Check]:
         with_password=with_password,
         same_uid=config.approvals.same_uid,
     )
-    return approval_checkup.checks(found)
+    return doctor.checks(found)
 
 
 def _asks(policy: Policy, server: str) -> bool:

@@ -208,7 +208,7 @@ def _own_folder(path: Path, uid: int) -> str:
     """Return the folder of a file, if it can be given along.
 
     Another account's is not this one's to give. And in one of repositories nothing holds their
-    hooks: what is held is held at the top of a workspace (core/workspaces.py).
+    hooks: what is held is held at the top of a workspace (core/mount_layout.py).
     """
     folder = path.parent
     if folder.stat().st_uid != uid or any(folder.glob("*/.git")):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from mcpwrap.config.model import Config, Server
+from mcpwrap.core.mount_layout import REPORTS
 from mcpwrap.core.wire import server_files as specs
-from mcpwrap.core.workspaces import REPORTS
 from mcpwrap.plan import paths
 
 

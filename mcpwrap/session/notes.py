@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from mcpwrap.core.gate.session import Note
-from mcpwrap.core.quota import Quota
+from mcpwrap.core.rate_limit import Quota
 from mcpwrap.linux.log import say
 
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own

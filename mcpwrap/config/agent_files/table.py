@@ -11,7 +11,7 @@ from typing import Literal
 from mcpwrap.config.agent_files.opened import At
 from mcpwrap.config.agent_files.spans import Language
 from mcpwrap.config.agent_files.words import Words
-from mcpwrap.core.workspaces import is_held
+from mcpwrap.core.mount_layout import is_held
 
 Scope = Literal["user", "project", "managed", "plugin"]
 _PLAIN = Words()
@@ -73,7 +73,7 @@ def _user(path: str, *at: At) -> AgentFile:
 
 def _project(path: str, *at: At) -> AgentFile:
     if not is_held(path):  # a server that writes it chooses what the agent starts next
-        raise ValueError(f"{path} is not in HELD of core/workspaces.py")
+        raise ValueError(f"{path} is not in HELD of core/mount_layout.py")
     return AgentFile("project", path, at or _SERVERS)
 
 

@@ -32,7 +32,7 @@ class Workspaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Agents' files that a server can see. They must belong to one of these agents."""
 
     folders: tuple[Folder, ...]
-    protect: bool  # see `core/workspaces.py`
+    protect: bool  # see `core/mount_layout.py`
     protect_instructions: bool = True  # also where an earlier version wrote this
     uids: tuple[int, ...]
     gids: tuple[int, ...]  # whoever is in one of these groups is an agent too

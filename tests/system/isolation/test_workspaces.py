@@ -590,7 +590,7 @@ MUTANTS = [  # the module, the line, what stands there instead, and what a serve
         f"open('{PROJECT}/.git/hooks/pre-commit', 'a')",
     ),
     (
-        "core/workspaces",
+        "core/mount_layout",
         "        yield from _pins(folder.path, path)\n",
         "",
         "rw",

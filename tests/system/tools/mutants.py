@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is held in a workspace",
-        "mcpwrap/core/workspaces.py",
+        "mcpwrap/core/mount_layout.py",
         "    names: tuple[str, ...] = HELD if workspaces.protect else ()\n",
         "    names: tuple[str, ...] = ()\n",
         "isolation",

@@ -10,8 +10,8 @@ from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
 from mcpwrap.config.agent_files.spans import at_keys
 from mcpwrap.config.agent_files.table import AGENTS, Agent, _project
 from mcpwrap.config.agent_files.words import STUB, Listener
+from mcpwrap.core.mount_layout import is_held
 from mcpwrap.core.names import server_name_for
-from mcpwrap.core.workspaces import is_held
 from tests.unit.config.agent_files.files import (
     FIXTURES,
     agent_of,
@@ -57,7 +57,7 @@ def test_each_agent_s_file_in_a_project_is_one_that_servers_cannot_write() -> No
     files = [file for agent in AGENTS for file in agent.files if file.scope == "project"]
     assert len(files) > 10
     assert [file.path for file in files if not is_held(file.path)] == []
-    with pytest.raises(ValueError, match=r"^.new/mcp.json is not in HELD of core/workspaces.py$"):
+    with pytest.raises(ValueError, match=r"^.new/mcp.json is not in HELD of core/mount_layout.py$"):
         _project(".new/mcp.json")
 
 

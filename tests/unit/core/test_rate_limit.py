@@ -1,6 +1,6 @@
 """Rate limit on log lines: of a flood some are written, the rest counted."""
 
-from mcpwrap.core.quota import Quota
+from mcpwrap.core.rate_limit import Quota
 
 
 def test_so_many_in_any_second() -> None:

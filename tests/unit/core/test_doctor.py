@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.approval_checkup import Approving, checks
+from mcpwrap.core.doctor import Approving, checks
 
 WATCH = "what runs as it can watch its password being typed"
 OTHERS = "what runs as it can approve calls of other accounts"

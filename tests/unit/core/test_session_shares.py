@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.shares import Holder, refusal
+from mcpwrap.core.session_shares import Holder, refusal
 from mcpwrap.core.wire.server_files import Admission
 
 ALICE, BOB, CAROL, DAVE = 1000, 1001, 1002, 1003

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mcpwrap.core.mount_layout import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers, linked
 from mcpwrap.core.wire.server_files import Folder, Workspaces
-from mcpwrap.core.workspaces import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers, linked
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"
 RW, RO, PIN, HOLD = Kind.SHOW_WRITABLE, Kind.SHOW, Kind.PIN, Kind.HOLD
