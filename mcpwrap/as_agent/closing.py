@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from mcpwrap.linux import landlock, namespaces, seccomp, server_filter, setuid_filter
+from mcpwrap.linux import landlock, namespaces
 from mcpwrap.linux.landlock import Tcp
 from mcpwrap.linux.namespaces import Kind, View
+from mcpwrap.linux.seccomp import no_setuid, run_server, wrapped_server
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _DEVICE_LINKS = {
@@ -101,9 +102,9 @@ class Closing:
             return
         is_whole = landlock.version() >= landlock.KEEPS_FILES_WHOLE_SINCE_ABI
         if self.network is Network.NOTHING:
-            sockets = server_filter.without_network()
+            sockets = run_server.without_network()
         else:
-            sockets = server_filter.with_network()
-        server_filter.enter(sockets, [] if is_whole else server_filter.without_truncation())
-        seccomp.refuse_sockets()
-        setuid_filter.enter()
+            sockets = run_server.with_network()
+        run_server.enter(sockets, [] if is_whole else run_server.without_truncation())
+        wrapped_server.refuse_sockets()
+        no_setuid.enter()

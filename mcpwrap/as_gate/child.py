@@ -32,7 +32,7 @@ from mcpwrap.linux.descriptors import DescriptorError
 from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
-from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.tally import Tally
 from mcpwrap.linux.wipe import wipe
 from mcpwrap.session.chained_file import ChainedFile

@@ -29,7 +29,7 @@ from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.peer import Peer
-from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.tally import Tally
 
 MAX_CHILDREN = 1024

@@ -9,7 +9,7 @@ from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import landlock, memfd, prctl
 from mcpwrap.linux.landlock import Tcp
-from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.seccomp.gate_session import Filter
 
 _MAX_WRONG_CHARS = 16 * 1024
 _MEMORY_BYTES = 1024**3  # twice what a file of 1 MiB can come to

@@ -5,7 +5,8 @@ import os
 import resource
 from dataclasses import dataclass
 
-from mcpwrap.linux import landlock, seccomp
+from mcpwrap.linux import landlock
+from mcpwrap.linux.seccomp import wrapped_server
 
 # The cgroup tree, by which it could leave its session; what the supervisor holds; our folders.
 _SHUT = frozenset({"/sys/fs/cgroup", "/run/credentials", "/run/mcpwrap"})
@@ -33,4 +34,4 @@ def close(sandbox: Sandbox, *, keep_fd: int, as_fd: int) -> None:
         landlock.shut(_SHUT, frozenset({sandbox.own_folder}))
     elif not sandbox.may_be_degraded:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-    seccomp.refuse_sockets()
+    wrapped_server.refuse_sockets()

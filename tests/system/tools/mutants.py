@@ -79,7 +79,7 @@ MUTANTS = (
     ),
     Mutant(
         "whose processors a server sets",
-        "mcpwrap/linux/seccomp.py",
+        "mcpwrap/linux/seccomp/wrapped_server.py",
         '        ("sched_setaffinity", _ON_ITSELF),\n',
         "",
         "isolation",

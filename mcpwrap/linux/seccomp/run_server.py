@@ -8,8 +8,8 @@ import errno
 import os
 import socket
 
-from mcpwrap.linux import bpf
-from mcpwrap.linux.bpf import AND, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL, LOAD, Line
+from mcpwrap.linux.seccomp import bpf
+from mcpwrap.linux.seccomp.bpf import AND, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL, LOAD, Line
 
 MACHINES = ("x86_64", "aarch64")
 _ARCHITECTURES = (0xC000003E, 0xC00000B7)  # linux/audit.h

@@ -9,8 +9,8 @@ import errno
 import os
 import stat
 
-from mcpwrap.linux import bpf
-from mcpwrap.linux.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
+from mcpwrap.linux.seccomp import bpf
+from mcpwrap.linux.seccomp.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
 MACHINES = ("x86_64", "aarch64")
 # By name: the number of each machine, None where it has no such call; and where its mode is.

@@ -6,8 +6,8 @@ The unit's own filter applies to the supervisor too, which speaks to systemd ove
 import errno
 import socket
 
-from mcpwrap.linux import bpf
-from mcpwrap.linux.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
+from mcpwrap.linux.seccomp import bpf
+from mcpwrap.linux.seccomp.bpf import AND, JUMP_IF_EQUAL, LOAD, Line
 
 MACHINES = ("x86_64", "aarch64")
 # By name: the number of each machine.

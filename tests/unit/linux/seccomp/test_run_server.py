@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mcpwrap.linux import seccomp, server_filter
+from mcpwrap.linux.seccomp import run_server, wrapped_server
 from tests.unit.unit_files import settings
 
 ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
@@ -45,7 +45,7 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
     except OSError:
         pytest.skip("without libseccomp there is nobody to ask")
     resolve = library.seccomp_syscall_resolve_name_arch
-    tables = (server_filter.REFUSED, server_filter.ABSENT, server_filter.JUDGED, seccomp.JUDGED)
+    tables = (run_server.REFUSED, run_server.ABSENT, run_server.JUDGED, wrapped_server.JUDGED)
     for table in tables:
         for name, numbers in table.items():
             for architecture, number in zip(ARCHITECTURES, numbers, strict=True):
@@ -67,8 +67,8 @@ def test_it_refuses_what_the_unit_of_a_wrapper_does_of_resources() -> None:
     group = set(re.findall(r"^ +(\w+)$", listed, re.MULTILINE))
     assert set(back.split()) < group
     no_call_here = {"nice"}  # glibc has setpriority(2) for it
-    assert group - set(back.split()) - no_call_here <= server_filter.REFUSED.keys()
-    assert not set(back.split()) & server_filter.REFUSED.keys()
+    assert group - set(back.split()) - no_call_here <= run_server.REFUSED.keys()
+    assert not set(back.split()) & run_server.REFUSED.keys()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import setuid_filter
+from mcpwrap.linux.seccomp import no_setuid
 
 ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
 TRY = """
@@ -46,9 +46,9 @@ def test_its_numbers_are_those_of_libseccomp() -> None:
     except OSError:
         pytest.skip("without libseccomp there is nobody to ask")
     resolve = library.seccomp_syscall_resolve_name_arch
-    given = {name: of[0] for name, of in setuid_filter.MODE_GIVEN.items()}
-    perhaps = {name: of[0] for name, of in setuid_filter.MODE_PERHAPS.items()}
-    for name, numbers in {**given, **perhaps, **setuid_filter.ABSENT}.items():
+    given = {name: of[0] for name, of in no_setuid.MODE_GIVEN.items()}
+    perhaps = {name: of[0] for name, of in no_setuid.MODE_PERHAPS.items()}
+    for name, numbers in {**given, **perhaps, **no_setuid.ABSENT}.items():
         for architecture, number in zip(ARCHITECTURES, numbers, strict=True):
             known = resolve(ctypes.c_uint32(architecture), name.encode())
             # Below 0: this machine has no such call, or the library is older than the call.

@@ -1,0 +1,1 @@
+"""System call filters (seccomp(2)), as BPF programs."""
