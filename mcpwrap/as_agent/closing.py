@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from mcpwrap.linux import landlock, namespaces
-from mcpwrap.linux.landlock import Tcp
-from mcpwrap.linux.namespaces import Kind, View
+from mcpwrap.linux.isolation import landlock, namespaces
+from mcpwrap.linux.isolation.landlock import Tcp
+from mcpwrap.linux.isolation.namespaces import Kind, View
 from mcpwrap.linux.seccomp import no_setuid, run_server, wrapped_server
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

@@ -11,7 +11,8 @@ from functools import partial
 from typing import NoReturn
 
 from mcpwrap.as_agent.launch import FORWARDED, Launch, Report, Stage
-from mcpwrap.linux import children, descendants, prctl
+from mcpwrap.linux import children, descendants
+from mcpwrap.linux.isolation import prctl
 
 BUG = 70  # hello.Exit.WRAPPER; the traceback is on standard error
 _RELAY_HAS_ENDED = signal.SIGUSR1

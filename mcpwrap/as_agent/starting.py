@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from mcpwrap.as_agent import first
 from mcpwrap.as_agent.launch import Launch, Report, Stage, StageError, read_report
-from mcpwrap.linux import prctl, tty
+from mcpwrap.linux import tty
+from mcpwrap.linux.isolation import prctl
 
 
 def start(launch: Launch) -> int:

@@ -9,7 +9,7 @@ from mcpwrap.as_front import events, listeners
 from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.listeners import Listeners
 from mcpwrap.as_front.place import Ports
-from mcpwrap.linux import prctl
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.notifier import Notifier
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=

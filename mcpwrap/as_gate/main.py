@@ -7,8 +7,8 @@ from mcpwrap.as_gate.monitor import Monitor
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.errors import EXIT_FAILED
-from mcpwrap.linux import prctl
 from mcpwrap.linux.activation import listening_sockets
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 

@@ -19,8 +19,8 @@ from mcpwrap.as_http.state import State, Surroundings
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
-from mcpwrap.linux import prctl
 from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 

@@ -7,8 +7,9 @@ from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.wire import proposal_answer
 from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import landlock, memfd, prctl
-from mcpwrap.linux.landlock import Tcp
+from mcpwrap.linux import memfd
+from mcpwrap.linux.isolation import landlock, prctl
+from mcpwrap.linux.isolation.landlock import Tcp
 from mcpwrap.linux.seccomp.gate_session import Filter
 
 _MAX_WRONG_CHARS = 16 * 1024

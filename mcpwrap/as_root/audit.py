@@ -22,7 +22,8 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import KEY_BYTES
 from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
-from mcpwrap.linux import files, prctl, tty
+from mcpwrap.linux import files, tty
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.plan import paths
 

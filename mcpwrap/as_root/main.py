@@ -9,7 +9,8 @@ import sys
 from mcpwrap.as_root import accept, apply, panic, passwd, secret
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
-from mcpwrap.linux import prctl, tty
+from mcpwrap.linux import tty
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.plan.diff import Retired
 
 

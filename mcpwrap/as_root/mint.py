@@ -25,7 +25,8 @@ from mcpwrap.errors import (
     file_error,
     nothing_changed,
 )
-from mcpwrap.linux import accounts, clocks, files, prctl, tty
+from mcpwrap.linux import accounts, clocks, files, tty
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.plan import paths
 

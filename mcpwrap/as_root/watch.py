@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcpwrap.linux import packet_rules, prctl
+from mcpwrap.linux import packet_rules
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.packet_rules import NFT

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mcpwrap.core.names import EGRESS_PORT, health_address
-from mcpwrap.linux import prctl
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.notifier import Notifier
 
 _ASK_EVERY_S = 1.0  # a tenth of the unit's WatchdogSec=

@@ -10,7 +10,7 @@ from mcpwrap.as_webhook.serving import Surroundings, serve
 from mcpwrap.core.notify.webhook_post import MIN_KEY_CHARS
 from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError
-from mcpwrap.linux import prctl
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 

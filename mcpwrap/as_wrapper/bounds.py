@@ -10,7 +10,7 @@ from mcpwrap.as_wrapper.leftovers import SHARED
 from mcpwrap.as_wrapper.session import Session
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.core.wire.session_socket import Ended
-from mcpwrap.linux import cgroup
+from mcpwrap.linux.isolation import cgroup
 from mcpwrap.session.ending import killed_by
 
 _MIB = 1024 * 1024

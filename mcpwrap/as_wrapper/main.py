@@ -14,8 +14,9 @@ from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
-from mcpwrap.linux import cgroup, descriptors, prctl, wakeup
+from mcpwrap.linux import descriptors, wakeup
 from mcpwrap.linux.activation import listening_socket
+from mcpwrap.linux.isolation import cgroup, prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 

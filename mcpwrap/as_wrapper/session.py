@@ -16,8 +16,8 @@ from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux import descriptors
-from mcpwrap.linux.cgroup import Leaf, Limits
 from mcpwrap.linux.executables import start
+from mcpwrap.linux.isolation.cgroup import Leaf, Limits
 from mcpwrap.linux.log import say
 from mcpwrap.session import spawn
 from mcpwrap.session.sandbox import Sandbox

@@ -12,8 +12,8 @@ from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import login_door, tty
+from mcpwrap.linux.isolation.privileges import Person, give_up_root
 from mcpwrap.linux.login_door import LoginDoor
-from mcpwrap.linux.privileges import Person, give_up_root
 
 _URL = re.compile(r"https://[!-~]{1,16000}")
 _SUDO = "SUDO_UID", "SUDO_GID"  # sudo(8)

@@ -11,7 +11,8 @@ from mcpwrap.config.model import Config
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import landlock, observe, packet_rules, squid_health
+from mcpwrap.linux import observe, packet_rules, squid_health
+from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.linux.systemd import UP, ToolError, properties, run
 from mcpwrap.plan import paths

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import memfd
-from mcpwrap.linux.privileges import NOBODY
+from mcpwrap.linux.isolation.privileges import NOBODY
 
 _MAX_SAID_CHARS = 200
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.linux import systemd
-from mcpwrap.linux.cgroup import TREES, Leaf
+from mcpwrap.linux.isolation.cgroup import TREES, Leaf
 from mcpwrap.plan import paths
 
 _GROUP = re.compile(r"s-([0-9a-f]{16})")

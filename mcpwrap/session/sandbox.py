@@ -5,7 +5,7 @@ import os
 import resource
 from dataclasses import dataclass
 
-from mcpwrap.linux import landlock
+from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.seccomp import wrapped_server
 
 # The cgroup tree, by which it could leave its session; what the supervisor holds; our folders.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mcpwrap.linux import descriptors, scripts, wakeup
-from mcpwrap.linux.cgroup import Leaf
+from mcpwrap.linux.isolation.cgroup import Leaf
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
 

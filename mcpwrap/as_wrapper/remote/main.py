@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import prctl
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.log import say
 
 _CA_FILE = "SSL_CERT_FILE"  # of OpenSSL

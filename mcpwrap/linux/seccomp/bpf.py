@@ -10,7 +10,7 @@ import platform
 import struct
 from collections.abc import Sequence
 
-from mcpwrap.linux import prctl
+from mcpwrap.linux.isolation import prctl
 
 LOAD, AND, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 # Where things are in struct seccomp_data; of arguments the low halves, which is where an int is.

@@ -174,7 +174,9 @@ def test_without_its_control_group_a_session_would_be_left(machine: Machine) -> 
     """The mechanism taken away: a supervisor that ends the server's own process and no more."""
     kill = "        self._kill()\n        with suppress"
     machine.announce("mcpwrap@probe.service")  # systemd is left with what the group did not end
-    with machine.patched("linux/cgroup", kill, "        return True\n        with suppress"):
+    with machine.patched(
+        "linux/isolation/cgroup", kill, "        return True\n        with suppress"
+    ):
         with machine.session("probe") as session:
             session.call("staying", "stay", [])
             mine = machine.pids("probe")

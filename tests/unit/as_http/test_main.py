@@ -46,7 +46,7 @@ def test_without_its_description_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    monkeypatch.setattr("mcpwrap.linux.prctl.forbid_dumps", lambda: None)
+    monkeypatch.setattr("mcpwrap.linux.isolation.prctl.forbid_dumps", lambda: None)
     assert main() == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
 
@@ -57,7 +57,7 @@ def test_a_signal_ends_it(
     (tmp_path / "listener").write_bytes(msgspec.json.encode(LISTENER))
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["mcpwrap-http", "notes.1000"])
-    monkeypatch.setattr("mcpwrap.linux.prctl.forbid_dumps", lambda: None)
+    monkeypatch.setattr("mcpwrap.linux.isolation.prctl.forbid_dumps", lambda: None)
     monkeypatch.setattr(main_module, "Notifier", Silent)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

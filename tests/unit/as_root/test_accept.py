@@ -18,8 +18,9 @@ from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import nobody, observe, prctl, this_machine, tty
+from mcpwrap.linux import nobody, observe, this_machine, tty
 from mcpwrap.linux.files import NewFile
+from mcpwrap.linux.isolation import prctl
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff import Retired
 

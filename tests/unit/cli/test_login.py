@@ -21,7 +21,7 @@ from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import descriptors, login_door
-from mcpwrap.linux.privileges import Person
+from mcpwrap.linux.isolation.privileges import Person
 from tests.shared.authorization_server import Ways
 from tests.unit.as_wrapper.oauth.world import World, world
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mcpwrap.linux.privileges import person
+from mcpwrap.linux.isolation.privileges import person
 
 GIVE_UP = """
 import os, sys

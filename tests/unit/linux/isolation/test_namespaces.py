@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.linux.namespaces import outermost
+from mcpwrap.linux.isolation.namespaces import outermost
 
 
 @pytest.mark.parametrize(

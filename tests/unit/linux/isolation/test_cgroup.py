@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import cgroup
-from mcpwrap.linux.cgroup import Leaf, Limits
+from mcpwrap.linux.isolation import cgroup
+from mcpwrap.linux.isolation.cgroup import Leaf, Limits
 
 LIMITS = Limits(memory_bytes=1024, tasks=5, cpu_percent=0)
 

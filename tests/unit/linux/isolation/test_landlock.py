@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import landlock, prctl
+from mcpwrap.linux.isolation import landlock, prctl
 
 pytestmark = pytest.mark.skipif(
     landlock.version() == 0 and "CI" not in os.environ, reason="this kernel has no Landlock"

@@ -1,0 +1,1 @@
+"""Namespaces, Landlock, cgroups, prctl(2), and dropping privileges."""
