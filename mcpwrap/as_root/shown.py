@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import idmap, mountinfo, mounts
-from mcpwrap.linux.idmap import Swap
-from mcpwrap.linux.mounts import Attribute
+from mcpwrap.linux.mount import idmap, mount_api, mountinfo
+from mcpwrap.linux.mount.idmap import Swap
+from mcpwrap.linux.mount.mount_api import Attribute
 
 _LINK = "write the path that `realpath` prints"
 # What openat2(2) says, and what to do.
@@ -52,7 +52,7 @@ def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> Shown:
 
 def _open(folder: Folder) -> int:
     try:
-        return mounts.open_path(folder.path)
+        return mount_api.open_path(folder.path)
     except OSError as error:
         problem, fix = _WHY.get(
             error.errno or 0, (f"{error.strerror}", "see that root can open it")
@@ -110,7 +110,7 @@ def _mapped(folder: Folder, fd: int, owner: pwd.struct_passwd, wrapper_id: int) 
     if not folder.is_writable:
         wanted |= Attribute.READ_ONLY
     try:
-        mount_fd = mounts.copied(fd)
+        mount_fd = mount_api.copied(fd)
         namespace_fd = idmap.namespace(
             Swap(owner.pw_uid, wrapper_id), Swap(owner.pw_gid, wrapper_id)
         )
@@ -118,7 +118,7 @@ def _mapped(folder: Folder, fd: int, owner: pwd.struct_passwd, wrapper_id: int) 
         problem = f"cannot be given: {error.strerror}"
         raise _refusal(folder, problem, "see user.max_user_namespaces (sysctl)") from error
     try:
-        mounts.set_attributes(mount_fd, wanted, namespace_fd)
+        mount_api.set_attributes(mount_fd, wanted, namespace_fd)
     except OSError as error:
         os.close(mount_fd)
         kind = mountinfo.filesystem_of(fd)

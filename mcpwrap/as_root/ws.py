@@ -24,9 +24,10 @@ from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import accounts, files, mounts, tty
+from mcpwrap.linux import accounts, files, tty
 from mcpwrap.linux.log import say
-from mcpwrap.linux.mounts import Attribute
+from mcpwrap.linux.mount import mount_api
+from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.plan import paths
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs those above it
@@ -60,7 +61,7 @@ def show(name: str, pid: int) -> int:
     """Mount the workspaces of server `name` where its wrapper, process `pid`, sees them."""
     try:
         workspaces, uid = _wanted(name)
-        view_fd = mounts.view_of(pid, uid)
+        view_fd = mount_api.view_of(pid, uid)
     except (OSError, McpwrapError) as error:
         say(f"mcpwrap-ws: {error}")
         return EXIT_FAILED
@@ -73,7 +74,7 @@ def show(name: str, pid: int) -> int:
         links = _links(workspaces)
     except McpwrapError as error:
         refused = f"{error.problem}; {error.fix}"
-    mounts.enter_view(view_fd)
+    mount_api.enter_view(view_fd)
     if not refused:
         refused = _attached(workspaces, by_path, links)
     files.replace(REPORT, refused)
@@ -179,20 +180,20 @@ def _attached(workspaces: Workspaces, by_path: dict[str, Shown], links: Links) -
 
 def _make_homes(by_path: dict[str, Shown]) -> None:
     """Put an empty /home over the hidden one, with nothing in it but the way to the workspaces."""
-    mounts.attach_empty_folder(HOMES)
+    mount_api.attach_empty_folder(HOMES)
     for path, folder in by_path.items():
         is_outermost = not any(is_below(path, other) for other in by_path)
         if is_below(path, HOMES) and is_outermost:
             Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             Path(path).mkdir(mode=0o755) if folder.is_folder else Path(path).touch(mode=0o644)
-    homes_fd = mounts.open_path(HOMES)
-    mounts.set_attributes(homes_fd, Attribute.READ_ONLY)
+    homes_fd = mount_api.open_path(HOMES)
+    mount_api.set_attributes(homes_fd, Attribute.READ_ONLY)
     os.close(homes_fd)
 
 
 def _show(path: str, folder: Shown) -> None:
-    target_fd = mounts.open_path(path)
-    mounts.attach(folder.mount_fd, target_fd)
+    target_fd = mount_api.open_path(path)
+    mount_api.attach(folder.mount_fd, target_fd)
     os.close(target_fd)
 
 
@@ -200,14 +201,14 @@ def _hold(layer: Layer) -> os.stat_result | None:
     """Hold or pin what is there; return what it is."""
     try:
         is_pin = layer.kind is Kind.PIN
-        target_fd = mounts.open_path(layer.path) if is_pin else mounts.open_itself(layer.path)
+        target_fd = mount_api.open_path(layer.path) if is_pin else mount_api.open_itself(layer.path)
     except (FileNotFoundError, NotADirectoryError):
         return None  # nothing to hold; the wrapper ends its sessions when it appears
     info = os.fstat(target_fd)
     is_held = layer.kind is Kind.HOLD or not stat.S_ISDIR(info.st_mode)
-    mount_fd = mounts.copied(target_fd)
-    mounts.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
-    mounts.attach(mount_fd, target_fd)
+    mount_fd = mount_api.copied(target_fd)
+    mount_api.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
+    mount_api.attach(mount_fd, target_fd)
     os.close(target_fd)
     os.close(mount_fd)
     return info

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 from mcpwrap.core.names import EGRESS_PORT
-from mcpwrap.linux import mountinfo, tty
+from mcpwrap.linux import tty
+from mcpwrap.linux.mount import mountinfo
 
 _WAIT_S = 20.0
 _WORKED, _REFUSED, _NO_ROUTE, _OTHERWISE, _NO_ANSWER, _IN_PLACE = 0, 10, 11, 12, 13, 14

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mcpwrap.core.mount_layout import REPORT, Kind, layers
 from mcpwrap.core.wire.server_files import Workspaces
-from mcpwrap.linux import mountinfo
-from mcpwrap.linux.mountinfo import Mount
+from mcpwrap.linux.mount import mountinfo
+from mcpwrap.linux.mount.mountinfo import Mount
 from mcpwrap.linux.wakeup import NewNames
 
 _WITHIN_S = 20.0

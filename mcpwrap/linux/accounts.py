@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID, next_uid, preferred_uid
-from mcpwrap.linux import mountinfo
+from mcpwrap.linux.mount import mountinfo
 
 _EVERY_ID = range(FIRST_UID, LAST_UID + 1)
 _IDS_OF_THREAD = re.compile(r"^(?:Uid|Gid|Groups):(.*)$", re.MULTILINE)

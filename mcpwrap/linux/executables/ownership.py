@@ -8,7 +8,7 @@ import pwd
 import stat
 from dataclasses import dataclass, field
 
-from mcpwrap.linux import mountinfo
+from mcpwrap.linux.mount import mountinfo
 
 _MAX_LINKS = 40  # as in the kernel
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

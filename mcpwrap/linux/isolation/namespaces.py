@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
 
-from mcpwrap.linux import mounts
+from mcpwrap.linux.mount import mount_api
 
 _WITH_ALL_BELOW, _PRIVATE = 1 << 14, 1 << 18  # MS_REC, MS_PRIVATE
 _NO_PROGRAMS = 2 | 4 | 8  # MS_NOSUID, MS_NODEV, MS_NOEXEC
@@ -80,7 +80,7 @@ def show_only(view: View) -> None:
     for path, target in view.links.items():
         _make_link(_NEW_ROOT + path, target)
     Path(_NEW_ROOT + view.cwd).mkdir(parents=True, exist_ok=True)
-    mounts.make_read_only(_NEW_ROOT)
+    mount_api.make_read_only(_NEW_ROOT)
     _change_root(_NEW_ROOT)
     with suppress(OSError):
         _mount("proc", "/proc", _NO_PROGRAMS, "proc")
@@ -104,15 +104,15 @@ def _trees(view: View) -> Iterator[tuple[str, int]]:
     """Yield each path with a descriptor of its tree, which is mounted nowhere yet."""
     for path, may_write in outermost(view.to_read, view.to_write):
         try:
-            fd = mounts.open_path(path)
+            fd = mount_api.open_path(path)
         except OSError as error:
             if error.errno in _NOT_THERE:
                 continue
             raise
-        tree_fd = mounts.copied_with_mounts_below(fd)
+        tree_fd = mount_api.copied_with_mounts_below(fd)
         os.close(fd)
         if not may_write:
-            mounts.make_tree_read_only(tree_fd)
+            mount_api.make_tree_read_only(tree_fd)
         yield path, tree_fd
 
 
@@ -123,8 +123,8 @@ def _attach(tree_fd: int, path: str) -> None:
     elif not os.path.lexists(path):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
-    target_fd = mounts.open_path(path)
-    mounts.attach(tree_fd, target_fd)
+    target_fd = mount_api.open_path(path)
+    mount_api.attach(tree_fd, target_fd)
     os.close(target_fd)
     os.close(tree_fd)
 

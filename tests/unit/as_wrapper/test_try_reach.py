@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_wrapper import try_reach
-from mcpwrap.linux import mountinfo
-from mcpwrap.linux.mountinfo import Mount
+from mcpwrap.linux.mount import mountinfo
+from mcpwrap.linux.mount.mountinfo import Mount
 from mcpwrap.linux.trials import Ended
 
 

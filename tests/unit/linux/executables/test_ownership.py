@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import mountinfo
 from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+from mcpwrap.linux.mount import mountinfo
 
 DEVICE = os.makedev(0, 99)
 

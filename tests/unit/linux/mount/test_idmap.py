@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.linux.idmap import Swap
+from mcpwrap.linux.mount.idmap import Swap
 
 
 def read(text: str) -> list[tuple[int, int, int]]:

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from mcpwrap.linux import mountinfo
-from mcpwrap.linux.mountinfo import Mount, parsed
+from mcpwrap.linux.mount import mountinfo
+from mcpwrap.linux.mount.mountinfo import Mount, parsed
 
 TABLE = r"""
 36 35 98:0 /alice/my\040project /home/alice/my\040project rw,nosuid shared:5 - ext4 /dev/vda rw
