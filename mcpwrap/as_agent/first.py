@@ -11,8 +11,8 @@ from functools import partial
 from typing import NoReturn
 
 from mcpwrap.as_agent.launch import FORWARDED, Launch, Report, Stage
-from mcpwrap.linux import children, descendants
 from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.process import child_exit, descendants
 
 BUG = 70  # hello.Exit.WRAPPER; the traceback is on standard error
 _RELAY_HAS_ENDED = signal.SIGUSR1
@@ -33,7 +33,7 @@ def run(launch: Launch, report: Report) -> NoReturn:
     numbers = {*FORWARDED} - launch.signals_blocked
     if not launch.closing.is_apart:
         numbers.add(_RELAY_HAS_ENDED)
-    status = children.await_end(server_pid, numbers, partial(_heed, server_pid))
+    status = child_exit.await_end(server_pid, numbers, partial(_heed, server_pid))
     if not launch.closing.is_apart:
         descendants.end_all()
     os._exit(status)

@@ -17,8 +17,9 @@ from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import children, descendants, tty
+from mcpwrap.linux import tty
 from mcpwrap.linux.log import say
+from mcpwrap.linux.process import child_exit, descendants
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited, killed_by
 from mcpwrap.session.judged import Judged
@@ -103,7 +104,7 @@ def _relayed(
         _thread(partial(_copy_errors, streams.errors)),
     )
     numbers = [number for number in FORWARDED if _is_ours(number, blocked)]
-    status = children.await_end(first_pid, numbers, partial(_signal, first_pid))
+    status = child_exit.await_end(first_pid, numbers, partial(_signal, first_pid))
     descendants.end_all()  # none, where a namespace has ended them
     ending.tell(_why(status))
     for number in numbers:  # now for us, who may wait for an agent that does not read

@@ -23,7 +23,7 @@ from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import files
-from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.ledger import Entry, Ledger
 from mcpwrap.session.recorder import Recorded, Recorder

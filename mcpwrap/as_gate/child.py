@@ -32,9 +32,9 @@ from mcpwrap.linux.descriptors import DescriptorError
 from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.zeroize import wipe
 from mcpwrap.linux.seccomp.gate_session import Filter
-from mcpwrap.linux.tally import Tally
-from mcpwrap.linux.wipe import wipe
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.recorder import Recorded, Recorder
 

@@ -24,13 +24,14 @@ from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import peer, wakeup
-from mcpwrap.linux.bell import Bell
+from mcpwrap.linux import peer
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.seccomp.gate_session import Filter
-from mcpwrap.linux.tally import Tally
 
 MAX_CHILDREN = 1024
 _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
@@ -62,7 +63,7 @@ class Monitor:
 
     def serve(self) -> None:
         """Serve until SIGTERM."""
-        wake_fd = wakeup.on_signals()
+        wake_fd = signal_fd.on_signals()
         self._poll.register(self._listener, select.POLLIN)
         self._poll.register(wake_fd, select.POLLIN)
         self._reload()
@@ -243,7 +244,7 @@ class Monitor:
         """In the child: keep the connection and nothing else of the monitor's."""
         status = 1
         try:
-            wakeup.off()
+            signal_fd.off()
             # Each higher than what it replaces.
             (theirs, told, bell, tally) = monitor
             ends = (connection.detach(), pidfd, theirs.detach(), told.detach())

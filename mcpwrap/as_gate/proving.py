@@ -22,10 +22,11 @@ import nacl.pwhash
 from mcpwrap.core.approval.authorization import Who
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import polkit, wakeup
+from mcpwrap.linux import polkit
 from mcpwrap.linux.files import read_roots_own
 from mcpwrap.linux.log import say
 from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.process import signal_fd
 
 APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
 MAX_AT_ONCE = 8
@@ -139,7 +140,7 @@ class Proving:
 def _answer(check: Callable[[], Proven], write_fd: int) -> None:
     """In the new process: keep nothing of the monitor's open, answer, and end."""
     try:
-        wakeup.off()
+        signal_fd.off()
         os.dup2(write_fd, 3)
         os.closerange(4, 1_048_576)
         os.write(3, msgspec.json.encode(check()))

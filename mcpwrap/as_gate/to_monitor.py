@@ -13,7 +13,7 @@ from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import descriptors, memfd
-from mcpwrap.linux.bell import Bell
+from mcpwrap.linux.process.bell import Bell
 
 
 @dataclass(frozen=True, slots=True)

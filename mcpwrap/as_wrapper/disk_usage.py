@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import trees, wakeup
+from mcpwrap.linux import trees
+from mcpwrap.linux.process import signal_fd
 
 _MIB = 1024 * 1024
 _LEFT_BYTES = 64 * _MIB  # or a hundredth of a small file system: for root, and for the audit
@@ -139,7 +140,7 @@ class DiskUsage:
         """In the child: write how far it is to the nearest limit, and which is reached."""
         status = 1
         try:
-            wakeup.off()
+            signal_fd.off()
             os.dup2(result_fd, _RESULT_FD)  # the sessions' connections are not to be held open
             os.closerange(_RESULT_FD + 1, _ALL_FDS)
             with suppress(OSError):

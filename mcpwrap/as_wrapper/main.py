@@ -14,11 +14,12 @@ from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
-from mcpwrap.linux import descriptors, wakeup
+from mcpwrap.linux import descriptors
 from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.isolation import cgroup, prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.process import signal_fd
 
 GATE_ACCOUNT = "mcpwrap-gate"
 # A tmpfs for each session that only this service sees; its drop-in mounts them.
@@ -31,7 +32,7 @@ def main() -> int:
     prctl.forbid_dumps()
     prctl.adopt_orphans()
     # With workspaces systemd takes us for up, and `mcpwrap doctor` may send this, before `serve`.
-    wakeup.hold_back(signal.SIGUSR1)
+    signal_fd.hold_back(signal.SIGUSR1)
     credentials = Path(environ["CREDENTIALS_DIRECTORY"])
     spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())

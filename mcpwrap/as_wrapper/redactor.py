@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from mcpwrap.core.secrets.redact import Redactor
-from mcpwrap.linux import descriptors, wakeup
+from mcpwrap.linux import descriptors
+from mcpwrap.linux.process import signal_fd
 from mcpwrap.session import relay
 
 _LAST_FD = 6  # 0 to 2 are our own, 3 to 6 are copied between
@@ -40,7 +41,7 @@ def _become(
     """In the child: keep four descriptors beside our own, copy until the server has said all."""
     status = 1
     try:
-        wakeup.off()
+        signal_fd.off()
         above = [os.dup(fd) for fd in (*from_fds, *to_fds)]
         while min(above) <= _LAST_FD:
             above = [os.dup(fd) for fd in above]

@@ -15,9 +15,10 @@ from mcpwrap.as_wrapper.bounds import KILLED, Bounds
 from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
 from mcpwrap.core.wire import session_socket, unit_status
-from mcpwrap.linux import descriptors, peer, wakeup
+from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.process import signal_fd
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 _BREATHE_S = 0.1  # whoever waits still waits: without it the loop would spin
@@ -60,7 +61,7 @@ class Supervisor:
 
     def serve(self) -> None:
         """Serve until SIGTERM, SIGUSR1 without a session, or too long without one; then end all."""
-        wake_fd = wakeup.on_signals()
+        wake_fd = signal_fd.on_signals()
         self._watch(wake_fd)
         self._notifier.ready(self._status())
         self._berths.prepare(self._places_in_use())

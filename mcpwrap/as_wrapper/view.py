@@ -10,7 +10,7 @@ from mcpwrap.core.mount_layout import REPORT, Kind, layers
 from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
-from mcpwrap.linux.wakeup import NewNames
+from mcpwrap.linux.process.signal_fd import NewNames
 
 _WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.01

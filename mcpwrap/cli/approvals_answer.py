@@ -13,8 +13,9 @@ from mcpwrap.core.wire.approval_socket import (
     Verdict,
 )
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import approve_door, this_process
+from mcpwrap.linux import approve_door
 from mcpwrap.linux.approve_door import Door
+from mcpwrap.linux.process import start_time
 
 TIMES = 10  # that "the same again" holds for, where nobody says how often
 
@@ -54,7 +55,7 @@ def with_password(decide: Decide, user: str, password: str) -> Decide:
 
 def with_polkit(decide: Decide) -> Decide:
     """Return the packet by which polkit asks whoever sits at the desktop of this process."""
-    start = this_process.start_ticks()
+    start = start_time.start_ticks()
     return msgspec.structs.replace(decide, proof=Proof.POLKIT, process_start=start)
 
 

@@ -25,8 +25,8 @@ from mcpwrap.core.audit.records import (
     PolicyInForce,
     Start,
 )
-from mcpwrap.linux.tally import Tally
-from mcpwrap.linux.wipe import wipe
+from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.zeroize import wipe
 from mcpwrap.session.chained_file import ChainedFile
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -9,7 +9,7 @@ from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.policy.decision import Decided
 from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.text.uris import bare
-from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.chained_file import ChainedFile
 
 # What either side can send without end, and is refused: else it would fill the disk for all.

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import descriptors, scripts, wakeup
+from mcpwrap.linux import descriptors, scripts
 from mcpwrap.linux.isolation.cgroup import Leaf
+from mcpwrap.linux.process import signal_fd
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
 
@@ -127,7 +128,7 @@ def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
     """In the child: never returns."""
     stage, channel_fd = 0, channel.detach()
     try:
-        wakeup.off()
+        signal_fd.off()
         os.setsid()
         leaf.enter()
         stage = 1

@@ -38,9 +38,9 @@ from mcpwrap.core.wire.approval_socket import (
     encode_question,
 )
 from mcpwrap.linux import descriptors, peer
-from mcpwrap.linux.bell import Bell
 from mcpwrap.linux.peer import Peer
-from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.ledger import Entry
 from mcpwrap.session.recorder import Recorded, Recorder
 

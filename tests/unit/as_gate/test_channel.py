@@ -28,7 +28,7 @@ from mcpwrap.as_gate.to_monitor import News, ToMonitor
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import memfd
-from mcpwrap.linux.bell import Bell
+from mcpwrap.linux.process.bell import Bell
 
 DIGEST = bytes(range(16))
 

@@ -11,7 +11,7 @@ from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.policy.decision import Decided
-from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session import recorder
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.recorder import Recorded, Recorder

@@ -13,8 +13,8 @@ import pytest
 from mcpwrap.core.gate.decision_records import ALLOWED, APPROVED, CHANGED
 from mcpwrap.core.gate.session import NoteKind
 from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
-from mcpwrap.linux import tally as tally_module
-from mcpwrap.linux.tally import Tally
+from mcpwrap.linux.process import shared_memory as tally_module
+from mcpwrap.linux.process.shared_memory import Tally
 
 
 def mac_of(count: int) -> bytes:

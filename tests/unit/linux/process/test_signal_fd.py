@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.wakeup import NewNames
+from mcpwrap.linux.process.signal_fd import NewNames
 from tests.shared import pace
 from tests.unit.plain_account import NOBODY, without_root
 

@@ -1,0 +1,1 @@
+"""Processes: descendants, exit, signals by descriptor, shared memory, start time."""
