@@ -10,8 +10,9 @@ from typing import Literal
 
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admission
-from mcpwrap.linux import accounts, peer
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux import accounts
+from mcpwrap.linux.unix_socket import peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 LISTENERS = "mcpwrap-http"  # the account of all of them
 APPROVERS = "mcpwrap-approvers"
@@ -55,7 +56,7 @@ def agent_of(who: Peer, server: str, claim: str) -> Agent:
     if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
         raise ValueError("that is no UID")
     unit = f"mcpwrap-http@{server}.{int(claim)}.service"
-    if who.uid != accounts.uid_of(LISTENERS) or peer.unit_of(who.pid) != unit:
+    if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.unit_of(who.pid) != unit:
         raise ValueError("only the listener of an agent may ask for one")
     return Agent(replace(who, uid=int(claim), gids=frozenset()), "http")
 

@@ -27,14 +27,14 @@ from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import descriptors, peer
-from mcpwrap.linux.descriptors import DescriptorError
 from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.log import say
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.process.zeroize import wipe
 from mcpwrap.linux.seccomp.gate_session import Filter
+from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
+from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.recorder import Recorded, Recorder
 
@@ -96,7 +96,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
 
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
     """Return the server's name, what else the hello says, and two descriptors."""
-    packet, fds = descriptors.receive(stub, session_socket.MAX_PACKET_BYTES)
+    packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
     name, said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
     if name in session_socket.QUESTIONS and not fds:
         return name, said, fds
@@ -104,8 +104,8 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
         raise RefusalError(session_socket.Exit.USAGE, "no server can have that name")
     if len(fds) != 2:
         raise DescriptorError(f"{len(fds)} descriptors instead of 2")
-    descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
-    descriptors.expect_own_fifos(fds, uid)
+    fd_passing.expect_streams(fds, readable=fds[0], writable=fds[1:])
+    fd_passing.expect_own_fifos(fds, uid)
     return name, said, fds
 
 
@@ -192,8 +192,8 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     if not names:
         return {}
     stub.send(session_socket.encode(session_socket.Ask(names)))
-    packet, fds = descriptors.receive(stub, session_socket.MAX_PACKET_BYTES)
-    descriptors.close_all(fds)
+    packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
+    fd_passing.close_all(fds)
     env = session_socket.decode_env(packet)
     if not env.keys() <= set(names):
         raise session_socket.ProtocolError("variables that were not asked for")
@@ -223,7 +223,7 @@ def _umask(agent: Agent, agent_pidfd: int) -> dict[str, str]:
     """
     if agent.door != "stub":
         return {}
-    mask = peer.umask_of(agent.who.pid, agent_pidfd)
+    mask = peer_credentials.umask_of(agent.who.pid, agent_pidfd)
     return {} if mask is None else {session_socket.UMASK: umask.text(umask.of_agent(mask))}
 
 

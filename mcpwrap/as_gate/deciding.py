@@ -16,7 +16,7 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.gate.session import shown
 from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
 

@@ -7,7 +7,7 @@ from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 from mcpwrap.core.approval.entry import Tool
-from mcpwrap.linux import memfd
+from mcpwrap.linux.unix_socket import memfd
 
 MAX_APPROVED = 64  # tools whose last approved call is kept, to show what differs
 

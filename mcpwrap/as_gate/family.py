@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.core.session_shares import Holder
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.ledger import Entry
 
 MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others

@@ -15,7 +15,7 @@ from mcpwrap.as_gate.starting import Wanted, harmless
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited
 from mcpwrap.session.judged import Judged
@@ -45,7 +45,7 @@ def hold(session: Session, lock: Callable[[], None]) -> None:
     outward = [partial(_stderr, session.server_fds[-1], session.stub)]
     inward = []
     if session.wanted.is_direct:
-        descriptors.close_all(session.wanted.agent_fds)  # or nobody sees the other end close
+        fd_passing.close_all(session.wanted.agent_fds)  # or nobody sees the other end close
     else:
         judged = _judged(session)
         (from_agent, _), (_, from_server) = session.wanted.agent_fds, session.server_fds[:2]

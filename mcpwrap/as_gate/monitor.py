@@ -24,14 +24,14 @@ from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import peer
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.seccomp.gate_session import Filter
+from mcpwrap.linux.unix_socket import peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 MAX_CHILDREN = 1024
 _ALIVE_EVERY_MS = 10_000  # a third of the unit's WatchdogSec=
@@ -150,9 +150,9 @@ class Monitor:
             with connection:
                 if _has_left(connection):
                     return
-                pidfd = peer.process_of(connection)
+                pidfd = peer_credentials.process_of(connection)
                 try:
-                    who = peer.of(connection)
+                    who = peer_credentials.of(connection)
                     refusal = self._no_room_for(who.uid) or self._fork(connection, pidfd, who)
                 finally:
                     os.close(pidfd)

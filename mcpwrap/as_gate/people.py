@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from mcpwrap.core.approval.authorization import Rights, Who
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import Refused, ToPerson
-from mcpwrap.linux import descriptors, peer
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 GROUP, WEB, WEBHOOK = "mcpwrap-approvers", "mcpwrap-web", "mcpwrap-webhook"
 MAX_OF_UID = 16
@@ -84,7 +84,7 @@ class People:
             connection, _ = self._listener.accept()
             connection.settimeout(0.0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-            who = peer.of(connection)
+            who = peer_credentials.of(connection)
             person = Person(connection, who)
             if not self._has_room_for(person.who):
                 self.send(person, Refused(code="busy", why="too many connections"))
@@ -111,7 +111,7 @@ class People:
             return
         try:
             if fds:
-                descriptors.send(person.socket, approval_socket.encode(packet), fds)
+                fd_passing.send(person.socket, approval_socket.encode(packet), fds)
             else:
                 person.socket.send(approval_socket.encode(packet), socket.MSG_DONTWAIT)
         except BlockingIOError:

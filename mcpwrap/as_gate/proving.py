@@ -25,8 +25,8 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit
 from mcpwrap.linux.files import read_roots_own
 from mcpwrap.linux.log import say
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
 MAX_AT_ONCE = 8

@@ -13,7 +13,7 @@ from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 
 SOCKETS = Path("/run/mcpwrap/sock")
 _PAUSES_S = (0.0, 0.1)  # between asking a wrapper that has closed the connection, and again
@@ -63,10 +63,10 @@ def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, li
         _ask_over(wrapper, wanted, stub, theirs)
     except BaseException:
         wrapper.close()
-        descriptors.close_all(ours)
+        fd_passing.close_all(ours)
         raise
     finally:
-        descriptors.close_all(theirs)
+        fd_passing.close_all(theirs)
     return wrapper, ours
 
 
@@ -80,7 +80,7 @@ def _ask_over(
     )
     stdio = [*wanted.agent_fds, *theirs] if wanted.is_direct else theirs
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
-    descriptors.send(wrapper, greeting, stdio)
+    fd_passing.send(wrapper, greeting, stdio)
     match _answer(wrapper, stub):
         case session_socket.Started():
             return

@@ -10,7 +10,7 @@ from mcpwrap.core.metrics import counters
 from mcpwrap.core.metrics.counters import NOTHING, Counts
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import accounts
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _READERS = ("adm", "mcpwrap")
 _LOOK_EVERY_S = 1.0  # of a thousand sessions a look takes some milliseconds

@@ -12,8 +12,8 @@ from mcpwrap.as_gate.channel import Opening
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import descriptors, memfd
 from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,11 @@ class ToMonitor:
 
     def _receive(self, flags: int) -> tuple[bytes, list[int]] | None:
         """Return an answer and what came with it; keep a policy, and return nothing."""
-        packet, fds = descriptors.receive(self._socket, channel.MAX_BYTES, flags)
+        packet, fds = fd_passing.receive(self._socket, channel.MAX_BYTES, flags)
         if not packet:
             os._exit(0)  # the monitor has gone, and the session goes with it
         if packet[:1] != b"P":
             return packet, fds
         self._news = News(packet[1:].decode(), memfd.read_all(fds[0]))
-        descriptors.close_all(fds)
+        fd_passing.close_all(fds)
         return None

@@ -11,8 +11,8 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
 from mcpwrap.linux.journal import Journal
 from mcpwrap.linux.log import say
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.ledger import Entry, Ledger
 
 START = Path("/run/mcpwrap/audit/start")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 
 GATE = "/run/mcpwrap/gate.sock"
 AGENT = "MCPWRAP_AGENT"  # the variable in which the gate is told whose session it is
@@ -60,10 +60,10 @@ def knock(path: str, server: str, uid: int) -> Opened:
     try:
         gate = _enter(path, _hello(server, uid), theirs)
     except BaseException:
-        descriptors.close_all(ours)
+        fd_passing.close_all(ours)
         raise
     finally:
-        descriptors.close_all(theirs)
+        fd_passing.close_all(theirs)
     for fd in [*ours, gate.fileno()]:
         # The ends that were passed stay as they are: those are other open files.
         os.set_blocking(fd, False)
@@ -101,7 +101,7 @@ def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) ->
     try:
         gate.connect(path)
         with suppress(BrokenPipeError):  # it refused before we spoke, and its answer waits for us
-            descriptors.send(gate, packet, fds)
+            fd_passing.send(gate, packet, fds)
         return _hears(gate)
     except BlockingIOError:
         raise

@@ -7,10 +7,10 @@ from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.wire import proposal_answer
 from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import memfd
 from mcpwrap.linux.isolation import landlock, prctl
 from mcpwrap.linux.isolation.landlock import Tcp
 from mcpwrap.linux.seccomp.gate_session import Filter
+from mcpwrap.linux.unix_socket import memfd
 
 _MAX_WRONG_CHARS = 16 * 1024
 _MEMORY_BYTES = 1024**3  # twice what a file of 1 MiB can come to

@@ -14,12 +14,12 @@ from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
-from mcpwrap.linux import descriptors
 from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.isolation import cgroup, prctl
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_ACCOUNT = "mcpwrap-gate"
 # A tmpfs for each session that only this service sees; its drop-in mounts them.
@@ -106,6 +106,6 @@ def _turn_away(listener: socket.socket, why: str) -> None:
             connection, _ = listener.accept()
             connection.settimeout(session_socket.HANDSHAKE_S)
             # What is left unread when a socket is closed would overtake the answer.
-            _, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
-            descriptors.close_all(fds)
+            _, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
+            fd_passing.close_all(fds)
             refuse(connection, session_socket.Exit.UNAVAILABLE, why)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from mcpwrap.core.secrets.redact import Redactor
-from mcpwrap.linux import descriptors
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session import relay
 
 _LAST_FD = 6  # 0 to 2 are our own, 3 to 6 are copied between
@@ -26,7 +26,7 @@ def start(value_by_key: Mapping[str, str], to_fds: tuple[int, int]) -> tuple[int
         pipes += (os.pipe2(os.O_CLOEXEC) for _ in to_fds)
         pid = os.fork()
     except OSError:
-        descriptors.close_all([fd for pair in pipes for fd in pair])
+        fd_passing.close_all([fd for pair in pipes for fd in pair])
         raise
     if pid == 0:
         _become(value_by_key, [read_fd for read_fd, _ in pipes], to_fds)

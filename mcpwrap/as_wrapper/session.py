@@ -15,10 +15,10 @@ from mcpwrap.as_wrapper.view import View
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
-from mcpwrap.linux import descriptors
 from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import Leaf, Limits
 from mcpwrap.linux.log import say
+from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session import spawn
 from mcpwrap.session.sandbox import Sandbox
 
@@ -105,7 +105,7 @@ class Opening:
         self.umask_for(spec)
         if len(self.fds) != 3:
             raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
-        descriptors.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
+        fd_passing.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
 
     def umask_for(self, spec: Spec) -> int:
         """Return the umask of the server: what root wrote, or else its agent's.
@@ -176,7 +176,7 @@ def open_session(
         connection.send(session_socket.encode(session_socket.Started(ready.session_id)))
     finally:
         if copier_pid:
-            descriptors.close_all(list(output_fds))
+            fd_passing.close_all(list(output_fds))
     return Session(berth=ready, copier_pid=copier_pid, connection=connection)
 
 

@@ -15,10 +15,10 @@ from mcpwrap.as_wrapper.bounds import KILLED, Bounds
 from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
 from mcpwrap.core.wire import session_socket, unit_status
-from mcpwrap.linux import descriptors, peer
 from mcpwrap.linux.log import say
 from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 _BREATHE_S = 0.1  # whoever waits still waits: without it the loop would spin
@@ -169,9 +169,9 @@ class Supervisor:
             self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> Session | None:
-        if peer.of(connection).uid != self._around.gate_uid:
+        if peer_credentials.of(connection).uid != self._around.gate_uid:
             raise PermissionError("only the gate may open sessions")
-        packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
+        packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
             agent_uid, inherited = session_socket.decode_hello(
                 session_socket.Protocol.WRAPPER, packet
@@ -181,7 +181,7 @@ class Supervisor:
             opening.expect_sound(self._spec)
             return self._start(opening, connection)
         finally:
-            descriptors.close_all(fds)
+            fd_passing.close_all(fds)
 
     def _start(self, opening: Opening, connection: socket.socket) -> Session | None:
         if why := self._bounds.disk.before_session():

@@ -25,8 +25,8 @@ from mcpwrap.core.wire.approval_socket import (
     WordsError,
 )
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import descriptors, memfd
-from mcpwrap.linux.descriptors import DescriptorError
+from mcpwrap.linux.unix_socket import fd_passing, memfd
+from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 
 PATH = "/run/mcpwrap/approve.sock"
 _PATIENCE_S = 30.0  # a password takes a moment, and polkit a person
@@ -133,7 +133,7 @@ class Door:
         try:
             texts = [memfd.read_all(fd) for fd in fds]
         finally:
-            descriptors.close_all(fds)
+            fd_passing.close_all(fds)
         match packet:
             case Shown(digest=digest) if texts and document.digest(texts[0]) == digest:
                 return _seen(digest, texts)
@@ -170,7 +170,7 @@ class Door:
 
     def _receive(self) -> tuple[ToPerson, list[int]]:
         try:
-            packet, fds = descriptors.receive(self._socket, approval_socket.MAX_BYTES)
+            packet, fds = fd_passing.receive(self._socket, approval_socket.MAX_BYTES)
         except OSError as error:
             raise _unreachable(error) from error
         except DescriptorError as error:
@@ -180,7 +180,7 @@ class Door:
         try:
             return approval_socket.decode(packet), fds
         except msgspec.MsgspecError as error:
-            descriptors.close_all(fds)
+            fd_passing.close_all(fds)
             raise _another_version() from error
 
 

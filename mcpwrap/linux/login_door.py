@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Failed, Word, WordsError
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 
 PATH = "/run/mcpwrap/gate.sock"
 _ANSWER_S = 150.0  # of several servers, each within 30
@@ -38,21 +38,21 @@ class LoginDoor:
             text = session_socket.encode_hello(
                 session_socket.Protocol.GATE, name, {session_socket.LOGIN: verb}
             )
-            descriptors.send(self._gate, text, [theirs_in, theirs_out])
+            fd_passing.send(self._gate, text, [theirs_in, theirs_out])
         except OSError as error:
             self.__exit__()
             fix = "`systemctl status mcpwrap-gate.socket mcpwrap-gate` says whether it runs"
             why = f"cannot be asked: {error.strerror}"
             raise McpwrapError(why, where="the gate", fix=fix) from error
         finally:
-            descriptors.close_all([theirs_in, theirs_out])
+            fd_passing.close_all([theirs_in, theirs_out])
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._gate.close()
-        descriptors.close_all([self._heard_fd, self._say_fd])
+        fd_passing.close_all([self._heard_fd, self._say_fd])
 
     def fileno(self) -> int:
         """Return what becomes readable when the program says something, or ends."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import memfd
 from mcpwrap.linux.isolation.privileges import NOBODY
+from mcpwrap.linux.unix_socket import memfd
 
 _MAX_SAID_CHARS = 200
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import descriptors, scripts
+from mcpwrap.linux import scripts
 from mcpwrap.linux.isolation.cgroup import Leaf
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session import sandbox
 from mcpwrap.session.sandbox import Sandbox
 
@@ -75,7 +76,7 @@ class Prepared:
         said = b""
         with self.channel:
             with suppress(ConnectionError):  # it has ended before, and has said why
-                descriptors.send(self.channel, _HEADER.pack(len(text), umask), list(stdio))
+                fd_passing.send(self.channel, _HEADER.pack(len(text), umask), list(stdio))
                 self.channel.sendall(text)
             with suppress(ConnectionError):
                 said = self.channel.recv(len(_READY) + _REPORT.size, socket.MSG_WAITALL)
@@ -151,7 +152,7 @@ def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
 
 def _await_program(channel: socket.socket) -> Program:
     """Wait for what is to be run; put its descriptors and umask in place, and leave the channel."""
-    header, fds = descriptors.receive(channel, _HEADER.size)
+    header, fds = fd_passing.receive(channel, _HEADER.size)
     if len(header) < _HEADER.size:
         os._exit(0)  # never wanted
     size, umask = _HEADER.unpack(header)
@@ -159,6 +160,6 @@ def _await_program(channel: socket.socket) -> Program:
     channel.detach()
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
-    descriptors.close_all(fds)
+    fd_passing.close_all(fds)
     os.umask(umask)
     return _decode(text)

@@ -285,5 +285,5 @@ def test_the_look_at_descriptors_is_what_refuses_a_tcp_socket(machine: Machine) 
 
     assert answer() == "!76"
     look = "if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_PATH or not _is_stream(fd):"
-    with machine.patched("linux/descriptors", look, "if False:"):
+    with machine.patched("linux/unix_socket/fd_passing", look, "if False:"):
         assert answer() == "S"

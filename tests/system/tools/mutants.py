@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "whose a FIFO is",
-        "mcpwrap/linux/descriptors.py",
+        "mcpwrap/linux/unix_socket/fd_passing.py",
         "info.st_uid not in {uid, 0}",
         "False",
         "session",

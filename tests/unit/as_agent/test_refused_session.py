@@ -19,7 +19,7 @@ import pytest
 from mcpwrap.as_agent import connect
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.session_socket import Exit
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared import pace
 
 REQUEST_S = 0.5
@@ -61,7 +61,7 @@ class Gate:
                     self._answer(connection)
 
     def _answer(self, connection: socket.socket) -> None:
-        _, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
+        _, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
             for packet in self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]:
                 self._note_unread(fds[0])  # the last moment at which the stub may not have read
@@ -71,7 +71,7 @@ class Gate:
             if self.then:
                 self.then(connection, fds)
         finally:
-            descriptors.close_all(fds)
+            fd_passing.close_all(fds)
 
     def _note_unread(self, fd: int) -> None:
         size = array.array("i", [0])
@@ -192,7 +192,7 @@ def test_until_the_session_starts_the_gate_is_asked_again_and_nothing_is_read(ga
     with gate.listens():
         process = stub(gate, read_fd)
         out, _ = process.communicate(timeout=pace.WAIT_S)
-    descriptors.close_all([read_fd, write_fd])
+    fd_passing.close_all([read_fd, write_fd])
     assert gate.heard == [b"TZ=UTC", b"TZ=UTC"]
     assert gate.unread == [len(sent)] * 3  # before each packet
     assert json.loads(out) == error(1)
@@ -214,7 +214,7 @@ def test_in_a_session_the_stub_holds_neither_end(gate: Gate) -> None:
     def serve(connection: socket.socket, fds: list[int]) -> None:
         assert os.read(fds[0], 65536) == lines(INITIALIZE)
         os.write(fds[1], b"the server's answer\n")
-        descriptors.close_all(fds)
+        fd_passing.close_all(fds)
         fds.clear()
         assert is_seen.wait(pace.WAIT_S)
         connection.send(b"X3")

@@ -37,10 +37,10 @@ from mcpwrap.core.wire.approval_socket import (
     ToPerson,
     encode_question,
 )
-from mcpwrap.linux import descriptors, peer
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.ledger import Entry
 from mcpwrap.session.recorder import Recorded, Recorder
 
@@ -145,7 +145,7 @@ class Somebody:
         heard = []
         with suppress(BlockingIOError):
             while True:
-                packet, fds = descriptors.receive(self.socket, MAX_BYTES, socket.MSG_DONTWAIT)
+                packet, fds = fd_passing.receive(self.socket, MAX_BYTES, socket.MSG_DONTWAIT)
                 if not packet:
                     break
                 heard.append(approval_socket.decode(packet))
@@ -175,7 +175,7 @@ class World:
         monkeypatch.setattr(
             people, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
         )
-        monkeypatch.setattr(peer, "of", lambda _: self._next_peer)
+        monkeypatch.setattr(peer_credentials, "of", lambda _: self._next_peer)
         self._next_peer = Peer(7, 0, frozenset())
         self._path = tmp_path / "approve.sock"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -193,7 +193,7 @@ class World:
             self.people.let_go(person)
         documents = self.approving.deciding.documents
         documents.keep_only([])
-        descriptors.close_all([*documents._approved.values(), *documents._page_by_session.values()])
+        fd_passing.close_all([*documents._approved.values(), *documents._page_by_session.values()])
         for each in self.sockets:
             each.close()
 

@@ -9,8 +9,9 @@ import pytest
 from mcpwrap.as_gate import agents
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admission
-from mcpwrap.linux import accounts, peer
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux import accounts
+from mcpwrap.linux.unix_socket import peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 ALICE, BOB, GUESTS = 1000, 1001, 900
 ADMISSION = Admission(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BOB,))
@@ -22,7 +23,7 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
     units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
     units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
-    monkeypatch.setattr(peer, "unit_of", lambda pid: units.get(pid, ""))
+    monkeypatch.setattr(peer_credentials, "unit_of", lambda pid: units.get(pid, ""))
 
 
 @pytest.mark.parametrize(

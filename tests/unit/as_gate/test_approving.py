@@ -33,7 +33,7 @@ from mcpwrap.core.wire.approval_socket import (
     Watch,
     encode_question,
 )
-from mcpwrap.linux import memfd
+from mcpwrap.linux.unix_socket import memfd
 from tests.unit.as_gate.approving_world import GROUP, HOOK_UID, WEB_UID, Session, Somebody, World
 
 APPROVE, DENY = Verdict.APPROVE, Verdict.DENY

@@ -27,8 +27,8 @@ from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import News, ToMonitor
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import memfd
 from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.unix_socket import memfd
 
 DIGEST = bytes(range(16))
 

@@ -16,8 +16,8 @@ from mcpwrap.as_gate.agents import Agent, Door
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 NOW, KEPT = "run/panic.json", "lib/panic.json"
 

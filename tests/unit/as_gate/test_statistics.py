@@ -12,9 +12,9 @@ from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.linux import accounts, gate_socket
-from mcpwrap.linux.peer import Peer
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 ROOT = Peer(1, 0, frozenset({0}))
 GIDS = {"adm": 4, "mcpwrap": 990}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared import pace
 
 Message = dict[str, Any]
@@ -94,16 +94,16 @@ class StandingGate:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(ConnectionError):
-            packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
+            packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
             if not packet:
                 return
             try:
                 self._let_in(connection, packet, fds)
             finally:
-                descriptors.close_all(fds)
+                fd_passing.close_all(fds)
 
     def _let_in(self, connection: socket.socket, packet: bytes, fds: list[int]) -> None:
-        descriptors.expect_streams(fds, readable=fds[0], writable=fds[1:])
+        fd_passing.expect_streams(fds, readable=fds[0], writable=fds[1:])
         assert all(os.get_blocking(fd) for fd in fds)
         if self.refusals:
             connection.send(session_socket.encode(self.refusals.pop(0)))

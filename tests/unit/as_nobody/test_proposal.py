@@ -11,7 +11,7 @@ import pytest
 from mcpwrap.as_nobody.proposal import reading
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading, decode
-from mcpwrap.linux import memfd
+from mcpwrap.linux.unix_socket import memfd
 from tests.shared import pace
 
 ONE = b"[mcp_servers.a]\ncommand = '/x'\n"

@@ -28,7 +28,7 @@ from mcpwrap.core.wire.approval_socket import (
     decode_question,
     encode,
 )
-from mcpwrap.linux import descriptors, memfd
+from mcpwrap.linux.unix_socket import fd_passing, memfd
 from tests.shared import pace
 
 AGENT_UID = 4242
@@ -154,7 +154,7 @@ class ScriptedGate:
         documents = [approval_document.document(q) for q in (self.waiting[id_], self.before) if q]
         fds = [memfd.sealed("document", document) for document in documents]
         packet = encode(Shown(id=id_, digest=approval_document.digest(documents[0])))
-        descriptors.send(connection, packet, fds)
+        fd_passing.send(connection, packet, fds)
         for fd in fds:
             os.close(fd)
 

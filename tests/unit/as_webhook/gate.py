@@ -11,7 +11,7 @@ from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import End, Pending, Refused, Show, Shown, Watch
-from mcpwrap.linux import descriptors, memfd
+from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 PENDING = Pending(
     id="k3b7", digest="", size=0, agent_uid=0, server="sqlite", session="1-1", method="tools/call",
@@ -83,8 +83,8 @@ class Gate:
                     shown = document.document(question)
                     fd = memfd.sealed("document", shown)
                     answer = Shown(id=id_, digest=document.digest(shown))
-                    descriptors.send(connection, approval_socket.encode(answer), [fd])
-                    descriptors.close_all([fd])
+                    fd_passing.send(connection, approval_socket.encode(answer), [fd])
+                    fd_passing.close_all([fd])
                     connection.close()
                 case _:
                     connection.send(approval_socket.encode(Refused(code="gone", why="it is gone")))

@@ -13,7 +13,7 @@ from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import OAuth, Remote, SecretPart, Spec
-from mcpwrap.linux import descriptors
+from mcpwrap.linux.unix_socket import fd_passing
 
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
 SPEC = Spec(
@@ -81,7 +81,7 @@ def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed:
     else:
         assert is_allowed
     finally:
-        descriptors.close_all([*to_read, *to_write, *to_say])
+        fd_passing.close_all([*to_read, *to_write, *to_say])
 
 
 INHERITS = msgspec.structs.replace(
@@ -112,7 +112,7 @@ def test_a_variable_is_inherited_with_a_value_of_its_kind(
     else:
         assert is_sound
     finally:
-        descriptors.close_all([*to_read, *to_write, *to_say])
+        fd_passing.close_all([*to_read, *to_write, *to_say])
 
 
 def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(

@@ -27,7 +27,8 @@ from mcpwrap.core.wire.approval_socket import (
     ToPerson,
     Watch,
 )
-from mcpwrap.linux import approve_door, descriptors, memfd
+from mcpwrap.linux import approve_door
+from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 NOW = 1_700_000_000.0
 May = Literal["yes", "proof", "no"]
@@ -169,8 +170,8 @@ class ScriptedGate:
         pending, shown, before = self._pending[id_]
         fds = [memfd.sealed("test", text) for text in (shown, before) if text is not None]
         packet = approval_socket.encode(Shown(id=id_, digest=pending.digest))
-        descriptors.send(connection, packet, fds)
-        descriptors.close_all(fds)
+        fd_passing.send(connection, packet, fds)
+        fd_passing.close_all(fds)
 
 
 def _send(connection: socket.socket, packet: ToPerson) -> None:

@@ -20,8 +20,9 @@ from mcpwrap.cli import login, login_callback
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import descriptors, login_door
+from mcpwrap.linux import login_door
 from mcpwrap.linux.isolation.privileges import Person
+from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared.authorization_server import Ways
 from tests.unit.as_wrapper.oauth.world import World, world
 
@@ -48,7 +49,7 @@ class Gate:
                     self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        packet, fds = descriptors.receive(connection, session_socket.MAX_PACKET_BYTES)
+        packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         name, said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
         self.hellos.append((name, said))
         for packet in self.packets:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from mcpwrap.linux.descriptors import close_all
+from mcpwrap.linux.unix_socket.fd_passing import close_all
 from mcpwrap.session import relay
 
 Pipe = tuple[int, int]

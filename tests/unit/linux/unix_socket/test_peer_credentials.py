@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import peer
-from mcpwrap.linux.peer import Peer
+from mcpwrap.linux.unix_socket import peer_credentials
+from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX, 5).connect(sys.argv[1])"
 
@@ -21,7 +21,7 @@ def ourselves(pid: int) -> Peer:
 def test_both_ends_of_a_pair_are_ourselves() -> None:
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with ours, theirs:
-        assert peer.of(ours) == peer.of(theirs) == ourselves(os.getpid())
+        assert peer_credentials.of(ours) == peer_credentials.of(theirs) == ourselves(os.getpid())
 
 
 def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None
             assert agent.wait() == 0
         connection, _ = listener.accept()
         with connection:
-            assert peer.of(connection) == ourselves(agent.pid)
+            assert peer_credentials.of(connection) == ourselves(agent.pid)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_process_is_in_the_unit_that_systemd_put_it_in(
 ) -> None:
     (tmp_path / "proc/7").mkdir(parents=True)
     (tmp_path / "proc/7/cgroup").write_text(text)
-    monkeypatch.setattr(peer, "Path", lambda path: tmp_path / path.removeprefix("/"))
-    assert peer.unit_of(7) == unit
-    assert peer.unit_of(8) == ""
+    monkeypatch.setattr(peer_credentials, "Path", lambda path: tmp_path / path.removeprefix("/"))
+    assert peer_credentials.unit_of(7) == unit
+    assert peer_credentials.unit_of(8) == ""
 
 
 def test_the_umask_of_a_process_is_told_while_it_lives() -> None:
@@ -64,10 +64,10 @@ def test_the_umask_of_a_process_is_told_while_it_lives() -> None:
     ) as agent:
         pidfd = os.pidfd_open(agent.pid)
         try:
-            assert peer.umask_of(agent.pid, pidfd) == 0o027
+            assert peer_credentials.umask_of(agent.pid, pidfd) == 0o027
             agent.communicate(b"\n")
             # Its number may be another's by now, whose umask is not the agent's.
-            assert peer.umask_of(os.getpid(), pidfd) is None
-            assert peer.umask_of(agent.pid, pidfd) is None
+            assert peer_credentials.umask_of(os.getpid(), pidfd) is None
+            assert peer_credentials.umask_of(agent.pid, pidfd) is None
         finally:
             os.close(pidfd)

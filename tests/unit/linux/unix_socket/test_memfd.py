@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mcpwrap.linux import memfd
+from mcpwrap.linux.unix_socket import memfd
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import descriptors
-from mcpwrap.linux.descriptors import DescriptorError
+from mcpwrap.linux.unix_socket import fd_passing
+from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 
 Opened = list[int]
 
@@ -78,13 +78,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     make: Callable[[Path], Opened] = request.param
     fds = make(tmp_path)
     yield fds
-    descriptors.close_all(fds)
+    fd_passing.close_all(fds)
 
 
 @pytest.mark.parametrize("opened", [pipe_ends, unix_stream, fifo], indirect=True)
 def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
     flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened]
-    descriptors.expect_streams(opened, readable=opened[0], writable=opened[1:])
+    fd_passing.expect_streams(opened, readable=opened[0], writable=opened[1:])
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in opened] == flags
 
 
@@ -107,7 +107,7 @@ def test_a_pipe_and_a_unix_stream_are_taken(opened: Opened) -> None:
 def test_whatever_else_is_refused(opened: Opened) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(DescriptorError):
-        descriptors.expect_streams(opened, readable=opened[0], writable=opened[1:])
+        fd_passing.expect_streams(opened, readable=opened[0], writable=opened[1:])
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -124,14 +124,14 @@ def test_whatever_else_is_refused(opened: Opened) -> None:
 def test_a_fifo_of_ones_own_and_pipes_of_others_are_taken(opened: Opened, owner: int) -> None:
     for fd in opened:
         os.fchown(fd, owner, -1)
-    descriptors.expect_own_fifos(opened, 1000)
+    fd_passing.expect_own_fifos(opened, 1000)
 
 
 @pytest.mark.parametrize("opened", [fifo], indirect=True)
 def test_a_fifo_of_another_account_is_refused(opened: Opened) -> None:
     os.fchown(opened[0], 1001, -1)
     with pytest.raises(DescriptorError, match="belongs to uid 1001"):
-        descriptors.expect_own_fifos(opened, 1000)
+        fd_passing.expect_own_fifos(opened, 1000)
 
 
 @pytest.fixture
@@ -150,49 +150,49 @@ Connection = tuple[socket.socket, socket.socket]
 def test_a_packet_comes_with_its_descriptors(connection: Connection, count: int) -> None:
     ours, theirs = connection
     read_fd, write_fd = os.pipe()
-    descriptors.send(theirs, b"hello", [write_fd] * count)
-    data, fds = descriptors.receive(ours, 64)
+    fd_passing.send(theirs, b"hello", [write_fd] * count)
+    data, fds = fd_passing.receive(ours, 64)
     os.write(fds[-1], b"x")
     assert (data, len(fds), os.read(read_fd, 9)) == (b"hello", count, b"x")
     assert all(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC for fd in fds)
-    descriptors.close_all([*fds, read_fd, write_fd])
+    fd_passing.close_all([*fds, read_fd, write_fd])
 
 
 def test_a_packet_may_come_without_and_the_end_is_empty(connection: Connection) -> None:
     ours, theirs = connection
     theirs.send(b"hello")
     theirs.close()
-    assert descriptors.receive(ours, 64) == (b"hello", [])
-    assert descriptors.receive(ours, 64) == (b"", [])
+    assert fd_passing.receive(ours, 64) == (b"hello", [])
+    assert fd_passing.receive(ours, 64) == (b"", [])
 
 
 def test_what_else_the_kernel_adds_is_no_descriptor(connection: Connection) -> None:
     ours, theirs = connection
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     theirs.send(b"hello")
-    assert descriptors.receive(ours, 64) == (b"hello", [])
+    assert fd_passing.receive(ours, 64) == (b"hello", [])
 
 
 def test_nothing_in_time_is_an_error(connection: Connection) -> None:
     connection[0].settimeout(0.01)
     with pytest.raises(TimeoutError):
-        descriptors.receive(connection[0], 64)
+        fd_passing.receive(connection[0], 64)
 
 
 def test_of_a_packet_that_is_too_long_no_descriptor_stays_open(connection: Connection) -> None:
     ours, theirs = connection
     read_fd, write_fd = os.pipe()
-    descriptors.send(theirs, b"x" * 65, [write_fd, write_fd])
+    fd_passing.send(theirs, b"x" * 65, [write_fd, write_fd])
     os.close(write_fd)
     with pytest.raises(DescriptorError):
-        descriptors.receive(ours, 64)
+        fd_passing.receive(ours, 64)
     assert os.read(read_fd, 9) == b""  # the end: nobody holds the other side
     os.close(read_fd)
 
 
 def test_closing_goes_on_after_one_that_is_closed() -> None:
     read_fd, write_fd = os.pipe()
-    descriptors.close_all([read_fd, read_fd, write_fd])
+    fd_passing.close_all([read_fd, read_fd, write_fd])
     for fd in (read_fd, write_fd):
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)

@@ -1,0 +1,1 @@
+"""Unix sockets: peer credentials, passed descriptors, memfds."""
