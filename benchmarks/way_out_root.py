@@ -24,7 +24,7 @@ from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire.sni_front_file import Front
 from mcpwrap.linux import listening
 from mcpwrap.linux.packet_rules import NFT
-from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths, squid
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"

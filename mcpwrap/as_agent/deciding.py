@@ -12,7 +12,7 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Audit, Held
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 
 def read_policy(named: Path | None, default: Path) -> Policy:

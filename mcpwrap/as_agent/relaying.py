@@ -18,8 +18,8 @@ from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
-from mcpwrap.linux.log import say
 from mcpwrap.linux.process import child_exit, descendants
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.session import relay
 from mcpwrap.session.ending import Ending, exited, killed_by
 from mcpwrap.session.judged import Judged

@@ -10,7 +10,7 @@ from mcpwrap.as_front.dns import Dns
 from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.place import MAX_CONNECTIONS, Place
 from mcpwrap.as_front.splice import give_way
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _BACKLOG = 256
 _PAUSE_S = 0.5  # when there is no descriptor left for another connection

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpwrap.as_front.quota import Quota
 from mcpwrap.core.wire.sni_front_log import Event, Kind, encode
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 PATH = Path("/var/log/mcpwrap/front/events.jsonl")
 # Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.

@@ -11,7 +11,7 @@ from mcpwrap.as_front.address import Address
 from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.place import Place, Ports
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 PATH = Path("/var/lib/mcpwrap/front.json")
 

@@ -10,7 +10,7 @@ from mcpwrap.as_front.events import Events
 from mcpwrap.as_front.listeners import Listeners
 from mcpwrap.as_front.place import Ports
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 _SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)

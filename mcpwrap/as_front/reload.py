@@ -15,7 +15,7 @@ from mcpwrap.as_front.listeners import PATH
 from mcpwrap.as_front.place import Ports
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.linux import listening
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _PATIENCE_S = 5.0
 _LOOK_EVERY_S = 0.01

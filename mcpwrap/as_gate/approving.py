@@ -25,7 +25,7 @@ from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _ID_BYTES = 4
 

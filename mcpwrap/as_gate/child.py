@@ -28,10 +28,10 @@ from mcpwrap.core.wire import panic_file, session_socket
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.files import expect_roots_file
-from mcpwrap.linux.log import say
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.process.zeroize import wipe
 from mcpwrap.linux.seccomp.gate_session import Filter
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 from mcpwrap.linux.unix_socket.peer_credentials import Peer

@@ -6,7 +6,7 @@ from mcpwrap.as_gate.policies import Policies
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import LimitsEntry
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 
 class Counting:

@@ -10,7 +10,7 @@ from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.text.uris import bare
-from mcpwrap.linux.journal import Journal
+from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.session.notes import Notes
 from mcpwrap.session.recorder import Recorder
 

@@ -7,10 +7,10 @@ from mcpwrap.as_gate.monitor import Monitor
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.errors import EXIT_FAILED
-from mcpwrap.linux.activation import listening_sockets
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.socket_activation import listening_sockets
+from mcpwrap.linux.systemd.stderr_log import say
 
 GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
 

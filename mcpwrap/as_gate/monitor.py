@@ -24,12 +24,12 @@ from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.seccomp.gate_session import Filter
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 

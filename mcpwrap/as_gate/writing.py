@@ -9,9 +9,9 @@ from mcpwrap.as_gate.channel import Opening
 from mcpwrap.as_gate.packets import ChannelError
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
-from mcpwrap.linux.journal import Journal
-from mcpwrap.linux.log import say
 from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.systemd.journal import Journal
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.ledger import Entry, Ledger
 

@@ -12,7 +12,7 @@ from mcpwrap.as_http.state import State
 from mcpwrap.core.http import request_rules
 from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
 from mcpwrap.core.http.request_rules import Head, Heard, Place
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 
 class Application:

@@ -10,7 +10,7 @@ from mcpwrap.as_http.knocking import Opened
 from mcpwrap.as_http.outbox import ClosedError, Outbox
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill
 _GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as much

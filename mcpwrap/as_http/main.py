@@ -19,10 +19,10 @@ from mcpwrap.as_http.state import State, Surroundings
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
-from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.socket_activation import listening_socket
+from mcpwrap.linux.systemd.stderr_log import say
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 

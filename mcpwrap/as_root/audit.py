@@ -24,7 +24,7 @@ from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import files, tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.plan import paths
 
 _TIME = re.compile(r"[0-9]{1,12}")

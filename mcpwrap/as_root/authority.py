@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from mcpwrap.linux import accounts, files
-from mcpwrap.linux.systemd import run
+from mcpwrap.linux.systemd.systemctl import run
 from mcpwrap.plan import paths
 
 OPENSSL = "/usr/bin/openssl"

@@ -13,7 +13,7 @@ from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, files
 from mcpwrap.linux.packet_rules import NFT
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, run
 from mcpwrap.plan import paths, steps
 
 SYSUSERS = "/usr/bin/systemd-sysusers"

@@ -27,7 +27,7 @@ from mcpwrap.errors import (
 )
 from mcpwrap.linux import accounts, clocks, files, tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.plan import paths
 
 

@@ -15,7 +15,7 @@ from mcpwrap.core.wire import panic_file
 from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import files, observe
-from mcpwrap.linux.systemd import SYSTEMCTL, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.plan import paths
 
 # As in mcpwrap-watch: an agent that tries again meanwhile would take the stop back.

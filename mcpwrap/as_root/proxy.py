@@ -11,7 +11,13 @@ from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import files, listening
 from mcpwrap.linux.packet_rules import NFT
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, properties, run, run_for_all_output
+from mcpwrap.linux.systemd.systemctl import (
+    SYSTEMCTL,
+    ToolError,
+    properties,
+    run,
+    run_for_all_output,
+)
 from mcpwrap.plan import paths
 
 SQUID = "/usr/sbin/squid"

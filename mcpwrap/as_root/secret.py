@@ -19,7 +19,7 @@ from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import files, observe, tty
 from mcpwrap.linux.files import NewFile
-from mcpwrap.linux.systemd import SYSTEMCTL, properties, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths
 
 _WHERE = "mcpwrap secret"

@@ -15,7 +15,7 @@ from mcpwrap.core.secrets.capability import Secret
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files
 from mcpwrap.linux.files import NewFile
-from mcpwrap.linux.systemd import ToolError, run
+from mcpwrap.linux.systemd.systemctl import ToolError, run
 from mcpwrap.plan import paths
 
 CREDS = "/usr/bin/systemd-creds"

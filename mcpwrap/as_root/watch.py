@@ -16,11 +16,11 @@ from pathlib import Path
 
 from mcpwrap.linux import packet_rules
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.rule_changes import changes
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError, run
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, run
 from mcpwrap.plan import nft, paths
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"

@@ -4,7 +4,7 @@ import os
 import secrets
 
 from mcpwrap.linux import files
-from mcpwrap.linux.systemd import SYSTEMCTL, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.plan import paths
 
 _KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3

@@ -25,9 +25,9 @@ from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, files, tty
-from mcpwrap.linux.log import say
 from mcpwrap.linux.mount import mount_api
 from mcpwrap.linux.mount.mount_api import Attribute
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.plan import paths
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs those above it

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from mcpwrap.core.names import EGRESS_PORT, health_address
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 
 _ASK_EVERY_S = 1.0  # a tenth of the unit's WatchdogSec=
 _CONNECT_S = 2.0  # the kernel answers for Squid, also for one that hangs

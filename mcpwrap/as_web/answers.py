@@ -7,7 +7,7 @@ from mcpwrap.as_web.state import STATE
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.approve_door import RefusedError
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 SESSION_COOKIE = "mcpwrap"
 LOGIN_COOKIE = "mcpwrap-login"

@@ -10,7 +10,7 @@ from mcpwrap.as_web import answers, calls, events, guard, login
 from mcpwrap.as_web.calls import behind_login
 from mcpwrap.as_web.guard import Head
 from mcpwrap.as_web.state import STATE, State
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 MAX_BODY_BYTES = 16 * 1024
 _ANSWER_S = 45.0  # to read the form and ask the gate, which takes 30 at the most

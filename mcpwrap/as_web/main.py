@@ -9,9 +9,9 @@ import socket
 from mcpwrap.as_web.application import build
 from mcpwrap.as_web.connections import Connections
 from mcpwrap.as_web.state import State, Surroundings
-from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.socket_activation import listening_socket
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from mcpwrap.core.text.sanitise import visible
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 EVERY_S = 60.0
 _MAX_CHARS = 300  # an error can quote what a receiver sent

@@ -11,8 +11,8 @@ from mcpwrap.core.notify.webhook_post import MIN_KEY_CHARS
 from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.stderr_log import say
 
 CONFIGURATION = Path("/var/lib/mcpwrap/webhook.json")
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.core import environment
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 # Of the wrapper's own, and common to its sessions: programs that do not heed TMPDIR use them.
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - the unit mounts them

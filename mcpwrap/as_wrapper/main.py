@@ -14,11 +14,11 @@ from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.view import View
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
-from mcpwrap.linux.activation import listening_socket
 from mcpwrap.linux.isolation import cgroup, prctl
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.socket_activation import listening_socket
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_ACCOUNT = "mcpwrap-gate"

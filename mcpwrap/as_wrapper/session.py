@@ -17,7 +17,7 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import Leaf, Limits
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session import spawn
 from mcpwrap.session.sandbox import Sandbox

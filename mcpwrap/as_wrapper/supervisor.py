@@ -15,9 +15,9 @@ from mcpwrap.as_wrapper.bounds import KILLED, Bounds
 from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
 from mcpwrap.core.wire import session_socket, unit_status
-from mcpwrap.linux.log import say
-from mcpwrap.linux.notifier import Notifier
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.systemd.sd_notify import Notifier
+from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=

@@ -14,7 +14,7 @@ from mcpwrap.core.audit.retention import old_files
 from mcpwrap.core.audit.text_format import span_s
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import audit_files, audit_keys, tty
-from mcpwrap.linux.systemd import run
+from mcpwrap.linux.systemd.systemctl import run
 from mcpwrap.plan import paths
 
 _MB = 1_000_000

@@ -33,13 +33,13 @@ from mcpwrap.linux import (
     checkup,
     observe,
     squid_health,
-    systemd,
     trial_wrappers,
     trials,
     tty,
 )
 from mcpwrap.linux.executables.check import changeable, missing
 from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.plan import paths
 
@@ -188,8 +188,8 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
     if server.egress:
         address = egress_address(uid)
         # By the wrapper's own start, if it has been started since the boot; it may not.
-        with suppress(systemd.ToolError):  # then nothing is reached by it, and that is found
-            systemd.run(systemd.SYSTEMCTL, "start", "--", paths.address_unit(address))
+        with suppress(systemctl.ToolError):  # then nothing is reached by it, and that is found
+            systemctl.run(systemctl.SYSTEMCTL, "start", "--", paths.address_unit(address))
         squid = observe.registry().by_name[server.name].squid
         out = paths.proxy_unit(squid) if squid else ""
         hosts = [h for h in server.egress if isinstance(h, Destination) and not h.with_subdomains]

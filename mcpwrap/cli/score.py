@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import observe
-from mcpwrap.linux.systemd import ANALYZE, run
+from mcpwrap.linux.systemd.systemctl import ANALYZE, run
 from mcpwrap.plan import paths
 
 _OVERALL = re.compile(r"Overall exposure level for \S+: ([0-9.]+) ([A-Z]+)")

@@ -10,16 +10,9 @@ from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import (
-    accounts,
-    observe,
-    packet_rules,
-    squid_health,
-    systemd,
-    this_machine,
-    tty,
-)
+from mcpwrap.linux import accounts, observe, packet_rules, squid_health, this_machine, tty
 from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 from mcpwrap.plan.registry import Allocation
@@ -126,14 +119,14 @@ def _print_urls(rows: list[ServerStatus]) -> None:
 
 def _gate_listens() -> bool:
     socket = "mcpwrap-gate.socket"
-    return systemd.properties([socket], ["ActiveState"])[socket]["ActiveState"] == "active"
+    return systemctl.properties([socket], ["ActiveState"])[socket]["ActiveState"] == "active"
 
 
 def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     """Return the status of these servers, as systemd tells anybody."""
     names = ["ActiveState", "SubState", "StatusText", "Result", "MemoryCurrent"]
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
-    shown = systemd.properties(units, names)
+    shown = systemctl.properties(units, names)
     refused = packet_rules.refused_by_uid() if os.geteuid() == 0 else None
     http, without_squid = _http(), _without_squid(known)
     found = [
@@ -170,7 +163,7 @@ def _http() -> dict[str, tuple[HttpStatus, ...]]:
     """Return where agents find servers by HTTP, by server."""
     listeners = observe.listeners()
     sockets = {each: paths.listener_socket(instance(each)) for each in listeners}
-    shown = systemd.properties(sockets.values(), ["ActiveState"])
+    shown = systemctl.properties(sockets.values(), ["ActiveState"])
     found: dict[str, tuple[HttpStatus, ...]] = {}
     for each, socket in sockets.items():
         status = HttpStatus(

@@ -9,7 +9,8 @@ import msgspec
 from mcpwrap.cli.output import print_json_line
 from mcpwrap.cli.root import expect_root
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe, systemd, tty
+from mcpwrap.linux import observe, tty
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.plan import paths
 
 JOURNALCTL = "/usr/bin/journalctl"
@@ -26,7 +27,9 @@ def stop(name: str) -> int:
     from config.toml and run `mcpwrap apply`.
     """
     _expect(name, "stop")
-    systemd.run(systemd.SYSTEMCTL, "stop", "--", paths.socket_unit(name), paths.service_unit(name))
+    systemctl.run(
+        systemctl.SYSTEMCTL, "stop", "--", paths.socket_unit(name), paths.service_unit(name)
+    )
     tty.say(f"{name} is stopped; `sudo mcpwrap restart {name}` starts it again")
     return EXIT_OK
 
@@ -40,8 +43,8 @@ def restart(name: str) -> int:
     Example:  sudo mcpwrap restart git
     """
     _expect(name, "restart")
-    systemd.run(systemd.SYSTEMCTL, "start", "--", paths.socket_unit(name))
-    systemd.run(systemd.SYSTEMCTL, "restart", "--", paths.service_unit(name))
+    systemctl.run(systemctl.SYSTEMCTL, "start", "--", paths.socket_unit(name))
+    systemctl.run(systemctl.SYSTEMCTL, "restart", "--", paths.service_unit(name))
     tty.say(f"{name} is ready")
     return EXIT_OK
 

@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.core.audit.records import ANCHOR_ID, Anchor, Keys
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import log_files
-from mcpwrap.linux.systemd import run
+from mcpwrap.linux.systemd.systemctl import run
 from mcpwrap.plan import paths
 
 JOURNALCTL = "/usr/bin/journalctl"

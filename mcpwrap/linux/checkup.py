@@ -14,7 +14,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import observe, packet_rules, squid_health
 from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.policy_files import policy_files
-from mcpwrap.linux.systemd import UP, ToolError, properties, run
+from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 

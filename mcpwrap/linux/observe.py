@@ -17,7 +17,7 @@ from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.core.wire.panic_file import decode as decode_panic
 from mcpwrap.core.wire.server_files import Admissions, decode_admissions
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, packet_rules, systemd
+from mcpwrap.linux import accounts, packet_rules
 from mcpwrap.linux.files import (
     expect_roots_file,
     expect_roots_folder,
@@ -26,6 +26,7 @@ from mcpwrap.linux.files import (
     temporary,
 )
 from mcpwrap.linux.policy_files import gone
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids
 from mcpwrap.plan.observed import Observed
@@ -165,10 +166,10 @@ def ids(config: Config) -> Ids:
 def observe() -> Observed:
     """Return how the machine is."""
     links = {path: str(Path(path).readlink()) for path in _glob(paths.link("*"))}
-    loaded = systemd.loaded_instances()
+    loaded = systemctl.loaded_instances()
     on_disk = {Path(path).stem for path in _glob(paths.spec("*"))}
-    heard = systemd.loaded_listeners()
-    units = systemd.properties(
+    heard = systemctl.loaded_listeners()
+    units = systemctl.properties(
         [
             *(unit for name in loaded | on_disk for unit in _units(name)),
             *(unit for instance in heard for unit in _listener_units(instance)),
@@ -229,9 +230,9 @@ def _leftovers() -> frozenset[str]:
 def _serving() -> frozenset[str]:
     """Return the units of the way out, and the webhook, that run, and start at boot."""
     written = paths.names_in(_glob(paths.proxy("*")), paths.proxy)
-    units = {paths.proxy_unit(instance) for instance in written} | systemd.loaded_squids()
+    units = {paths.proxy_unit(instance) for instance in written} | systemctl.loaded_squids()
     units |= {paths.FRONT_UNIT, paths.WEBHOOK_UNIT}
-    shown = systemd.properties(units, ["ActiveState", "UnitFileState"])
+    shown = systemctl.properties(units, ["ActiveState", "UnitFileState"])
     return frozenset(
         unit
         for unit, found in shown.items()

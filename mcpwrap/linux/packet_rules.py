@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from mcpwrap.linux.systemd import ToolError, run
+from mcpwrap.linux.systemd.systemctl import ToolError, run
 from mcpwrap.plan.nft import SETS, Elements
 
 NFT = "/usr/sbin/nft"

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.linux import systemd
 from mcpwrap.linux.isolation.cgroup import TREES, Leaf
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.plan import paths
 
 _GROUP = re.compile(r"s-([0-9a-f]{16})")
@@ -33,7 +33,7 @@ class Running:
 def running(names: Iterable[str]) -> list[Running]:
     """Return the sessions of these servers."""
     units = {paths.service_unit(name): name for name in names}
-    shown = systemd.properties(units, ["ControlGroup"])
+    shown = systemctl.properties(units, ["ControlGroup"])
     found = []
     for unit, name in sorted(units.items()):
         group = shown[unit]["ControlGroup"].lstrip("/")

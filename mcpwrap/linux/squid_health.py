@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from mcpwrap.linux.systemd import UP, properties
+from mcpwrap.linux.systemd.systemctl import UP, properties
 
 SILENT = "does not answer"
 _SILENT_S = 5.0  # half of the units' WatchdogSec=; one that answers has said so a second ago

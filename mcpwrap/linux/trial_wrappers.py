@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 from mcpwrap.linux import trials
-from mcpwrap.linux.systemd import SYSTEMCTL, UP, ToolError, properties, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, UP, ToolError, properties, run
 from mcpwrap.plan import paths
 
 AT_ONCE = 8  # with its server each takes 7 to 150 MiB; a machine may have hundreds

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mcpwrap.core.names import account_of
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.systemd import SYSTEMCTL, UP, ToolError, properties, run
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, UP, ToolError, properties, run
 from mcpwrap.plan import paths
 
 LIB = "/usr/lib/mcpwrap"

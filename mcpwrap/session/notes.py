@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mcpwrap.core.gate.session import Note
 from mcpwrap.core.rate_limit import Quota
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
 

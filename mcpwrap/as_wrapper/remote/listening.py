@@ -12,7 +12,7 @@ from mcpwrap.as_wrapper.remote.reading import Cursor
 from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
 from mcpwrap.core.http.sse import Event
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _MAX_TRIES = 10  # the pauses between them grow no longer
 _ENDPOINT_S = 30.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _CA_FILE = "SSL_CERT_FILE"  # of OpenSSL
 

@@ -18,7 +18,7 @@ from mcpwrap.core.http.upstream_request import Line, Step
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
-from mcpwrap.linux.log import say
+from mcpwrap.linux.systemd.stderr_log import say
 
 _AT_ONCE = 128  # requests; others wait
 _MAX_WAITING = 1024  # and others are refused

@@ -13,7 +13,7 @@ from typing import Any
 from mcpwrap.as_http.main import serve
 from mcpwrap.as_http.state import Surroundings
 from mcpwrap.core.wire.listener_file import Listener
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 from tests.shared import pace
 
 Headers = dict[str, str | None]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root import secret, store
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan import paths
 
 

@@ -7,7 +7,7 @@ import pytest
 from mcpwrap.as_root import carry_out
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan import paths, steps
 
 

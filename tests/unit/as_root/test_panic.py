@@ -12,7 +12,7 @@ from mcpwrap.as_root import panic
 from mcpwrap.core.wire.panic_file import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import files, observe
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan import paths
 
 NOW, KEPT, SYSTEMD = "run/panic.json", "lib/panic.json", "systemd"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_squid import main
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 
 WAIT_S = 30.0
 ANSWER = b"HTTP/1.1 403 Forbidden\r\n\r\n"

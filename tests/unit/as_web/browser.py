@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from mcpwrap.as_web.main import serve
 from mcpwrap.as_web.state import Surroundings
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 from tests.shared import pace
 
 Headers = dict[str, str | None]

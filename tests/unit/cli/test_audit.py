@@ -16,7 +16,7 @@ from mcpwrap.core.audit.records import Anchor, Keys
 from mcpwrap.core.egress.access_log import Note
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import audit_keys, egress_notes, tty
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 from tests.unit.core.audit_records import sealed
 from tests.unit.core.audits import T0, Gate, keys, put
 

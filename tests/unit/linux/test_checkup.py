@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.linux import checkup, observe, packet_rules, policy_files
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan.registry import Registry
 
 CONFIG = parse([SourceFile("c", b"")])

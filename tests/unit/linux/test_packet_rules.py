@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mcpwrap.linux import packet_rules
-from mcpwrap.linux.systemd import ToolError
+from mcpwrap.linux.systemd.systemctl import ToolError
 
 # As nft 1.0.6 lists each set.
 LISTED = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mcpwrap.linux import trial_wrappers, trials
-from mcpwrap.linux.systemd import SYSTEMCTL, ToolError
+from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError
 from tests.shared import pace
 
 UNIT = "mcpwrap@one.service"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import systemd, trials
+from mcpwrap.linux import trials
+from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.trials import Ended, NotTriedError
 from tests.shared import pace
 
@@ -154,7 +155,7 @@ def test_a_program_or_an_account_that_is_not_there_says_nothing(
 
 
 @pytest.mark.parametrize(
-    "run", [lambda argv: trials._run(argv).line, lambda argv: systemd.run(*argv).strip()]
+    "run", [lambda argv: trials._run(argv).line, lambda argv: systemctl.run(*argv).strip()]
 )
 def test_what_runs_as_another_account_has_no_terminal(run: Callable[[list[str]], str]) -> None:
     """By root's, that account could type into root's shell (ioctl_tty(2), TIOCSTI)."""

@@ -13,7 +13,8 @@ import pytest
 from mcpwrap.cli import output
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import log, tty
+from mcpwrap.linux import tty
+from mcpwrap.linux.systemd import stderr_log
 from tests.shared import pace
 
 ROOT = Path(__file__).parents[3]
@@ -93,7 +94,7 @@ def test_so_has_the_word_of_a_service(
 ) -> None:
     stream = StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    log.say(f"{name} is there")
+    stderr_log.say(f"{name} is there")
     assert stream.getvalue() == f"{shown} is there\n".replace("\\n", " ")
 
 

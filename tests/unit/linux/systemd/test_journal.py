@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.linux import journal
-from mcpwrap.linux.journal import Journal
+from mcpwrap.linux.systemd import journal
+from mcpwrap.linux.systemd.journal import Journal
 
 
 @contextmanager

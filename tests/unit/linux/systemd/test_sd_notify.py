@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.notifier import Notifier
+from mcpwrap.linux.systemd.sd_notify import Notifier
 
 
 # sdnotify never closes its socket.

@@ -1,0 +1,1 @@
+"""systemd: systemctl, journal, readiness notification, socket activation."""
