@@ -22,7 +22,7 @@ from mcpwrap.as_root import proxy
 from mcpwrap.config.model import Destination
 from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire.sni_front_file import Front
-from mcpwrap.linux import listening
+from mcpwrap.linux import tcp_listeners
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths, squid
@@ -70,7 +70,7 @@ def load(count: int) -> dict[str, float]:
     run(SYSTEMCTL, "restart", *_squids(), UNITS["front"])
     served = 0
     for _ in range(20):  # it says that it is up a moment before
-        served = len(listening.inodes(squid.PORT).keys() & wanted)
+        served = len(tcp_listeners.inodes(squid.PORT).keys() & wanted)
         if served == count:
             break
         time.sleep(0.1)
@@ -116,11 +116,11 @@ def hang_up(rounds: int) -> list[float]:
 
 
 def _hang_up_ms(pid: int, wanted: set[str]) -> float:
-    before = listening.inodes(squid.PORT)
+    before = tcp_listeners.inodes(squid.PORT)
     began = time.perf_counter()
     os.kill(pid, signal.SIGHUP)
     while True:
-        now = listening.inodes(squid.PORT)
+        now = tcp_listeners.inodes(squid.PORT)
         took_s = time.perf_counter() - began
         if all(now.get(address) not in {None, before[address]} for address in wanted):
             break

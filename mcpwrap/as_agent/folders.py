@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import trees
+from mcpwrap.linux import remove_tree
 
 _HOMES = "home"
 _TMP = "tmp"
@@ -82,4 +82,4 @@ def temporary() -> Iterator[str]:
     try:
         yield make(Path(outer, _TMP))
     finally:
-        trees.remove(outer)
+        remove_tree.remove(outer)

@@ -12,7 +12,7 @@ from itertools import dropwhile
 from pathlib import Path
 
 from mcpwrap.as_agent import leading
-from mcpwrap.linux import scripts
+from mcpwrap.linux import shebang
 
 _PROGRAMS = frozenset({"bin", "sbin", "shims", ".bin"})  # beside them lies what they need
 _INTERPRETERS = re.compile(r"node|nodejs|deno|bun|tsx|python(3(\.\d+)?)?|ruby|perl|php|sh|bash")
@@ -96,7 +96,7 @@ def names(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
     Of a word such as `--root=/path` it is what stands behind the sign.
     """
     chain = set(_chain(program, place))
-    first_lines = (scripts.interpreter(path) for path in chain - place.to_write)
+    first_lines = (shebang.interpreter(path) for path in chain - place.to_write)
     return {
         program,
         *chain,
@@ -118,7 +118,7 @@ def _chain(program: Path, place: Place) -> Iterator[Path]:
         if real is None:
             return
         yield real
-        name = "" if real in place.to_write else scripts.interpreter(real)
+        name = "" if real in place.to_write else shebang.interpreter(real)
         current = found(name, place) if name else None
 
 

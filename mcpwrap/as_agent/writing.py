@@ -22,7 +22,7 @@ from mcpwrap.core.audit.records import Keys, folder_of, start_of
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.chained_file import ChainedFile
 from mcpwrap.session.ledger import Entry, Ledger
@@ -93,7 +93,7 @@ def _keys(folder: Path) -> Keys:
 
 
 def _keep(folder: Path, keys: Keys) -> None:
-    files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
+    root_files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
 
 
 def _next_part(ledger: Ledger, entry: Entry) -> int | None:

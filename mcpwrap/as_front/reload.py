@@ -14,7 +14,7 @@ import msgspec
 from mcpwrap.as_front.listeners import PATH
 from mcpwrap.as_front.place import Ports
 from mcpwrap.core.wire.sni_front_file import decode_front
-from mcpwrap.linux import listening
+from mcpwrap.linux import tcp_listeners
 from mcpwrap.linux.systemd.stderr_log import say
 
 _PATIENCE_S = 5.0
@@ -38,7 +38,7 @@ def reload(pid: int, configuration: Path, ports: Ports) -> int:
     missing = {(address, ports.tls) for address in front.by_server.values()}
     missing |= {(address, ports.dns) for address in front.by_server.values()}
     give_up_at_s = time.monotonic() + _PATIENCE_S
-    while missing := missing - listening.of(os.geteuid()):
+    while missing := missing - tcp_listeners.of(os.geteuid()):
         if time.monotonic() > give_up_at_s:
             where = ", ".join(f"{address}:{port}" for address, port in sorted(missing))
             say(f"not listened on: {where}; `systemctl status mcpwrap-front` says why")

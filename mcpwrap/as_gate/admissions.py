@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mcpwrap.core.wire.server_files import Admissions, decode_admissions
-from mcpwrap.linux.files import expect_roots_file
+from mcpwrap.linux.root_files import expect_roots_file
 
 PATH = Path("/var/lib/mcpwrap/gate.json")
 

@@ -27,9 +27,9 @@ from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.files import expect_roots_file
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.process.zeroize import wipe
+from mcpwrap.linux.root_files import expect_roots_file
 from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials

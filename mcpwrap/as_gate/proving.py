@@ -23,8 +23,8 @@ from mcpwrap.core.approval.authorization import Who
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit
-from mcpwrap.linux.files import read_roots_own
 from mcpwrap.linux.process import signal_fd
+from mcpwrap.linux.root_files import read_roots_own
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 

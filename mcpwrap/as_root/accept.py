@@ -12,8 +12,8 @@ from mcpwrap.config.proposal import expect_nobodys, settable
 from mcpwrap.config.proposal_shown import Offer, question, shown
 from mcpwrap.config.values import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
-from mcpwrap.linux import files, observe, this_machine, tty
-from mcpwrap.linux.files import NewFile
+from mcpwrap.linux import observe, root_files, this_machine, tty
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.plan import paths, widenings
 from mcpwrap.plan.diff import Retired
 
@@ -60,7 +60,7 @@ def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
         if given:
             secret.set_all(given, texts)
         elif texts:
-            files.replace_all(texts)
+            root_files.replace_all(texts)
     apply.apply(Retired.KEEP)
     for name, key in given:
         secret.say_what_is_left(name, key)

@@ -22,7 +22,7 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import KEY_BYTES
 from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
-from mcpwrap.linux import files, tty
+from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.plan import paths
@@ -69,7 +69,7 @@ def start() -> None:
     """
     with in_turn(paths.AUDIT_LOCK):
         now = _next(keys())
-        files.replace(paths.AUDIT_KEYS, encode(now), mode=0o600)
+        root_files.replace(paths.AUDIT_KEYS, encode(now), mode=0o600)
         boot = bytes.fromhex(_BOOT_ID.read_text().replace("-", ""))
         _give(records.encode_start(records.start_of(now.root_key, now.epochs, boot)))
 
@@ -90,7 +90,7 @@ def _is_there(epoch: int) -> bool:
 def begun() -> None:
     """Take note that the gate could write down that it has begun, and take its start away."""
     with in_turn(paths.AUDIT_LOCK):
-        files.replace(paths.AUDIT_KEYS, encode(replace(keys(), is_begun=True)), mode=0o600)
+        root_files.replace(paths.AUDIT_KEYS, encode(replace(keys(), is_begun=True)), mode=0o600)
         Path(paths.AUDIT_START).unlink(missing_ok=True)
 
 
@@ -101,7 +101,7 @@ def keys() -> Keys:
         McpwrapError: the file is damaged: with another key nobody could check what there is.
     """
     try:
-        return msgspec.json.decode(files.read_roots_secret(paths.AUDIT_KEYS), type=Keys)
+        return msgspec.json.decode(root_files.read_roots_secret(paths.AUDIT_KEYS), type=Keys)
     except FileNotFoundError:
         return Keys(root_key=os.urandom(KEY_BYTES), epochs=0)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -136,7 +136,7 @@ def remove(before: int, names: Sequence[str]) -> None:
             raise McpwrapError("an older epoch would stay", where=paths.AUDIT, fix=_FIX)
         removed_before = max(now.removed_before, before)
         noted = replace(now, first_epoch=first, removed_before=removed_before)
-        files.replace(paths.AUDIT_KEYS, encode(noted), mode=0o600)
+        root_files.replace(paths.AUDIT_KEYS, encode(noted), mode=0o600)
         left = [name for name in names if not _is_gone(*name.split("/"))]
         for epoch in {_epoch_of(name) for name in names if _epoch_of(name) < first}:
             with suppress(OSError):  # what else there is in it nobody of ours put there

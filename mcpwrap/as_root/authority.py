@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from mcpwrap.linux import accounts, files
+from mcpwrap.linux import accounts, root_files
 from mcpwrap.linux.systemd.systemctl import run
 from mcpwrap.plan import paths
 
@@ -45,4 +45,4 @@ def make(name: str) -> None:
     system = Path(paths.SYSTEM_CAS)
     trusted = system.read_text() if system.exists() else ""
     # Last, because its being there says that all is.
-    files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())
+    root_files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())

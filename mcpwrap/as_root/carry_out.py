@@ -11,7 +11,7 @@ from mcpwrap.as_root import authority, proxy, secret, webhook
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, files
+from mcpwrap.linux import accounts, root_files
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, run
 from mcpwrap.plan import paths, steps
@@ -32,13 +32,13 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
     """
     match step:
         case steps.WriteFile(path, text):
-            files.replace(path, text)
+            root_files.replace(path, text)
         case steps.RemoveFile(path):
-            files.remove(path)
+            root_files.remove(path)
         case steps.RemoveLeftover(path):
             with if_free(paths.lock_of_temporary(path)) as is_free:
                 if is_free:
-                    files.remove(path)
+                    root_files.remove(path)
         case steps.RemoveTree(path):
             run("/usr/bin/rm", "-rf", "--one-file-system", "--", path)  # it may be deep
         case steps.ShutTree(path):
@@ -47,7 +47,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.ForgetSecrets(name):
             secret.purge(name)
         case steps.MakeLink(path, target):
-            files.replace_link(path, target)
+            root_files.replace_link(path, target)
         case steps.MakeAccounts(wanted):
             _make_accounts(wanted)
         case steps.RemoveAccount(name):

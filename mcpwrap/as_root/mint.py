@@ -25,7 +25,7 @@ from mcpwrap.errors import (
     file_error,
     nothing_changed,
 )
-from mcpwrap.linux import accounts, clocks, files, tty
+from mcpwrap.linux import accounts, clocks, root_files, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.plan import paths
@@ -84,7 +84,7 @@ def reload(name: str) -> int:
 
 def _spec(name: str) -> Spec:
     try:
-        return decode_spec(files.read_roots_own(paths.spec(name)))
+        return decode_spec(root_files.read_roots_own(paths.spec(name)))
     except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise McpwrapError(
             f"what it runs cannot be read: {error}", where=f"server {name}", fix="`mcpwrap apply`"
@@ -110,7 +110,7 @@ def _held(name: str) -> Capability:
 
 def _write_capability(capability: Capability) -> None:
     text = capabilities.encode(capability)
-    files.replace(paths.capability(capability.name), text, mode=0o600)
+    root_files.replace(paths.capability(capability.name), text, mode=0o600)
 
 
 def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.Secret]) -> None:
@@ -120,4 +120,4 @@ def _write_bundle(capability: Capability, secret_by_key: dict[str, capabilities.
     os.chown(path.parent, 0, accounts.gid_of(account_of(capability.name)) or 0)
     nonces = [os.urandom(aead.NONCE_BYTES) for _ in secret_by_key]
     sealed = capabilities.bundle(capability, secret_by_key, nonces, clocks.now())
-    files.replace(str(path), capabilities.encode(sealed), mode=0o644)
+    root_files.replace(str(path), capabilities.encode(sealed), mode=0o644)

@@ -9,7 +9,7 @@ from mcpwrap.as_root.lock import in_turn
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.at_rest import Label, Setting
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.plan import paths
 
 
@@ -34,4 +34,4 @@ def ensure(name: str) -> None:
         setting = Setting(version=label.version, is_set=True, changed_at=now)
         sealed = store.sealed_file(value, label, store_keys[0])
         changed = store.settings_file(before.with_one(name, KEY, setting))
-        files.replace_all([*made, sealed, changed])
+        root_files.replace_all([*made, sealed, changed])

@@ -14,7 +14,7 @@ from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire import panic_file
 from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
-from mcpwrap.linux import files, observe
+from mcpwrap.linux import observe, root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.plan import paths
 
@@ -170,9 +170,9 @@ def _read(path: str) -> Panic:
 
 def _write(path: str, order: Panic) -> None:
     if order == Panic():
-        files.remove(path)
+        root_files.remove(path)
     else:
-        files.replace(path, panic_file.encode(order))
+        root_files.replace(path, panic_file.encode(order))
 
 
 def _units(name: str) -> tuple[str, str]:

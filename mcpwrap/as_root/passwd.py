@@ -11,7 +11,7 @@ from mcpwrap.core.wire import approver_passwords
 from mcpwrap.core.wire.approval_socket import MAX_PASSWORD_BYTES
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
-from mcpwrap.linux import accounts, files, tty
+from mcpwrap.linux import accounts, root_files, tty
 from mcpwrap.plan import paths
 
 MIN_CHARS = 8
@@ -105,7 +105,7 @@ def _hash_of(password: bytes) -> str:
 
 def _now() -> Approvers:
     try:
-        return approver_passwords.decode(files.read_roots_own(paths.APPROVERS))
+        return approver_passwords.decode(root_files.read_roots_own(paths.APPROVERS))
     except FileNotFoundError:
         return Approvers()
     except msgspec.MsgspecError as error:
@@ -126,7 +126,7 @@ def _keep(now: Approvers) -> None:
         )
     # Of all others not even the hashes are to be seen: they could be tried elsewhere.
     with nothing_changed():
-        files.replace(paths.APPROVERS, approver_passwords.encode(now), mode=0o640, gid=gid)
+        root_files.replace(paths.APPROVERS, approver_passwords.encode(now), mode=0o640, gid=gid)
 
 
 def _nobody(user: str, why: str) -> UsageError:

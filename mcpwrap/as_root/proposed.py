@@ -15,7 +15,7 @@ from mcpwrap.config.proposal import expect_declared, servers_of
 from mcpwrap.core.wire import proposal_answer
 from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, TIMEOUT_S, Reading
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import files, nobody
+from mcpwrap.linux import root_files, run_as_nobody
 from mcpwrap.plan import paths
 
 Secrets = Mapping[str, Mapping[str, str]]  # values, by server and key
@@ -42,7 +42,7 @@ def read(path: str, digest: str) -> Proposed:
     """
     raw = _the_one(path, digest)
     reading = _understood(
-        nobody.answer_to(
+        run_as_nobody.answer_to(
             raw, [paths.PROPOSAL_PROGRAM], max_bytes=MAX_ANSWER_BYTES, timeout_s=TIMEOUT_S
         )
     )
@@ -87,7 +87,7 @@ def _the_one(path: str, digest: str) -> bytes:
             where="mcpwrap accept",
             fix="give its 64 digits, 0-9 and a-f: `mcpwrap wrap` says the whole command",
         )
-    raw = files.read_anybodys(path, max_bytes=MAX_FILE_BYTES)
+    raw = root_files.read_anybodys(path, max_bytes=MAX_FILE_BYTES)
     if len(raw) > MAX_FILE_BYTES:
         raise UsageError(
             "is over 1 MiB; nothing was changed",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import files, listening
+from mcpwrap.linux import root_files, tcp_listeners
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import (
     SYSTEMCTL,
@@ -40,7 +40,7 @@ def load(instance: str, text: str) -> None:
     """
     file, unit = paths.proxy(instance), paths.proxy_unit(instance)
     candidate = f"{file}.new"
-    files.replace(candidate, text)
+    root_files.replace(candidate, text)
     _make_pages(Path(file).parent / "errors")
     _expect_good(candidate, instance)
     Path(candidate).rename(file)
@@ -56,7 +56,7 @@ def reread(instance: str) -> None:
         McpwrapError: its ports are not open again within 30 s.
     """
     wanted = _addresses(Path(paths.proxy(instance)).read_text())
-    before = listening.inodes(EGRESS_PORT)
+    before = tcp_listeners.inodes(EGRESS_PORT)
     with _held(wanted):
         # Not the signal alone: the unit looks for mistakes first, by which Squid would end. Not in
         # order either: it comes after mcpwrap-resolvers.service, which may be who waits here.
@@ -111,7 +111,7 @@ def _expect_good(candidate: str, instance: str) -> None:
 
 def _is_renewed(wanted: set[str], before: dict[str, int]) -> bool:
     """Squid closes all its ports and opens them again: as new sockets, by which this is seen."""
-    now = listening.inodes(EGRESS_PORT)
+    now = tcp_listeners.inodes(EGRESS_PORT)
     return all(now.get(a) is not None and now[a] != before.get(a) for a in wanted)
 
 

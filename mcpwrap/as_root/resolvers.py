@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpwrap.as_root import proxy
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.errors import McpwrapError, file_error
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.systemd.systemctl import run
@@ -42,7 +42,7 @@ def _follow() -> None:
     run(NFT, "-f", "-", stdin=text)
     for instance in proxy.running():
         proxy.reread(instance)
-    files.replace(paths.RESOLVERS, text)
+    root_files.replace(paths.RESOLVERS, text)
 
 
 def elements(resolv_conf: str) -> str:

@@ -17,8 +17,8 @@ from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES, Label, Setting
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
-from mcpwrap.linux import files, observe, tty
-from mcpwrap.linux.files import NewFile
+from mcpwrap.linux import observe, root_files, tty
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
 from mcpwrap.plan import paths
 
@@ -55,7 +55,7 @@ def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFil
             written.append(store.sealed_file(value, label, store_keys[0]))
             changed = changed.with_one(name, key, _setting(label.version, is_set=True))
         # The values first: broken off there, a file is newer than the list says, and is taken.
-        files.replace_all([*written, store.settings_file(changed), *beside])
+        root_files.replace_all([*written, store.settings_file(changed), *beside])
     for label in labels:
         _say_that_it_is_set(label, value_by_key[label.name, label.key])
 
@@ -103,7 +103,7 @@ def remove(name: str, key: str) -> None:
             )
         changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
         with nothing_changed():
-            files.replace_all([store.settings_file(before.with_one(name, key, changed))])
+            root_files.replace_all([store.settings_file(before.with_one(name, key, changed))])
         Path(paths.sealed(name, key)).unlink(missing_ok=True)
     tty.say(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
 
@@ -130,9 +130,9 @@ def rekey(recovery_key: str | None) -> None:
             label, value = _opened(path, key_by_id)
             sealed.append(store.sealed_file(value, label, new))
         with nothing_changed():
-            files.replace_all([store.keys_file([new, *old]), *sealed])
+            root_files.replace_all([store.keys_file([new, *old]), *sealed])
         try:
-            files.replace_all([store.keys_file([new])])
+            root_files.replace_all([store.keys_file([new])])
         except OSError as error:
             state = "all is sealed with the new key, and the file has the old one still"
             raise file_error(error, state) from error
@@ -156,7 +156,7 @@ def purge(name: str) -> None:
     with suppress(FileNotFoundError):
         shutil.rmtree(f"{paths.SEALED}/{name}")
     with in_turn(paths.SECRETS_LOCK):
-        files.replace_all([store.settings_file(store.settings().without_server(name))])
+        root_files.replace_all([store.settings_file(store.settings().without_server(name))])
     for path in (paths.capability(name), paths.bundle(name)):
         Path(path).unlink(missing_ok=True)
 

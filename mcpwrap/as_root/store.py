@@ -13,8 +13,8 @@ from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.secrets.at_rest import Label, Settings, Stored
 from mcpwrap.core.secrets.capability import Secret
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import files
-from mcpwrap.linux.files import NewFile
+from mcpwrap.linux import root_files
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.systemctl import ToolError, run
 from mcpwrap.plan import paths
 
@@ -39,7 +39,7 @@ def settings() -> Settings:
             back an older value.
     """
     try:
-        found = msgspec.json.decode(files.read_roots_own(paths.SECRETS), type=Settings)
+        found = msgspec.json.decode(root_files.read_roots_own(paths.SECRETS), type=Settings)
     except FileNotFoundError:
         return Settings()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -136,7 +136,7 @@ def read(name: str, key: str) -> Stored:
         UsageError: others than root can use the file.
     """
     try:
-        return at_rest.decode(files.read_roots_secret(paths.sealed(name, key)).decode())
+        return at_rest.decode(root_files.read_roots_secret(paths.sealed(name, key)).decode())
     except FileNotFoundError:
         raise SealError("its file is gone") from None
     except UnicodeDecodeError:
@@ -193,7 +193,7 @@ def _mended_by(name: str, key: str) -> str:
 
 def _store_file() -> StoreFile | None:
     try:
-        file = msgspec.json.decode(files.read_roots_secret(paths.STORE), type=StoreFile)
+        file = msgspec.json.decode(root_files.read_roots_secret(paths.STORE), type=StoreFile)
     except FileNotFoundError:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -3,7 +3,7 @@
 import os
 import secrets
 
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
 from mcpwrap.plan import paths
 
@@ -18,6 +18,6 @@ def load() -> None:
         OSError: the key cannot be written.
     """
     if not os.path.lexists(paths.WEBHOOK_KEY):
-        files.replace(paths.WEBHOOK_KEY, f"{secrets.token_hex(_KEY_BYTES)}\n", mode=0o600)
+        root_files.replace(paths.WEBHOOK_KEY, f"{secrets.token_hex(_KEY_BYTES)}\n", mode=0o600)
     run(SYSTEMCTL, "enable", "--quiet", "--", paths.WEBHOOK_UNIT)
     run(SYSTEMCTL, "restart", "--", paths.WEBHOOK_UNIT)

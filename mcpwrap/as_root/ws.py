@@ -24,7 +24,7 @@ from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
-from mcpwrap.linux import accounts, files, tty
+from mcpwrap.linux import accounts, root_files, tty
 from mcpwrap.linux.mount import mount_api
 from mcpwrap.linux.mount.mount_api import Attribute
 from mcpwrap.linux.systemd.stderr_log import say
@@ -77,7 +77,7 @@ def show(name: str, pid: int) -> int:
     mount_api.enter_view(view_fd)
     if not refused:
         refused = _attached(workspaces, by_path, links)
-    files.replace(REPORT, refused)
+    root_files.replace(REPORT, refused)
     return EXIT_OK
 
 
@@ -86,7 +86,7 @@ def _wanted(name: str) -> tuple[Workspaces, int]:
     where, fix = f"server {name}", "`mcpwrap apply`"
     uid = accounts.uid_of(account_of(name))
     try:
-        workspaces = decode_spec(files.read_roots_own(paths.spec(name))).workspaces
+        workspaces = decode_spec(root_files.read_roots_own(paths.spec(name))).workspaces
     except (FileNotFoundError, msgspec.MsgspecError) as error:
         raise McpwrapError(f"what it runs cannot be read: {error}", where=where, fix=fix) from error
     if uid is None or workspaces is None:

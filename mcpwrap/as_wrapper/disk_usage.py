@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import trees
+from mcpwrap.linux import remove_tree
 from mcpwrap.linux.process import signal_fd
 
 _MIB = 1024 * 1024
@@ -168,8 +168,8 @@ def counted(folders: Sequence[Lasting]) -> tuple[int, str]:
     for folder in folders:
         where = f"its {folder.name}, {folder.path},"
         try:
-            used = trees.used_bytes(str(folder.path), at_most=folder.limit_bytes)
-        except trees.OddTreeError as error:
+            used = remove_tree.used_bytes(str(folder.path), at_most=folder.limit_bytes)
+        except remove_tree.OddTreeError as error:
             return 0, f"{where} {error}"
         if used > folder.limit_bytes:
             mib = folder.limit_bytes // _MIB

@@ -11,7 +11,7 @@ from mcpwrap.core.notify import desktop as notify_desktop
 from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, approve_door, desktop, tty
+from mcpwrap.linux import accounts, approve_door, desktop_notify, tty
 from mcpwrap.linux.approve_door import Door, Listing
 
 
@@ -20,7 +20,7 @@ class Surroundings:
     """Approval socket, desktop program and intervals."""
 
     door: str = approve_door.PATH
-    program: str = desktop.NOTIFY_SEND
+    program: str = desktop_notify.NOTIFY_SEND
     every_s: float = 5.0  # at most one in so long, whatever an agent asks for
     again_s: float = 10.0  # after the gate was lost
     goes_on: Callable[[], bool] = lambda: True
@@ -46,7 +46,7 @@ def run(around: Surroundings) -> None:
     Raises:
         McpwrapError: there is no notify-send.
     """
-    desktop.expect(around.program)
+    desktop_notify.expect(around.program)
     telling = _Telling(around)
     while around.goes_on():
         try:
@@ -101,7 +101,7 @@ class _Telling:
         self._new = []
         self._next_at_s = time.monotonic() + self._around.every_s
         try:
-            desktop.show(shown, self._around.program)
+            desktop_notify.show(shown, self._around.program)
         except McpwrapError as error:
             self.complain(error.problem)
 

@@ -15,7 +15,7 @@ from mcpwrap.core.notify import desktop as notify_desktop
 from mcpwrap.core.notify.drift import Sight, Told, news
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import desktop, files
+from mcpwrap.linux import desktop_notify, root_files
 
 _MODE = 0o600
 _FOLDER_MODE = 0o700
@@ -32,7 +32,7 @@ class Surroundings:
     """File of the marks that were shown, and desktop program."""
 
     file: Path
-    program: str = desktop.NOTIFY_SEND
+    program: str = desktop_notify.NOTIFY_SEND
 
 
 def surroundings(environ: Mapping[str, str]) -> Surroundings:
@@ -48,7 +48,7 @@ def run(who: Asker, by: Known, around: Surroundings) -> None:
     Raises:
         McpwrapError: it cannot be shown, or kept that it was; then it counts as not told.
     """
-    desktop.expect(around.program)
+    desktop_notify.expect(around.program)
     with _alone(around.file):
         if _tell(list(sights(who, by)), around):
             _tell(list(sights(who, by)), around)
@@ -98,7 +98,7 @@ def _tell(seen: list[Sight], around: Surroundings) -> bool:
     if not found.new:
         return False
     try:
-        desktop.show(notify_desktop.of_drift(found.new), around.program)
+        desktop_notify.show(notify_desktop.of_drift(found.new), around.program)
     except BaseException:
         _keep(around.file, before)
         raise
@@ -116,7 +116,7 @@ def _read(file: Path) -> Told:
 def _keep(file: Path, told: Told) -> None:
     text = msgspec.json.encode(_Kept(dict(told)), order="sorted").decode()
     try:
-        files.replace(str(file), f"{text}\n", mode=_MODE)
+        root_files.replace(str(file), f"{text}\n", mode=_MODE)
     except OSError as error:
         raise _cannot_keep(file, error) from error
 

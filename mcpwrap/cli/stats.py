@@ -11,7 +11,7 @@ from mcpwrap.core.metrics import prometheus
 from mcpwrap.core.metrics.counters import NO_BOUND_US, Counts, ServerStats, Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import files, gate_socket, tty
+from mcpwrap.linux import gate_socket, root_files, tty
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def _replace(file: Path, text: str) -> None:
             fix="make it first: whose it is, is for you to say",
         )
     try:
-        files.replace(str(file), text)
+        root_files.replace(str(file), text)
     except OSError as error:
         raise McpwrapError(
             f"cannot be written: {error.strerror}; it is as it was",

@@ -17,7 +17,7 @@ from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.write import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import files, wrap_records
+from mcpwrap.linux import root_files, wrap_records
 
 _SUDO = "/usr/bin/sudo"
 _MCPWRAP = "/usr/bin/mcpwrap"
@@ -107,7 +107,7 @@ def write(proposal: Proposal) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = proposal.content.decode()
-        files.replace(str(path), text, mode=0o600)  # what was there is written to never
+        root_files.replace(str(path), text, mode=0o600)  # what was there is written to never
     except OSError as error:
         raise McpwrapError(
             f"the proposal cannot be written: {error.strerror}; nothing was changed",

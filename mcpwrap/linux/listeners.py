@@ -6,7 +6,7 @@ import msgspec
 
 from mcpwrap.core.wire.listener_file import PORT, Listener, decode
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.files import read_roots_own
+from mcpwrap.linux.root_files import read_roots_own
 
 FOLDER = Path("/var/lib/mcpwrap/http")
 _MAX_BYTES = 65_536

@@ -18,14 +18,14 @@ from mcpwrap.core.wire.panic_file import decode as decode_panic
 from mcpwrap.core.wire.server_files import Admissions, decode_admissions
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, packet_rules
-from mcpwrap.linux.files import (
+from mcpwrap.linux.policy_files import gone
+from mcpwrap.linux.root_files import (
     expect_roots_file,
     expect_roots_folder,
     expect_roots_secret,
     read_roots_own,
     temporary,
 )
-from mcpwrap.linux.policy_files import gone
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids

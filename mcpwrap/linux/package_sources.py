@@ -11,7 +11,7 @@ from contextlib import suppress
 from mcpwrap.config.model import Destination
 from mcpwrap.config.values import BadValueError, destination
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.files import read_of_root
+from mcpwrap.linux.root_files import read_of_root
 from mcpwrap.plan.egress import PackageSource
 
 _MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep

@@ -8,7 +8,7 @@ from pathlib import Path
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.yaml_tree import MAX_BYTES
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.files import expect_roots_folder, read_roots_own
+from mcpwrap.linux.root_files import expect_roots_folder, read_roots_own
 
 FILE = "/etc/mcpwrap/policy.yaml"
 FOLDER = "/etc/mcpwrap/policy.d"

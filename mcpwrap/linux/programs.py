@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from mcpwrap.config.proposals.draft import Place, Program, UnfitError
-from mcpwrap.linux import scripts, shims
+from mcpwrap.linux import shebang, shims
 
 _MAX_HOPS = 16
 _MAX_SETTINGS_CHARS = 65_536
@@ -127,7 +127,7 @@ def _further(path: Path, search: str) -> Iterator[tuple[str, bool]]:
         yield from ((folder, False) for folder in _home_of_venv(path))
         return
     yield from ((folder, False) for folder in _home_of_venv(path))
-    name = scripts.interpreter(path)
+    name = shebang.interpreter(path)
     if name.startswith("/"):
         yield name, False
     elif found := which(name, search):

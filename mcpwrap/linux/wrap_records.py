@@ -18,7 +18,7 @@ import msgspec
 from mcpwrap.config.agent_files.opened import MAX_BYTES
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.agent_files import Refused, read
 
 _NAME = re.compile(r"(?:backup|record)-([0-9]{4,9})-.*")
@@ -68,7 +68,7 @@ def save(folder: Path, record: Record) -> Path:
         backup = _with_backup(_made(folder), record)
         path = _record_of(backup)
         try:
-            files.replace(str(path), text, mode=0o600)
+            root_files.replace(str(path), text, mode=0o600)
         except OSError:
             for left in (backup, path.with_name(f".{path.name}.new")):
                 left.unlink(missing_ok=True)

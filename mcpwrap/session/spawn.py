@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mcpwrap.linux import scripts
+from mcpwrap.linux import shebang
 from mcpwrap.linux.isolation.cgroup import Leaf
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.unix_socket import fd_passing
@@ -103,7 +103,7 @@ def _explained(program: Program, stage: int, error_number: int) -> SpawnError:
 
 def _interpreter(program: Program) -> str:
     """Return what the first line of a script names, which is what execve(2) did not find."""
-    name = scripts.interpreter(Path(program.command))
+    name = shebang.interpreter(Path(program.command))
     return name if name.startswith("/") and not Path(name).exists() else ""
 
 

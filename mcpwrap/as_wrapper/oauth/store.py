@@ -12,7 +12,7 @@ from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.token_store import Given, Kept
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 
 _LOOK_EVERY_S = 0.05
 _PATIENCE_S = 60.0  # whoever has the lock waits for an authorization server, for at most 30 s
@@ -69,7 +69,7 @@ class Store:
         """
         try:
             text = token_store.put(kept, self._name, self._key, os.urandom(aead.NONCE_BYTES))
-            files.replace(str(self._path), text, mode=0o600)
+            root_files.replace(str(self._path), text, mode=0o600)
         except (OSError, SealError) as error:
             raise OAuthError(f"the login cannot be kept: {error}") from error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcpwrap.config.model import Config, Local, Server
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import scripts
+from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of
 from mcpwrap.linux.executables.look import Finding, Look
 
@@ -73,7 +73,7 @@ def _refusal(server: Server, finding: Finding) -> UsageError:
 def _expect_visible(server: Server, command: str) -> None:
     """Refuse a program in somebody's home, or one that is run by such: no server sees it."""
     given = [workspace.path for workspace in server.workspace]
-    name = scripts.interpreter(Path(command))
+    name = shebang.interpreter(Path(command))
     for path in (os.path.realpath(command), os.path.realpath(name) if "/" in name else ""):
         if _HOMES.match(path) and not any(path.startswith(f"{folder}/") for folder in given):
             raise UsageError(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcpwrap.linux import scripts
+from mcpwrap.linux import shebang
 from mcpwrap.linux.executables import packages
 from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, Launch, Loaded, loaded
 from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
@@ -112,7 +112,7 @@ def _inside(path: str, real: Real) -> tuple[str, str]:
 
 def _interpreters(path: str, launch: Launch) -> Iterator[Loaded]:
     """Yield what runs a script, and the folders in which it is looked for by its name."""
-    name = scripts.interpreter(Path(path))
+    name = shebang.interpreter(Path(path))
     part = f"interpreter of {path}"
     if not name:
         return

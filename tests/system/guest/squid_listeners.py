@@ -15,7 +15,7 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
     """
     from mcpwrap.as_root import proxy
     from mcpwrap.config.model import Destination
-    from mcpwrap.linux import listening
+    from mcpwrap.linux import tcp_listeners
     from mcpwrap.plan import squid
 
     hosts = (Destination("api.good.test", 443, with_subdomains=False),)
@@ -25,7 +25,7 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
     proxy.load(instance, squid.spliced(instance, found, None))
     wanted = {each.address for each in found}
     give_up_at = time.monotonic() + within_s
-    while len(wanted & listening.inodes(PORT).keys()) < wait_for:
+    while len(wanted & tcp_listeners.inodes(PORT).keys()) < wait_for:
         if time.monotonic() > give_up_at:
             break
-    return len(wanted & listening.inodes(PORT).keys())
+    return len(wanted & tcp_listeners.inodes(PORT).keys())

@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "who can replace root's files: the mode of a folder",
-        "mcpwrap/linux/files.py",
+        "mcpwrap/linux/root_files.py",
         "    if info.st_uid != 0 or is_writable:\n",
         "    if False:\n",
         "apply",

@@ -8,7 +8,7 @@ import pytest
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.core.wire.server_files import Admission, Admissions, encode
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 
 ALICE = Admissions(by_server={"git": Admission(uids=(1000,), gids=(), inherits=())})
 CAROL = Admissions(by_server={"git": Admission(uids=(1002,), gids=(), inherits=())})
@@ -23,11 +23,11 @@ def test_a_list_that_root_replaced_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     guests = GuestList(path)
     for admissions in (ALICE, CAROL, NOBODY, ALICE):  # the first two are of one size
-        files.replace(str(path), encode(admissions))
+        root_files.replace(str(path), encode(admissions))
         assert guests.current() == guests.current() == admissions
     path.unlink()
     assert guests.current() == NOBODY
-    files.replace(str(path), encode(CAROL))
+    root_files.replace(str(path), encode(CAROL))
     assert guests.current() == CAROL
 
 
@@ -39,20 +39,20 @@ def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
 ) -> None:
     path = tmp_path / "gate.json"
     guests = GuestList(path)
-    files.replace(str(path), encode(ALICE))
+    root_files.replace(str(path), encode(ALICE))
     assert guests.current() == ALICE
     path.write_bytes(garbage)
     for _ in range(2):
         with pytest.raises(msgspec.MsgspecError):
             guests.current()
-    files.replace(str(path), encode(CAROL))
+    root_files.replace(str(path), encode(CAROL))
     assert guests.current() == CAROL
 
 
 def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     guests = GuestList(path)
-    files.replace(str(path), encode(ALICE))
+    root_files.replace(str(path), encode(ALICE))
     assert guests.current() == ALICE
     path.rename(tmp_path / "kept.json")
     path.write_text("garbage")
@@ -64,7 +64,7 @@ def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Pat
 
 def test_a_list_that_others_could_have_written_admits_nobody(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
-    files.replace(str(path), encode(ALICE))
+    root_files.replace(str(path), encode(ALICE))
     guests = GuestList(path)
     assert guests.current() == ALICE
     for spoiled, mode in ((path, 0o666), (tmp_path, 0o777)):

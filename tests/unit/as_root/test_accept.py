@@ -18,9 +18,9 @@ from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import nobody, observe, this_machine, tty
-from mcpwrap.linux.files import NewFile
+from mcpwrap.linux import observe, run_as_nobody, this_machine, tty
 from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff import Retired
 
@@ -117,7 +117,7 @@ def _bytes(path: str, *, max_bytes: int) -> bytes:
     return Path(path).read_bytes()[: max_bytes + 1]
 
 
-_ANSWER_TO = nobody.answer_to
+_ANSWER_TO = run_as_nobody.answer_to
 
 
 def _read_here(monkeypatch: pytest.MonkeyPatch, script: str = READ) -> None:
@@ -129,7 +129,7 @@ def _read_here(monkeypatch: pytest.MonkeyPatch, script: str = READ) -> None:
         return _ANSWER_TO(question, argv, max_bytes=max_bytes, timeout_s=timeout_s)
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(nobody, "answer_to", answer_to)
+    monkeypatch.setattr(run_as_nobody, "answer_to", answer_to)
 
 
 @pytest.fixture

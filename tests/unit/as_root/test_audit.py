@@ -9,7 +9,7 @@ import pytest
 from mcpwrap.as_root import audit
 from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 from mcpwrap.plan import paths
 
 OLD = 1_700_000_000
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "AUDIT", str(folder))
     monkeypatch.setattr(paths, "AUDIT_KEYS", str(tmp_path / "keys.json"))
     monkeypatch.setattr(paths, "AUDIT_LOCK", str(tmp_path / "lock"))
-    files.replace(paths.AUDIT_KEYS, audit.encode(KEYS), mode=0o600)
+    root_files.replace(paths.AUDIT_KEYS, audit.encode(KEYS), mode=0o600)
     for top in ("audit/00000001", "audit/00000002", "audit/00000003", "outside"):
         (tmp_path / top).mkdir(parents=True)
         for name in ("1-1.jsonl", "1-2.jsonl", "master.jsonl"):

@@ -11,7 +11,7 @@ import pytest
 from mcpwrap.as_root import panic
 from mcpwrap.core.wire.panic_file import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import files, observe
+from mcpwrap.linux import observe, root_files
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan import paths
 
@@ -156,7 +156,7 @@ def test_what_is_in_memory_alone_cannot_be_taken_back(machine: Machine) -> None:
 def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace, stopped = files.replace, threading.Event()
+    replace, stopped = root_files.replace, threading.Event()
     panics = threading.Thread(target=panic.begin, args=([],))
 
     def systemctl(*argv: str) -> str:
@@ -173,7 +173,7 @@ def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
     panic.begin(["git"])
     panic.begin(["time"])
     monkeypatch.setattr(panic, "run", systemctl)
-    monkeypatch.setattr(files, "replace", slowly)
+    monkeypatch.setattr(root_files, "replace", slowly)
     with pytest.raises(McpwrapError, match="`mcpwrap panic` was given meanwhile"):
         panic.end(["git"])
     panics.join()

@@ -9,7 +9,7 @@ import pytest
 
 from mcpwrap.as_root import secret, store
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.files import NewFile
+from mcpwrap.linux.root_files import NewFile
 from mcpwrap.plan import paths
 
 pytestmark = pytest.mark.usefixtures("store_folder")

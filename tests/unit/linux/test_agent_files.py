@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import agent_files, trees
+from mcpwrap.linux import agent_files, remove_tree
 from mcpwrap.linux.agent_files import check_replaceable, replace
 from tests.unit.plain_account import NOBODY, without_root
 
@@ -35,7 +35,7 @@ def top() -> Iterator[Path]:
             os.chown(path, NOBODY, NOBODY)
     yield folder
     folder.chmod(0o700)
-    trees.remove(str(folder))
+    remove_tree.remove(str(folder))
 
 
 def names_in(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import trees, wrap_records
+from mcpwrap.linux import remove_tree, wrap_records
 from mcpwrap.linux.wrap_records import (
     Record,
     backup_of,
@@ -47,7 +47,7 @@ def top() -> Iterator[Path]:
     if os.geteuid() == 0:
         os.chown(made, NOBODY, NOBODY)
     yield made
-    trees.remove(str(made))
+    remove_tree.remove(str(made))
 
 
 def names_in(folder: Path) -> list[str]:

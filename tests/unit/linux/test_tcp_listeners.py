@@ -3,7 +3,7 @@
 import os
 import socket
 
-from mcpwrap.linux import listening
+from mcpwrap.linux import tcp_listeners
 
 
 def inode(of: socket.socket) -> int:
@@ -13,20 +13,20 @@ def inode(of: socket.socket) -> int:
 def test_who_listens_is_found() -> None:
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
-        assert listening.inodes(port) == {"127.0.0.1": inode(one)}
+        assert tcp_listeners.inodes(port) == {"127.0.0.1": inode(one)}
         with socket.create_server(("127.77.1.2", port)) as other:
             expected = {"127.0.0.1": inode(one), "127.77.1.2": inode(other)}
-            assert listening.inodes(port) == expected
-        assert listening.inodes(port) == {"127.0.0.1": inode(one)}
+            assert tcp_listeners.inodes(port) == expected
+        assert tcp_listeners.inodes(port) == {"127.0.0.1": inode(one)}
 
 
 def test_a_port_that_is_only_bound_or_connected_is_not() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        assert listening.inodes(bound.getsockname()[1]) == {}
+        assert tcp_listeners.inodes(bound.getsockname()[1]) == {}
     with (
         socket.create_server(("127.0.0.1", 0)) as one,
         socket.create_connection(one.getsockname()) as other,
     ):
-        assert listening.inodes(one.getsockname()[1]) == {"127.0.0.1": inode(one)}
-        assert listening.inodes(other.getsockname()[1]) == {}
+        assert tcp_listeners.inodes(one.getsockname()[1]) == {"127.0.0.1": inode(one)}
+        assert tcp_listeners.inodes(other.getsockname()[1]) == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import trees
+from mcpwrap.linux import remove_tree
 from tests.unit.plain_account import NOBODY, without_root
 
 
@@ -19,7 +19,7 @@ def top() -> Iterator[Path]:
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
     yield folder
-    trees.remove(str(folder))
+    remove_tree.remove(str(folder))
 
 
 def hidden(top: Path) -> None:
@@ -53,7 +53,7 @@ def many(top: Path) -> None:
 def test_nothing_is_left(top: Path, made: Callable[[Path], None]) -> None:
     def done() -> None:
         made(top)
-        trees.remove(str(top))
+        remove_tree.remove(str(top))
 
     without_root(done)
     assert not top.exists()
@@ -72,9 +72,9 @@ def test_no_link_is_followed(top: Path) -> None:
         (tmp / "inner").mkdir()
         (tmp / "inner/to-folder").symlink_to("../../outside")
         tmp.joinpath("inner").chmod(0o111)
-        trees.remove(str(tmp))
+        remove_tree.remove(str(tmp))
         (top / "link").symlink_to(outside)
-        trees.remove(str(top / "link"))
+        remove_tree.remove(str(top / "link"))
 
     without_root(linked)
     assert not tmp.exists()
@@ -83,7 +83,7 @@ def test_no_link_is_followed(top: Path) -> None:
 
 
 def test_what_is_not_there_is_no_matter(top: Path) -> None:
-    trees.remove(str(top / "nothing"))
+    remove_tree.remove(str(top / "nothing"))
 
 
 # ----------------------------------------------------------------------------------- counting
@@ -92,7 +92,7 @@ NO_LIMIT = 2**60
 
 
 def used_in(top: Path) -> int:
-    return trees.used_bytes(str(top), at_most=NO_LIMIT)
+    return remove_tree.used_bytes(str(top), at_most=NO_LIMIT)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_what_a_folder_takes_of_its_disk(
 def test_counting_ends_when_it_is_too_much(top: Path) -> None:
     for number in range(100):
         (top / str(number)).mkdir()
-    assert trees.used_bytes(str(top), at_most=40 * KIB) == 44 * KIB
+    assert remove_tree.used_bytes(str(top), at_most=40 * KIB) == 44 * KIB
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_is_made_to_hide_something_is_odd(
 ) -> None:
     def count() -> None:
         made(top)
-        with pytest.raises(trees.OddTreeError, match=why):
+        with pytest.raises(remove_tree.OddTreeError, match=why):
             used_in(top)
 
     without_root(count)

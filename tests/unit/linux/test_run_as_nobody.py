@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import nobody
+from mcpwrap.linux import run_as_nobody
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(script: str, question: bytes = b"", *, timeout_s: float = 60) -> bytes:
     argv = [sys.executable, "-I", "-c", f"import os, sys, time; {script}"]
-    return nobody.answer_to(question, argv, max_bytes=100, timeout_s=timeout_s)
+    return run_as_nobody.answer_to(question, argv, max_bytes=100, timeout_s=timeout_s)
 
 
 def test_it_reads_the_question_as_often_as_it_likes() -> None:
@@ -67,4 +67,4 @@ def test_it_is_not_waited_for_without_end() -> None:
 
 def test_one_that_is_not_there_is_said() -> None:
     with pytest.raises(McpwrapError, match="cannot be started: No such file"):
-        nobody.answer_to(b"", ["/nowhere/at-all"], max_bytes=1, timeout_s=1)
+        run_as_nobody.answer_to(b"", ["/nowhere/at-all"], max_bytes=1, timeout_s=1)

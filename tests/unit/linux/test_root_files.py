@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import HalfDoneError, McpwrapError
-from mcpwrap.linux import files
+from mcpwrap.linux import root_files
 
 
 def names_in(folder: Path) -> list[str]:
@@ -23,7 +23,7 @@ def names_in(folder: Path) -> list[str]:
 def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
     for text in ("first, and longer", "é"):
-        files.replace(str(path), text)
+        root_files.replace(str(path), text)
         assert path.read_bytes() == text.encode()
     assert names_in(path.parent) == ["file"]
 
@@ -32,7 +32,7 @@ def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
 def test_a_file_has_its_mode_whatever_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
     before = os.umask(umask)
     try:
-        files.replace(str(tmp_path / "file"), "", mode=mode)
+        root_files.replace(str(tmp_path / "file"), "", mode=mode)
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o7777 == mode
@@ -40,15 +40,15 @@ def test_a_file_has_its_mode_whatever_the_umask(tmp_path: Path, umask: int, mode
 
 def test_a_reader_keeps_the_file_it_has_open(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    files.replace(str(path), "old")
+    root_files.replace(str(path), "old")
     with path.open() as reader:
-        files.replace(str(path), "new")
+        root_files.replace(str(path), "new")
         assert reader.read() == "old"
 
 
 def test_what_a_crash_left_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".file.new").write_text("half of a text that is longer")
-    files.replace(str(tmp_path / "file"), "text")
+    root_files.replace(str(tmp_path / "file"), "text")
     assert (tmp_path / "file").read_text() == "text"
     assert names_in(tmp_path) == ["file"]
 
@@ -57,7 +57,7 @@ def test_a_link_in_the_way_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("safe")
     (tmp_path / ".file.new").symlink_to("victim")
     with pytest.raises(OSError, match="symbolic links"):
-        files.replace(str(tmp_path / "file"), "text")
+        root_files.replace(str(tmp_path / "file"), "text")
     assert (tmp_path / "victim").read_text() == "safe"
 
 
@@ -74,12 +74,12 @@ def test_a_file_is_utf_8_whatever_the_locale_of_the_operator(tmp_path: Path) -> 
 def test_a_link_is_replaced_whatever_was_there(tmp_path: Path) -> None:
     link = tmp_path / "bin" / "link"
     for target in ("/a", "/b"):
-        files.replace_link(str(link), target)
+        root_files.replace_link(str(link), target)
         assert str(link.readlink()) == target
     link.unlink()
     link.write_text("a file")
     (link.parent / ".link.new").symlink_to("left by a crash")
-    files.replace_link(str(link), "/c")
+    root_files.replace_link(str(link), "/c")
     assert str(link.readlink()) == "/c"
     assert names_in(link.parent) == ["link"]
 
@@ -100,7 +100,7 @@ def test_a_drop_in_folder_goes_with_its_last_file(
     for name in ("10-mcpwrap.conf", *others):
         (tmp_path / folder / name).touch()
     for _ in range(2):  # again does no harm
-        files.remove(str(tmp_path / folder / "10-mcpwrap.conf"))
+        root_files.remove(str(tmp_path / folder / "10-mcpwrap.conf"))
         assert names_in(tmp_path) == left
     assert [name for kept in left for name in names_in(tmp_path / kept)] == others
 
@@ -108,15 +108,15 @@ def test_a_drop_in_folder_goes_with_its_last_file(
 def test_removing_a_link_leaves_its_target(tmp_path: Path) -> None:
     (tmp_path / "target").touch()
     (tmp_path / "link").symlink_to("target")
-    files.remove(str(tmp_path / "link"))
+    root_files.remove(str(tmp_path / "link"))
     assert names_in(tmp_path) == ["target"]
 
 
 @pytest.mark.parametrize("max_bytes", [0, 5])
 def test_a_file_of_roots_is_read_up_to_one_byte_too_many(max_bytes: int) -> None:
     text = Path("/etc/passwd").read_bytes()  # root's own on every machine
-    assert files.read_roots_own("/etc/passwd", max_bytes=max_bytes) == text[: max_bytes + 1]
-    assert files.read_roots_own("/etc/passwd", max_bytes=len(text)) == text
+    assert root_files.read_roots_own("/etc/passwd", max_bytes=max_bytes) == text[: max_bytes + 1]
+    assert root_files.read_roots_own("/etc/passwd", max_bytes=len(text)) == text
 
 
 def writable_by(mode: int) -> Callable[[Path], None]:
@@ -145,7 +145,7 @@ def test_what_others_could_have_written_is_refused(
     path = tmp_path / "config.toml"
     make(path)
     with pytest.raises(McpwrapError) as caught:
-        files.read_roots_own(str(path), max_bytes=9)
+        root_files.read_roots_own(str(path), max_bytes=9)
     assert caught.value.where == str(path)
 
 
@@ -155,12 +155,12 @@ def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         os.chown(path, 1000, 1000)
     with pytest.raises(McpwrapError, match="others than root"):
-        files.read_roots_own(str(path), max_bytes=9)
+        root_files.read_roots_own(str(path), max_bytes=9)
 
 
 def test_a_file_that_is_not_there_is_another_matter(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)
+        root_files.read_roots_own(str(tmp_path / "config.toml"), max_bytes=9)
 
 
 ACL_VERSION, UNDEFINED = 2, 0xFFFFFFFF
@@ -193,13 +193,13 @@ def of_another(path: Path) -> None:
         (let(1000, 7, 7), "mode 0775"),  # the mask is what the mode shows for the group
     ],
 )
-@pytest.mark.parametrize("read", [files.read_roots_own, files.read_roots_secret])
+@pytest.mark.parametrize("read", [root_files.read_roots_own, root_files.read_roots_secret])
 def test_a_folder_in_which_others_can_replace_a_file_is_refused(
     tmp_path: Path, spoil: Callable[[Path], None], why: str, read: Callable[[str], bytes]
 ) -> None:
     folder = tmp_path / "conf.d"
     folder.mkdir(mode=0o755)
-    files.replace(str(folder / "file"), "text", mode=0o600)
+    root_files.replace(str(folder / "file"), "text", mode=0o600)
     assert read(str(folder / "file")) == b"text"  # the twin
     spoil(folder)
     with pytest.raises(McpwrapError, match=re.escape(f"({why})")) as caught:
@@ -224,10 +224,10 @@ def test_each_folder_above_counts(
     spoil(folder.parent)
     if is_refused:
         with pytest.raises(McpwrapError, match="others than root") as caught:
-            files.expect_roots_folder(str(folder))
+            root_files.expect_roots_folder(str(folder))
         assert caught.value.where == str(folder.parent)
     else:
-        files.expect_roots_folder(str(folder))
+        root_files.expect_roots_folder(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,18 @@ def test_a_link_is_judged_by_where_it_leads_and_all_on_the_way(
     (tmp_path / "link").symlink_to(target.format(name=tmp_path.name))
     if is_refused:
         with pytest.raises(McpwrapError, match="others than root"):
-            files.expect_roots_folder(str(tmp_path / "link"))
+            root_files.expect_roots_folder(str(tmp_path / "link"))
     else:
-        files.expect_roots_folder(str(tmp_path / "link"))
+        root_files.expect_roots_folder(str(tmp_path / "link"))
 
 
 def test_a_file_of_the_systems_may_lie_among_those_of_others(tmp_path: Path) -> None:
     tmp_path.chmod(0o775)
-    files.replace(str(tmp_path / "npmrc"), "text")
-    assert files.read_of_root(str(tmp_path / "npmrc")) == b"text"
+    root_files.replace(str(tmp_path / "npmrc"), "text")
+    assert root_files.read_of_root(str(tmp_path / "npmrc")) == b"text"
     (tmp_path / "npmrc").chmod(0o666)
     with pytest.raises(McpwrapError, match="mode 0666"):
-        files.read_of_root(str(tmp_path / "npmrc"))
+        root_files.read_of_root(str(tmp_path / "npmrc"))
 
 
 def test_links_in_a_circle_and_links_of_others_are_refused(tmp_path: Path) -> None:
@@ -265,16 +265,16 @@ def test_links_in_a_circle_and_links_of_others_are_refused(tmp_path: Path) -> No
     os.chown(tmp_path / "theirs", 1000, 1000, follow_symlinks=False)
     for name in ("circle", "theirs"):
         with pytest.raises(McpwrapError, match="is a link"):
-            files.expect_roots_folder(str(tmp_path / name))
+            root_files.expect_roots_folder(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
 def test_a_secret_of_roots_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "store.json"
-    files.replace(str(path), "text", mode=0o600)
-    assert files.read_roots_secret(str(path)) == b"text"
+    root_files.replace(str(path), "text", mode=0o600)
+    assert root_files.read_roots_secret(str(path)) == b"text"
     path.chmod(mode)
-    for read in (files.read_roots_secret, files.expect_roots_secret):
+    for read in (root_files.read_roots_secret, root_files.expect_roots_secret):
         with pytest.raises(McpwrapError, match=rf"others than root can use it \(mode {mode:04o}\)"):
             read(str(path))
 
@@ -283,8 +283,8 @@ def test_a_file_of_anybodys_is_read_up_to_a_byte_too_many(tmp_path: Path) -> Non
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     path.chmod(0o666)
-    assert files.read_anybodys(str(path), max_bytes=5) == b"12345"
-    assert files.read_anybodys(str(path), max_bytes=3) == b"1234"
+    assert root_files.read_anybodys(str(path), max_bytes=5) == b"12345"
+    assert root_files.read_anybodys(str(path), max_bytes=3) == b"1234"
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_what_is_no_plain_file_is_not_read(
     path = tmp_path / "odd\x1b\u202e"
     make(path)
     with pytest.raises(McpwrapError, match=f"{why}.*; nothing was changed|{why}; nothing") as error:
-        files.read_anybodys(str(path), max_bytes=5)
+        root_files.read_anybodys(str(path), max_bytes=5)
     assert r"odd\x1b\u202e'" in error.value.where
 
 
 def test_a_device_is_not_read() -> None:
     with pytest.raises(McpwrapError, match="is not a plain file"):
-        files.read_anybodys("/dev/zero", max_bytes=5)
+        root_files.read_anybodys("/dev/zero", max_bytes=5)
 
 
 @contextmanager
@@ -331,31 +331,35 @@ def test_where_one_of_several_cannot_be_written_none_is(
     for number in range(len(sizes)):
         (tmp_path / str(number)).write_text("before")
     wanted = [
-        files.NewFile(path=str(tmp_path / str(number)), text="x" * size)
+        root_files.NewFile(path=str(tmp_path / str(number)), text="x" * size)
         for number, size in enumerate(sizes)
     ]
     with no_file_over(64), pytest.raises(OSError, match="File too large") as caught:
-        files.replace_all(wanted)
+        root_files.replace_all(wanted)
     assert caught.value.filename == str(tmp_path / str(sizes.index(99)))
     assert names_in(tmp_path) == [str(number) for number in range(len(sizes))]  # and no temporary
     assert {path.read_text() for path in tmp_path.iterdir()} == {"before"}
-    files.replace_all(wanted)  # the twin
+    root_files.replace_all(wanted)  # the twin
     assert [len((tmp_path / str(number)).read_text()) for number in range(len(sizes))] == [*sizes]
 
 
 def test_one_that_cannot_be_renamed_after_another_was_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    wanted = [files.NewFile(path=str(tmp_path / name), text="x") for name in ("file", "folder")]
+    wanted = [
+        root_files.NewFile(path=str(tmp_path / name), text="x") for name in ("file", "folder")
+    ]
     with pytest.raises(HalfDoneError) as caught:
-        files.replace_all(wanted)
+        root_files.replace_all(wanted)
     assert caught.value.filename == str(tmp_path / "folder")
     assert names_in(tmp_path) == ["file", "folder"]
 
 
 def test_the_first_that_cannot_be_renamed_leaves_all_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    wanted = [files.NewFile(path=str(tmp_path / name), text="x") for name in ("folder", "file")]
+    wanted = [
+        root_files.NewFile(path=str(tmp_path / name), text="x") for name in ("folder", "file")
+    ]
     with pytest.raises(OSError, match="directory") as caught:
-        files.replace_all(wanted)
+        root_files.replace_all(wanted)
     assert not isinstance(caught.value, HalfDoneError)
     assert names_in(tmp_path) == ["folder"]

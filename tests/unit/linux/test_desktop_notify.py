@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.core.notify.desktop import Notification
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import desktop
+from mcpwrap.linux import desktop_notify
 
 SHOWN = Notification("--urgency=low", "line\nline")
 
@@ -20,7 +20,7 @@ def program(folder: Path, text: str) -> str:
 
 def test_the_texts_are_arguments_and_no_options(tmp_path: Path) -> None:
     written = tmp_path / "shown"
-    desktop.show(SHOWN, program(tmp_path, f"#!/bin/sh\nprintf '%s\\0' \"$@\" > {written}\n"))
+    desktop_notify.show(SHOWN, program(tmp_path, f"#!/bin/sh\nprintf '%s\\0' \"$@\" > {written}\n"))
     assert written.read_text().split("\0") == ["--app-name=mcpwrap", "--", *SHOWN, ""]
 
 
@@ -35,14 +35,14 @@ def test_the_texts_are_arguments_and_no_options(tmp_path: Path) -> None:
 def test_a_failure_is_said(
     tmp_path: Path, text: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desktop, "_TIMEOUT_S", 0.5 if "sleep" in text else 10.0)
+    monkeypatch.setattr(desktop_notify, "_TIMEOUT_S", 0.5 if "sleep" in text else 10.0)
     name = program(tmp_path, text)
-    desktop.expect(name)
+    desktop_notify.expect(name)
     with pytest.raises(McpwrapError) as failed:
-        desktop.show(SHOWN, name)
+        desktop_notify.show(SHOWN, name)
     assert failed.value.problem == why
 
 
 def test_a_program_that_is_not_there_is_said_before(tmp_path: Path) -> None:
     with pytest.raises(McpwrapError, match="libnotify-bin"):
-        desktop.expect(str(tmp_path / "none"))
+        desktop_notify.expect(str(tmp_path / "none"))

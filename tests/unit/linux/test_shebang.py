@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.scripts import interpreter
+from mcpwrap.linux.shebang import interpreter
 
 FIRST_LINES = [
     ("#!/bin/sh", "/bin/sh"),
