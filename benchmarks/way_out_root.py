@@ -23,8 +23,8 @@ from mcpwrap.config.model import Destination
 from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire.sni_front_file import Front
 from mcpwrap.linux import tcp_listeners
-from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
+from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths, squid
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"

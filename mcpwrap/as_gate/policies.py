@@ -11,8 +11,8 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux.policy_files import gone, policy_files
 from mcpwrap.linux.unix_socket import memfd
+from mcpwrap.machine.policy_files import gone, policy_files
 
 
 class Policies:

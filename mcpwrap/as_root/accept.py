@@ -12,8 +12,9 @@ from mcpwrap.config.proposal import expect_nobodys, settable
 from mcpwrap.config.proposal_shown import Offer, question, shown
 from mcpwrap.config.values import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
-from mcpwrap.linux import observe, root_files, this_machine, tty
+from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
+from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths, widenings
 from mcpwrap.plan.diff import Retired
 
@@ -81,7 +82,7 @@ def _added(wanted: Proposed) -> dict[str, str]:
         UsageError: a server or a file of that name is there, and is another, or is left of one.
     """
     added = {} if _is_configured() else {paths.CONFIG_FILE: _EMPTY}
-    there = observe.config_files(added)
+    there = observer.config_files(added)
     content_by_path = {file.name: file.content for file in there}
     known = parse(there).file_by_server
     problems, fresh = [], []
@@ -99,13 +100,13 @@ def _added(wanted: Proposed) -> dict[str, str]:
             where=_WHERE,
             fix="propose it under another name, or take what is there away first",
         )
-    expect_nobodys(fresh, observe.registry().by_name)
+    expect_nobodys(fresh, observer.registry().by_name)
     return added
 
 
 def _is_configured() -> bool:
     """Say whether there is a configuration, or was one: then it is not for us to begin a new."""
-    return Path(paths.CONFIG_FILE).exists() or bool(observe.server_names())
+    return Path(paths.CONFIG_FILE).exists() or bool(observer.server_names())
 
 
 def _notes(added: dict[str, str]) -> list[str]:
@@ -114,12 +115,12 @@ def _notes(added: dict[str, str]) -> list[str]:
     Raises:
         McpwrapError: it could not.
     """
-    return trial.of_workspaces(this_machine.planned(added=added).wanted)
+    return trial.of_workspaces(planning.planned(added=added).wanted)
 
 
 def _told(wanted: Proposed, secrets: Secrets) -> Iterator[str]:
     """Yield what becomes of each secret."""
-    settings = observe.secret_settings()
+    settings = observer.secret_settings()
     for name, server in wanted.servers.items():
         for key in settable(server):
             known = settings.of(name, key)

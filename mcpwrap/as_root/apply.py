@@ -3,7 +3,8 @@
 from mcpwrap.as_root import trial
 from mcpwrap.as_root.carry_out import carry_out
 from mcpwrap.errors import McpwrapError, file_error
-from mcpwrap.linux import this_machine, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import planning
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import Step
 
@@ -14,10 +15,10 @@ def apply(retired: Retired) -> None:
     Raises:
         McpwrapError: the configuration is wrong, or a step failed.
     """
-    planned = this_machine.planned(retired)
+    planned = planning.planned(retired)
     notes = [*trial.of_workspaces(planned.wanted), *planned.notes]
     todo = planned.steps
-    for line in this_machine.vanished():
+    for line in planning.vanished():
         tty.say(f"note: {line}")
     if not todo:
         tty.say("nothing to do")
@@ -26,7 +27,7 @@ def apply(retired: Retired) -> None:
         _do(step, number - 1)
     if todo:
         tty.say("done")
-    for note in [*notes, *this_machine.notes()]:
+    for note in [*notes, *planning.notes()]:
         tty.say(f"note: {note}")
 
 

@@ -12,8 +12,8 @@ from mcpwrap.as_root.lock import if_free
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, root_files
-from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, run
+from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths, steps
 
 SYSUSERS = "/usr/bin/systemd-sysusers"

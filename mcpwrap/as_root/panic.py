@@ -14,8 +14,9 @@ from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire import panic_file
 from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
-from mcpwrap.linux import observe, root_files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, run
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
 # As in mcpwrap-watch: an agent that tries again meanwhile would take the stop back.
@@ -56,7 +57,7 @@ def end(names: list[str]) -> None:
         McpwrapError: there is no such server, or all are stopped and one is named; or the order
             cannot be taken back, and nothing was changed.
     """
-    known = sorted(observe.server_names())
+    known = sorted(observer.server_names())
     _expect_known(names)
     with in_turn(paths.PANIC_LOCK):
         with nothing_changed():
@@ -101,7 +102,7 @@ def _expect_known(names: list[str]) -> None:
     for name in names:
         known = [name] if is_server_name(name) else []
         with suppress(OSError, McpwrapError):
-            known = observe.server_names()
+            known = observer.server_names()
         if name not in known:
             raise UsageError(f"no server {name!r}", where="mcpwrap", fix="`mcpwrap status`")
 

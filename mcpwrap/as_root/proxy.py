@@ -10,7 +10,6 @@ from pathlib import Path
 from mcpwrap.core.names import EGRESS_PORT
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files, tcp_listeners
-from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import (
     SYSTEMCTL,
     ToolError,
@@ -18,6 +17,7 @@ from mcpwrap.linux.systemd.systemctl import (
     run,
     run_for_all_output,
 )
+from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths
 
 SQUID = "/usr/sbin/squid"

@@ -12,9 +12,9 @@ from mcpwrap.as_root import proxy
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import root_files
-from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.systemd.systemctl import run
+from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths
 
 RESOLV_CONF = Path("/etc/resolv.conf")

@@ -17,9 +17,10 @@ from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES, Label, Setting
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES, is_redactable
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
-from mcpwrap.linux import observe, root_files, tty
+from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
 _WHERE = "mcpwrap secret"
@@ -72,7 +73,7 @@ def _say_that_it_is_set(label: Label, value: str) -> None:
 def say_what_is_left(name: str, key: str) -> None:
     """Say what has to be done before the server has a value that was set."""
     with suppress(UsageError):  # a configuration that is wrong is the affair of `apply`
-        if (name, key) not in observe.declared_secrets():
+        if (name, key) not in observer.declared_secrets():
             tty.say(
                 f'note: no variable of a server {name} refers to it, `env = {{ X = "${{{key}}}" }}`'
             )
@@ -83,7 +84,7 @@ def say_what_is_left(name: str, key: str) -> None:
 def import_file(text: str) -> None:
     """Set every secret of an env file for each server that declares it."""
     value_by_key = parse_env_file(text, "standard input")
-    config = parse(observe.config_files())
+    config = parse(observer.config_files())
     todo = [(name, key) for key in value_by_key for name in _declared_by(config, key)]
     unused = sorted(value_by_key.keys() - {key for _, key in todo})
     with nothing_changed():

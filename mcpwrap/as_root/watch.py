@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcpwrap.linux import packet_rules
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.packet_rules import NFT
-from mcpwrap.linux.rule_changes import changes
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, run
+from mcpwrap.machine import nft_table
+from mcpwrap.machine.nft_monitor import changes
+from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import nft, paths
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
@@ -92,7 +92,7 @@ def _are_ours(good: str) -> bool:
 
 def _have_our_elements() -> bool:
     wanted, asked = _text(paths.ELEMENTS), _text(paths.RESOLVERS)
-    if wanted is not None and _in_sets(wanted) != _in_sets(nft.text(packet_rules.elements())):
+    if wanted is not None and _in_sets(wanted) != _in_sets(nft.text(nft_table.elements())):
         return False
     return asked is None or _in_braces(asked) == _in_braces(_sets(_RESOLVERS))
 
@@ -106,7 +106,7 @@ def _text(file: str) -> str | None:
 
 def _look() -> str:
     """Return the rules, and what is in sets that never change; other than ever if any is gone."""
-    return packet_rules.text() + _sets(_FIXED)
+    return nft_table.text() + _sets(_FIXED)
 
 
 def _sets(names: tuple[str, ...]) -> str:

@@ -7,7 +7,8 @@ import click
 from mcpwrap.cli import named_file
 from mcpwrap.config.parse import parse
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import observe, this_machine, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import observer, planning
 
 
 @click.command("check")
@@ -20,7 +21,7 @@ def command(files: tuple[Path, ...]) -> int:
     Exit status: 0 nothing is wrong, 2 something is; every problem is shown at once.
     """
     if not files:
-        this_machine.steps()  # all that `plan` would refuse, agents without an account included
-    servers = parse([named_file.read(path) for path in files] or observe.config_files()).servers
+        planning.steps()  # all that `plan` would refuse, agents without an account included
+    servers = parse([named_file.read(path) for path in files] or observer.config_files()).servers
     tty.say(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK

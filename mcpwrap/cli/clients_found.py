@@ -13,9 +13,10 @@ from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
 from mcpwrap.config.agent_files.words import STUB
-from mcpwrap.linux import accounts, agent_plugins, listeners, observe, programs
+from mcpwrap.linux import accounts, agent_plugins, programs
 from mcpwrap.linux.agent_files import Refused, project_folders
 from mcpwrap.linux.agent_whole import open_whole, why_not
+from mcpwrap.machine import listener_files, observer
 from mcpwrap.plan import paths
 
 MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
@@ -66,8 +67,8 @@ def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
 
 def known(who: Asker) -> Known:
     """Return what root has applied, and the URLs at which this account finds servers."""
-    names = observe.server_names()
-    by_url = listeners.urls_of(who.uid)
+    names = observer.server_names()
+    by_url = listener_files.urls_of(who.uid)
     return Known({name: _inherits(name) for name in names}, by_url, _other_stub(who))
 
 

@@ -14,7 +14,8 @@ from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.config.parse import parse
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import listeners, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import listener_files
 
 
 @click.command("convert")
@@ -42,7 +43,7 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
 
 def urls(*, http: bool) -> dict[str, str]:
     """Return the URL of each server that this account finds at one, if URLs are wanted."""
-    by_url = listeners.urls_of(os.geteuid()) if http else {}
+    by_url = listener_files.urls_of(os.geteuid()) if http else {}
     return {name: f"{url}/" for url, name in by_url.items()}
 
 

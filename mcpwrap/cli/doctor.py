@@ -31,16 +31,16 @@ from mcpwrap.linux import (
     accounts,
     approval_checkup,
     checkup,
-    observe,
     squid_health,
     trial_wrappers,
     trials,
     tty,
 )
-from mcpwrap.linux.executables.check import changeable, missing
 from mcpwrap.linux.executables.look import Look
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
+from mcpwrap.machine import observer
+from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
 _NOWHERE = ("192.0.2.1", "443")  # RFC 5737: nobody is there; what matters is who refuses
@@ -89,7 +89,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     was found broken or open, but a check could not be made.
     """
     expect_root("doctor")
-    config = parse(observe.config_files())
+    config = parse(observer.config_files())
     if name is not None and name not in config.servers:
         raise UsageError(f"no server {name!r}", where="mcpwrap doctor", fix="`mcpwrap status`")
     _end_as_by_ctrl_c()
@@ -127,7 +127,7 @@ def _show(check: Check) -> None:
 def _checks(config: Config, name: str | None) -> Generator[Check]:
     yield from guarded("the machine", checkup.machine(config))
     yield from guarded("approvals", approval_checkup.approvals(config))
-    uid_by_name = {n: a.uid for n, a in observe.registry().by_name.items() if not a.is_retired}
+    uid_by_name = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     asked = [server for server in config.servers.values() if name in {None, server.name}]
     with trial_wrappers.side_by_side() as pool:
         yield from chain.from_iterable(pool.map(partial(_of_server, uid_by_name), asked))
@@ -190,7 +190,7 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
         # By the wrapper's own start, if it has been started since the boot; it may not.
         with suppress(systemctl.ToolError):  # then nothing is reached by it, and that is found
             systemctl.run(systemctl.SYSTEMCTL, "start", "--", paths.address_unit(address))
-        squid = observe.registry().by_name[server.name].squid
+        squid = observer.registry().by_name[server.name].squid
         out = paths.proxy_unit(squid) if squid else ""
         hosts = [h for h in server.egress if isinstance(h, Destination) and not h.with_subdomains]
         for host in hosts[:1]:

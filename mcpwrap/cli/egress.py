@@ -10,7 +10,8 @@ from mcpwrap.cli.output import print_json, print_json_line, print_table
 from mcpwrap.cli.root import expect_root
 from mcpwrap.core.egress.access_log import Asked, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import egress_notes, observe, tty
+from mcpwrap.linux import egress_notes, tty
+from mcpwrap.machine import observer
 
 
 @click.command("egress")
@@ -27,7 +28,7 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     With --follow, --json prints one object a line, and --suggest each entry once.
     """
     expect_root("egress")
-    known = {n: a.uid for n, a in observe.registry().by_name.items() if not a.is_retired}
+    known = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     if name not in known:
         raise UsageError(f"no server {name!r}", where="mcpwrap egress", fix="`mcpwrap status`")
     if follow:

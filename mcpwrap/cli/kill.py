@@ -4,7 +4,8 @@ import click
 
 from mcpwrap.cli.root import expect_root
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import observe, sessions, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import observer, sessions
 
 
 @click.command("kill")
@@ -17,7 +18,7 @@ def command(session: str) -> int:
     Exit status: 0 it is gone, 1 it could not be killed, 2 there is no such session.
     """
     expect_root("kill")
-    found = [r for r in sessions.running(observe.server_names()) if r.id == session]
+    found = [r for r in sessions.running(observer.server_names()) if r.id == session]
     if not found:
         raise UsageError(f"no session {session!r}", where="mcpwrap kill", fix="`mcpwrap sessions`")
     try:

@@ -6,7 +6,8 @@ import click
 
 from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
-from mcpwrap.linux import this_machine, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import planning
 from mcpwrap.plan.diff import Retired
 from mcpwrap.plan.steps import MakeAccounts, Step
 
@@ -24,10 +25,10 @@ def command(*, purge: bool, as_json: bool) -> int:
     Example:  mcpwrap plan --json | jq -r '.steps[]'
     Exit status: 0 nothing to do, 10 something, 2 the configuration is wrong.
     """
-    planned = this_machine.planned(Retired.PURGE if purge else Retired.KEEP)
+    planned = planning.planned(Retired.PURGE if purge else Retired.KEEP)
     not_seen = [] if os.geteuid() == 0 else _not_seen(planned.steps)
     lines = [step.describe() for step in planned.steps]
-    notes = [*planned.notes, *this_machine.notes()]
+    notes = [*planned.notes, *planning.notes()]
     if as_json:
         print_json({"steps": lines, "not_seen": not_seen, "notes": notes})
     else:

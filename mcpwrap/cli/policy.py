@@ -14,7 +14,7 @@ from mcpwrap.core.policy.rules import Policy, digest
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE
 from mcpwrap.linux import gate_socket, tty
-from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.machine.policy_files import policy_files
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print for machines.")
 

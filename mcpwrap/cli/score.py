@@ -7,8 +7,8 @@ import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import observe
 from mcpwrap.linux.systemd.systemctl import ANALYZE, run
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
 _OVERALL = re.compile(r"Overall exposure level for \S+: ([0-9.]+) ([A-Z]+)")
@@ -32,7 +32,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     Example:  mcpwrap score
     0.0 is the best. `systemd-analyze security mcpwrap@NAME` shows every point.
     """
-    known = observe.server_names()
+    known = observer.server_names()
     if name is not None and name not in known:
         raise UsageError(f"no server {name!r}", where="mcpwrap score", fix="`mcpwrap status`")
     rows = [score(n) for n in ([name] if name else known)]

@@ -15,7 +15,8 @@ from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine import observer
 
 _NAME = click.argument("name")
 _KEY = click.argument("key")
@@ -153,7 +154,7 @@ def list_(*, as_json: bool) -> int:
 
 def secret_rows() -> list[SecretRow]:
     """Return every secret that is declared or set."""
-    settings, exposure_by_secret = observe.secret_settings(), observe.declared_secrets()
+    settings, exposure_by_secret = observer.secret_settings(), observer.declared_secrets()
     known = {(n, k) for n, by_key in settings.by_server.items() for k in by_key}
     return [
         _row(settings, name, key, exposure_by_secret.get((name, key), ""))

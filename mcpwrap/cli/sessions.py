@@ -7,7 +7,8 @@ import msgspec
 
 from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import accounts, observe, sessions, tty
+from mcpwrap.linux import accounts, tty
+from mcpwrap.machine import observer, sessions
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ def command(*, as_json: bool) -> int:
     \b
     Example:  mcpwrap sessions --json | jq -r '.[].session'
     """
-    rows = [_row(running) for running in sessions.running(observe.server_names())]
+    rows = [_row(running) for running in sessions.running(observer.server_names())]
     if as_json:
         print_json(rows)
     elif rows:

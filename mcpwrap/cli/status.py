@@ -10,9 +10,10 @@ from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import accounts, observe, packet_rules, squid_health, this_machine, tty
-from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.linux import accounts, squid_health, tty
 from mcpwrap.linux.systemd import systemctl
+from mcpwrap.machine import nft_table, observer, planning
+from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 from mcpwrap.plan.registry import Allocation
@@ -61,7 +62,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     Agents that speak HTTP are shown the URL to give them: each has its own.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
-    known = {n: a for n, a in observe.registry().by_name.items() if not a.is_retired}
+    known = {n: a for n, a in observer.registry().by_name.items() if not a.is_retired}
     if name is not None:
         if name not in known:
             raise UsageError(f"no server {name!r}", where="mcpwrap status", fix="`mcpwrap status`")
@@ -80,7 +81,7 @@ def command(*, name: str | None, as_json: bool) -> int:
         _print_urls(rows)
     else:
         tty.say("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
-    stopped = observe.panic()
+    stopped = observer.panic()
     if stopped.everything or stopped.names:
         of = "any server" if stopped.everything else ", ".join(stopped.names)
         tty.warn(f"nobody is let in to {of}, until `sudo mcpwrap resume`")
@@ -97,14 +98,14 @@ def command(*, name: str | None, as_json: bool) -> int:
 def _flaws() -> list[str]:
     """Return a line for each reason why the gate refuses sessions, though servers are ready."""
     try:
-        observe.expect_roots_own()
+        observer.expect_roots_own()
         policy_files()
     except McpwrapError as error:
         if not isinstance(error.__cause__, PermissionError):  # what only root and the gate may read
             return error.lines()
     except OSError:  # of which root is told by `doctor`
         pass
-    return this_machine.vanished()
+    return planning.vanished()
 
 
 def _print_urls(rows: list[ServerStatus]) -> None:
@@ -127,7 +128,7 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
     names = ["ActiveState", "SubState", "StatusText", "Result", "MemoryCurrent"]
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemctl.properties(units, names)
-    refused = packet_rules.refused_by_uid() if os.geteuid() == 0 else None
+    refused = nft_table.refused_by_uid() if os.geteuid() == 0 else None
     http, without_squid = _http(), _without_squid(known)
     found = [
         _status(
@@ -161,7 +162,7 @@ def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:
 
 def _http() -> dict[str, tuple[HttpStatus, ...]]:
     """Return where agents find servers by HTTP, by server."""
-    listeners = observe.listeners()
+    listeners = observer.listeners()
     sockets = {each: paths.listener_socket(instance(each)) for each in listeners}
     shown = systemctl.properties(sockets.values(), ["ActiveState"])
     found: dict[str, tuple[HttpStatus, ...]] = {}

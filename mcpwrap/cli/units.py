@@ -9,8 +9,9 @@ import msgspec
 from mcpwrap.cli.output import print_json_line
 from mcpwrap.cli.root import expect_root
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import observe, tty
+from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import systemctl
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
 JOURNALCTL = "/usr/bin/journalctl"
@@ -94,5 +95,5 @@ def _expect(name: str, verb: str) -> None:
 
 
 def _expect_known(name: str, verb: str) -> None:
-    if name not in observe.server_names():
+    if name not in observer.server_names():
         raise UsageError(f"no server {name!r}", where=f"mcpwrap {verb}", fix="`mcpwrap status`")

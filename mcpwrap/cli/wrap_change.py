@@ -15,8 +15,9 @@ from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import agent_files, listeners, wrap_records
+from mcpwrap.linux import agent_files, wrap_records
 from mcpwrap.linux.wrap_records import Record
+from mcpwrap.machine import listener_files
 
 NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
 
@@ -44,7 +45,7 @@ def changes(look: Look) -> list[Changed]:
     by_path: dict[Path, list[Become]] = defaultdict(list)
     for one in look.become:
         by_path[one.found.path].append(one)
-    urls = {name: f"{url}/" for url, name in listeners.urls_of(os.geteuid()).items()}
+    urls = {name: f"{url}/" for url, name in listener_files.urls_of(os.geteuid()).items()}
     return [_changed(become, look, urls) for become in by_path.values()]
 
 

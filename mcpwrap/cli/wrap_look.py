@@ -17,7 +17,7 @@ from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import agent_files
 from mcpwrap.linux.executables import look as executables
-from mcpwrap.linux.executables.check import changeable
+from mcpwrap.machine.program_check import changeable
 
 
 class Looking:

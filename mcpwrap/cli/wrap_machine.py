@@ -6,7 +6,8 @@ from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.secrets.at_rest import Settings
-from mcpwrap.linux import accounts, observe, package_sources
+from mcpwrap.linux import accounts
+from mcpwrap.machine import observer, package_sources
 
 
 def machine(who: Asker) -> Machine:
@@ -15,13 +16,13 @@ def machine(who: Asker) -> Machine:
     Raises:
         UsageError: the configuration of this machine is wrong.
     """
-    config = parse(observe.config_files()) if observe.has_configuration() else Config({}, {})
-    applied, settings = known(who), observe.secret_settings()
+    config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
+    applied, settings = known(who), observer.secret_settings()
     servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
     return Machine(
         known=applied,
         servers=servers,
-        taken=frozenset({*config.servers, *observe.registry().by_name}),
+        taken=frozenset({*config.servers, *observer.registry().by_name}),
         sources=frozenset(package_sources.found()),
         unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
     )

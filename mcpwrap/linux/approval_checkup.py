@@ -15,7 +15,7 @@ from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
-from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 
 

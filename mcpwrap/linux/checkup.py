@@ -11,10 +11,11 @@ from mcpwrap.config.model import Config
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import observe, packet_rules, squid_health
+from mcpwrap.linux import squid_health
 from mcpwrap.linux.isolation import landlock
-from mcpwrap.linux.policy_files import policy_files
 from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
+from mcpwrap.machine import nft_table, observer
+from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance
 
@@ -29,7 +30,7 @@ def machine(config: Config) -> Iterator[Check]:
     yield _made("packet rules", _rules)
     yield _strangers()
     yield _made("root's files", _files)
-    for name, files in observe.vanished_policies().items():
+    for name, files in observer.vanished_policies().items():
         text = "gone; the gate goes by what it has read of it, or refuses sessions"
         fix = "restore it; or `sudo mcpwrap apply`, if that is meant"
         yield failed(f"{name}: policy", f"{', '.join(files)}: {text}", fix)
@@ -55,13 +56,13 @@ def _units(config: Config) -> Iterator[tuple[str, str]]:
     """Return the units that must be up, and what it means if one is not."""
     yield "mcpwrap-gate.socket", "no agent gets in"
     yield "mcpwrap-watch.service", ""
-    for listener in observe.listeners():
+    for listener in observer.listeners():
         unit = paths.listener_socket(instance(listener))
         yield unit, f"UID {listener.uid} does not find {listener.server} by HTTP"
     if config.approvals.webhook:
         yield paths.WEBHOOK_UNIT, "nobody is told what waits for approval"
     if any(server.egress for server in config.servers.values()):
-        instances = {a.squid for a in observe.registry().by_name.values() if a.squid}
+        instances = {a.squid for a in observer.registry().by_name.values() if a.squid}
         for squid in sorted(instances):
             yield paths.proxy_unit(squid), "its servers do not get out"
         if any(s.egress and s.transparent for s in config.servers.values()):
@@ -101,14 +102,14 @@ def _rules() -> Check:
         ToolError: nobody can say.
     """
     fix = "`sudo systemctl restart mcpwrap-nft`, then `sudo mcpwrap apply`"
-    if not packet_rules.is_loaded():
+    if not nft_table.is_loaded():
         return failed("packet rules", "are not loaded", fix)
-    return good("packet rules", f"loaded, {len(packet_rules.elements())} elements")
+    return good("packet rules", f"loaded, {len(nft_table.elements())} elements")
 
 
 def _files() -> Check:
     try:
-        observe.expect_roots_own()
+        observer.expect_roots_own()
         policy_files()
     except UsageError as error:
         return failed(error.where, error.problem, error.fix)

@@ -9,8 +9,8 @@ import msgspec
 
 from mcpwrap.core.egress.access_log import Note, from_front, from_kernel, from_squid
 from mcpwrap.linux import log_files
-from mcpwrap.linux.packet_rules import NFT
 from mcpwrap.linux.systemd.systemctl import ToolError, run
+from mcpwrap.machine.nft_table import NFT
 
 _Parse = Callable[[bytes], Note | None]
 _LOGS = Path("/var/log/mcpwrap")

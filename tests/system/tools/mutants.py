@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "the look at the packet rules, past what servers fill",
-        "mcpwrap/linux/packet_rules.py",
+        "mcpwrap/machine/nft_table.py",
         '"list", "ruleset", "inet"',
         '"list", "table", "inet", "mcpwrap"',
         "egress",

@@ -10,7 +10,7 @@ from mcpwrap.as_gate.policies import Policies
 from mcpwrap.core.policy.rules import Rule, decode
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import policy_files
+from mcpwrap.machine import policy_files
 
 RULE = "version: 1\nrules: [{name: NAME, server: SERVER, tool: '*', action: block}]"
 

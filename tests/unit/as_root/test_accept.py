@@ -18,9 +18,10 @@ from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import observe, run_as_nobody, this_machine, tty
+from mcpwrap.linux import run_as_nobody, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.root_files import NewFile
+from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff import Retired
 
@@ -79,7 +80,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         return made.answers()
 
     def planned(*, added: dict[str, str]) -> SimpleNamespace:
-        for file in observe.config_files(added):
+        for file in observer.config_files(added):
             assert b"impossible" not in file.content or refuse()
         return SimpleNamespace(wanted=sorted(added))
 
@@ -94,11 +95,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(paths, "CONFIG_FILE", str(made.config))
     monkeypatch.setattr(paths, "CONFIG_DIR", str(made.conf_d))
     monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
-    monkeypatch.setattr(observe, "read_roots_own", _bytes)
-    monkeypatch.setattr(observe, "server_names", lambda: made.names)
-    monkeypatch.setattr(observe, "secret_settings", lambda: made.settings)
+    monkeypatch.setattr(observer, "read_roots_own", _bytes)
+    monkeypatch.setattr(observer, "server_names", lambda: made.names)
+    monkeypatch.setattr(observer, "secret_settings", lambda: made.settings)
     monkeypatch.setattr(tty, "says_yes", says_yes)
-    monkeypatch.setattr(this_machine, "planned", planned)
+    monkeypatch.setattr(planning, "planned", planned)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
     monkeypatch.setattr(secret, "set_all", set_all)

@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.as_root import apply, trial
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import this_machine
+from mcpwrap.machine import planning
 from mcpwrap.plan import steps
 from mcpwrap.plan.diff import Retired
 
@@ -19,9 +19,9 @@ def planned(todo: list[steps.Step]) -> SimpleNamespace:
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(this_machine, "planned", lambda _: planned(STEPS))
+    monkeypatch.setattr(planning, "planned", lambda _: planned(STEPS))
     monkeypatch.setattr(trial, "of_workspaces", lambda _: ["a does not start"])
-    monkeypatch.setattr(this_machine, "notes", lambda: ["b neither"])
+    monkeypatch.setattr(planning, "notes", lambda: ["b neither"])
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
 
@@ -36,7 +36,7 @@ def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_where_there_is_nothing_to_do_that_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(this_machine, "planned", lambda _: planned([]))
+    monkeypatch.setattr(planning, "planned", lambda _: planned([]))
     apply.apply(Retired.PURGE)
     assert capsys.readouterr().out.startswith("nothing to do\nnote: ")
 

@@ -11,8 +11,9 @@ import pytest
 from mcpwrap.as_root import panic
 from mcpwrap.core.wire.panic_file import Panic, decode
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import observe, root_files
+from mcpwrap.linux import root_files
 from mcpwrap.linux.systemd.systemctl import ToolError
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 
 NOW, KEPT, SYSTEMD = "run/panic.json", "lib/panic.json", "systemd"
@@ -51,7 +52,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name in ("PANIC_LOCK", "PANIC_NOW_LOCK", "PANIC_RESERVE"):
         monkeypatch.setattr(paths, name, str(tmp_path / name))
     monkeypatch.setattr(panic, "run", made.systemctl)
-    monkeypatch.setattr(observe, "server_names", lambda: ["git", "time"])
+    monkeypatch.setattr(observer, "server_names", lambda: ["git", "time"])
     return made
 
 
@@ -105,7 +106,7 @@ def test_a_registry_that_cannot_be_read_is_not_in_its_way(
     def damaged() -> list[str]:
         raise McpwrapError("damaged", where="registry.json", fix="restore it")
 
-    monkeypatch.setattr(observe, "server_names", damaged)
+    monkeypatch.setattr(observer, "server_names", damaged)
     panic.begin(["git"])
     panic.begin([])
     assert machine.done == [ONE, ALL]
@@ -125,7 +126,7 @@ def test_a_name_that_is_a_mistake_stops_nothing(machine: Machine, name: str) -> 
 def test_what_either_file_says_holds_until_it_is_taken_back(machine: Machine, where: str) -> None:
     panic.begin(["git"])
     (machine.folder / ({NOW: KEPT, KEPT: NOW}[where])).unlink()
-    assert observe.panic() == Panic(names=("git",))
+    assert observer.panic() == Panic(names=("git",))
     panic.begin(["time"])
     assert machine.order(KEPT) == Panic(names=("git", "time"))
     panic.end(["git"])
@@ -139,7 +140,7 @@ def test_an_order_that_cannot_be_taken_back_stands(machine: Machine) -> None:
     (kept.parent / ".panic.json.new").mkdir()  # in the way of the temporary file
     with pytest.raises(McpwrapError, match="nothing was changed"):
         panic.end(["git"])
-    assert observe.panic() == Panic(names=("git", "time"))
+    assert observer.panic() == Panic(names=("git", "time"))
     assert not [each for each in machine.done if each.startswith("start")]
 
 
@@ -150,7 +151,7 @@ def test_what_is_in_memory_alone_cannot_be_taken_back(machine: Machine) -> None:
     with pytest.raises(McpwrapError, match="nobody is let in until the next boot"):
         panic.end(["git"])
     assert machine.order(KEPT) == Panic(names=("time",))
-    assert observe.panic() == Panic(names=("git", "time"))
+    assert observer.panic() == Panic(names=("git", "time"))
 
 
 def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
@@ -179,7 +180,7 @@ def test_a_resume_that_waits_for_a_disk_does_not_keep_a_panic_waiting(
     panics.join()
     assert waited == [True]
     assert machine.order(NOW) == machine.order(KEPT)
-    assert observe.panic().everything
+    assert observer.panic().everything
     assert machine.done[2:] == [ALL]
 
 

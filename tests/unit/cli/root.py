@@ -14,7 +14,7 @@ from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.linux import listeners
+from mcpwrap.machine import listener_files
 
 URL = "http://127.78.0.9:52100"
 # Stands for sudo, root and their consent: takes what it is given, and says whether it agrees.
@@ -49,7 +49,7 @@ class Root:
         root = cls(folder)
         monkeypatch.setattr(wrap, "machine", root.machine)
         monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
-        monkeypatch.setattr(listeners, "urls_of", root.urls)
+        monkeypatch.setattr(listener_files, "urls_of", root.urls)
         for module in (clients, unwrap):
             monkeypatch.setattr(module, "known", root.known)
         if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from mcpwrap.cli import clients, convert
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import listeners, observe
+from mcpwrap.machine import listener_files, observer
 from mcpwrap.plan import paths
 
 STUB = "/usr/bin/mcpwrap-connect"
@@ -34,9 +34,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / f"{number}.json").write_bytes(msgspec.json.encode(one))
     (root / "odd.json").write_text("{}")
     (root / "git.spec").write_text('{"name": "git", "inherits": ["TZ"]}')
-    monkeypatch.setattr(listeners, "FOLDER", root)
-    monkeypatch.setattr(listeners, "read_roots_own", _bytes)
-    monkeypatch.setattr(observe, "server_names", ["git", "web"].copy)
+    monkeypatch.setattr(listener_files, "FOLDER", root)
+    monkeypatch.setattr(listener_files, "read_roots_own", _bytes)
+    monkeypatch.setattr(observer, "server_names", ["git", "web"].copy)
     monkeypatch.setattr(paths, "spec", lambda name: str(root / f"{name}.spec"))
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(work)

@@ -14,10 +14,11 @@ from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.checkup import Check, good
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN
-from mcpwrap.linux import observe, squid_health, trials
+from mcpwrap.linux import squid_health, trials
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
+from mcpwrap.machine import observer
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -71,7 +72,7 @@ def checks(
     monkeypatch.setattr(trials, "reach", lambda *_: Outcome(ended, "said"))
     monkeypatch.setattr(systemctl, "run", lambda *_: "")
     allocation = Allocation(uid=20_000, squid="proxy-1")
-    monkeypatch.setattr(observe, "registry", lambda: Registry(by_name={"one": allocation}))
+    monkeypatch.setattr(observer, "registry", lambda: Registry(by_name={"one": allocation}))
     monkeypatch.setattr(
         squid_health, "problems", lambda units: dict.fromkeys(units, squid) if squid else {}
     )

@@ -8,7 +8,7 @@ import pytest
 
 from mcpwrap.cli import status
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import observe, policy_files, this_machine
+from mcpwrap.machine import observer, planning, policy_files
 from tests.unit.plain_account import without_root
 
 
@@ -22,8 +22,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (folder / "policy.yaml").write_text("version: 1")
         monkeypatch.setattr(policy_files, "FILE", f"{made}/policy.yaml")
         monkeypatch.setattr(policy_files, "FOLDER", f"{made}/policy.d")
-        monkeypatch.setattr(observe, "expect_roots_own", lambda: None)
-        monkeypatch.setattr(this_machine, "vanished", list)
+        monkeypatch.setattr(observer, "expect_roots_own", lambda: None)
+        monkeypatch.setattr(planning, "vanished", list)
         yield folder
 
 

@@ -21,8 +21,9 @@ from mcpwrap.config.agent_files.table import BY_ID, AgentFile
 from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import agent_files, listeners, observe, wrap_records
+from mcpwrap.linux import agent_files, wrap_records
 from mcpwrap.linux.wrap_records import Record
+from mcpwrap.machine import listener_files, observer
 from mcpwrap.plan import paths
 from tests.shared import pace
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
@@ -41,8 +42,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "conf.d").mkdir()
     (tmp_path / "conf.d/git.toml").touch()
     monkeypatch.setattr(paths, "CONFIG_DIR", str(tmp_path / "conf.d"))
-    monkeypatch.setattr(listeners, "FOLDER", tmp_path / "none")
-    monkeypatch.setattr(observe, "server_names", ["git", "web"].copy)
+    monkeypatch.setattr(listener_files, "FOLDER", tmp_path / "none")
+    monkeypatch.setattr(observer, "server_names", ["git", "web"].copy)
     monkeypatch.chdir(work)
     return home
 

@@ -19,7 +19,8 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals.draft import Program
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, listeners, observe, programs
+from mcpwrap.linux import accounts, programs
+from mcpwrap.machine import listener_files, observer
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
 from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run
@@ -206,7 +207,7 @@ def test_where_root_made_no_url_it_is_the_stub(
     root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = put(home / ".cursor/mcp.json", far=REMOTE)
-    monkeypatch.setattr(listeners, "urls_of", lambda _: {})
+    monkeypatch.setattr(listener_files, "urls_of", lambda _: {})
     assert run("cursor", "--yes").return_value == 0
     assert entries(file) == {"far": {"type": "stdio", "command": STUB, "args": ["far"]}}
 
@@ -532,13 +533,13 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     config: Config = parse([SourceFile("c", text.encode())])
     set_once = Setting(version=1, is_set=True, changed_at="2026-01-01T00:00:00Z")
     settings = Settings(by_server={"mine": {"SET": set_once}})
-    monkeypatch.setattr(observe, "has_configuration", lambda: True)
+    monkeypatch.setattr(observer, "has_configuration", lambda: True)
     monkeypatch.setattr(wrap_machine, "parse", lambda _: config)
-    monkeypatch.setattr(observe, "config_files", list)
-    monkeypatch.setattr(observe, "secret_settings", lambda: settings)
+    monkeypatch.setattr(observer, "config_files", list)
+    monkeypatch.setattr(observer, "secret_settings", lambda: settings)
     registry = Registry(by_name={"old": Allocation(uid=20_001, is_retired=True)})
     monkeypatch.setattr(wrap_machine, "known", lambda _: Known({}))
-    monkeypatch.setattr(observe, "registry", lambda: registry)
+    monkeypatch.setattr(observer, "registry", lambda: registry)
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.linux import checkup, observe, packet_rules, policy_files
+from mcpwrap.linux import checkup
 from mcpwrap.linux.systemd.systemctl import ToolError
+from mcpwrap.machine import nft_table, observer, policy_files
 from mcpwrap.plan.registry import Registry
 
 CONFIG = parse([SourceFile("c", b"")])
@@ -18,13 +19,13 @@ GATE, WATCH = "mcpwrap-gate.socket", "mcpwrap-watch.service"
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Have a machine on which nothing was applied, and all that is asked for is up."""
-    monkeypatch.setattr(observe, "expect_roots_own", lambda: None)
-    monkeypatch.setattr(observe, "vanished_policies", dict)
+    monkeypatch.setattr(observer, "expect_roots_own", lambda: None)
+    monkeypatch.setattr(observer, "vanished_policies", dict)
     monkeypatch.setattr(policy_files, "FILE", str(tmp_path / "policy.yaml"))
     monkeypatch.setattr(policy_files, "FOLDER", str(tmp_path / "policy.d"))
-    monkeypatch.setattr(observe, "listeners", list)
-    monkeypatch.setattr(observe, "registry", Registry)
-    monkeypatch.setattr(packet_rules, "run", nft(LOADED))
+    monkeypatch.setattr(observer, "listeners", list)
+    monkeypatch.setattr(observer, "registry", Registry)
+    monkeypatch.setattr(nft_table, "run", nft(LOADED))
     monkeypatch.setattr(checkup, "properties", units("active", "running"))
 
 
@@ -78,7 +79,7 @@ def nft(ruleset: str) -> Callable[..., str]:
 def test_rules_are_loaded_if_our_table_is(
     monkeypatch: pytest.MonkeyPatch, ruleset: str, state: str
 ) -> None:
-    monkeypatch.setattr(packet_rules, "run", nft(ruleset))
+    monkeypatch.setattr(nft_table, "run", nft(ruleset))
     assert state_of("packet rules") == state
 
 
@@ -89,7 +90,7 @@ def test_without_an_answer_of_nft_nobody_knows(monkeypatch: pytest.MonkeyPatch, 
     def run(*argv: str) -> str:
         raise ToolError(said, where=" ".join(argv), fix="see what it says")
 
-    monkeypatch.setattr(packet_rules, "run", run)
+    monkeypatch.setattr(nft_table, "run", run)
     assert state_of("packet rules") == "unknown"
 
 

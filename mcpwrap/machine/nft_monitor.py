@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, cast
 
-from mcpwrap.linux.packet_rules import NFT
+from mcpwrap.machine.nft_table import NFT
 
 _BURST_S = 0.02  # one change is many lines, and they come together
 _MAX_BURST_S = 0.5  # of many changes the first are looked at meanwhile

@@ -6,8 +6,8 @@ import pytest
 
 from mcpwrap.config.model import Destination
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import package_sources
-from mcpwrap.linux.package_sources import npm, pypi
+from mcpwrap.machine import package_sources
+from mcpwrap.machine.package_sources import npm, pypi
 
 # As in npm 9.2 of Debian 12 and 13.
 NPM_9 = """

@@ -9,10 +9,10 @@ from mcpwrap.config.parse import parse
 from mcpwrap.config.policy import files_by_server
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
-from mcpwrap.linux import accounts, observe, package_sources, way_out
+from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import Owned
-from mcpwrap.linux.executables import check
-from mcpwrap.linux.policy_files import policy_files
+from mcpwrap.machine import observer, package_sources, program_check, way_out
+from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import listeners, registry, widenings
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
@@ -23,16 +23,16 @@ from mcpwrap.plan.steps import Step
 
 def notes() -> list[str]:
     """Return a line for each boundary that is widened, and each server that does not start."""
-    settings = observe.secret_settings()
-    config = parse(observe.config_files())
-    not_there = {name: check.missing(server) for name, server in config.servers.items()}
+    settings = observer.secret_settings()
+    config = parse(observer.config_files())
+    not_there = {name: program_check.missing(server) for name, server in config.servers.items()}
     return [
         *vanished(),
         *widenings.of(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
-        for name, key in sorted(observe.declared_secrets())
+        for name, key in sorted(observer.declared_secrets())
         if key != oauth_key.KEY  # which its start makes
         and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
@@ -43,7 +43,7 @@ def vanished() -> list[str]:
     return [
         f"{name}: its policy {', '.join(files)} is gone: the gate goes by what it has read of it, "
         "or refuses sessions; restore it, or `sudo mcpwrap apply`, if that is meant"
-        for name, files in observe.vanished_policies().items()
+        for name, files in observer.vanished_policies().items()
     ]
 
 
@@ -64,14 +64,14 @@ def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = N
     Raises:
         McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
-    observe.expect_roots_own()
-    have = observe.observe()
-    config = parse(observe.config_files(added))
-    check.expect_roots(config)
+    observer.expect_roots_own()
+    have = observer.observe()
+    config = parse(observer.config_files(added))
+    program_check.expect_roots(config)
     way_out.expect_possible(config)
     allocated, owned = _allocated(config, have)
     policies = files_by_server(policy_files(), config.servers)
-    want = desired(config, allocated, observe.ids(config), package_sources.found(), policies)
+    want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
     return Planned(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
 
 
@@ -83,7 +83,7 @@ def steps(retired: Retired = Retired.KEEP) -> list[Step]:
 def _allocated(config: Config, have: Observed) -> tuple[Registry, Owned]:
     """Return the registry as it should be, and what was found where it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
-    before = listeners.adopted(registry.adopt(observe.registry(), known), have.files)
+    before = listeners.adopted(registry.adopt(observer.registry(), known), have.files)
     used = {allocation.uid for allocation in before.by_name.values()}
     # Only where an account is to be made: the processes of ours are our own.
     running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()

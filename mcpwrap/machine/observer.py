@@ -17,8 +17,7 @@ from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.core.wire.panic_file import decode as decode_panic
 from mcpwrap.core.wire.server_files import Admissions, decode_admissions
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, packet_rules
-from mcpwrap.linux.policy_files import gone
+from mcpwrap.linux import accounts
 from mcpwrap.linux.root_files import (
     expect_roots_file,
     expect_roots_folder,
@@ -27,6 +26,8 @@ from mcpwrap.linux.root_files import (
     temporary,
 )
 from mcpwrap.linux.systemd import systemctl
+from mcpwrap.machine import nft_table
+from mcpwrap.machine.policy_files import gone
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Applied, Ids
 from mcpwrap.plan.observed import Observed
@@ -191,7 +192,7 @@ def observe() -> Observed:
         ),
         loaded_listeners=heard,
         has_stale_units=any(unit["NeedDaemonReload"] == "yes" for unit in units.values()),
-        elements=packet_rules.elements() if os.geteuid() == 0 else None,
+        elements=nft_table.elements() if os.geteuid() == 0 else None,
         authorities=frozenset(Path(p).parent.name for p in _glob(paths.ca_bundle("*"))),
         serving=_serving(),
         caches=frozenset(Path(path).name for path in _glob(f"{paths.CACHES}/*")),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.core.wire.server_files import Admission, Admissions, encode
-from mcpwrap.linux import observe
-from mcpwrap.linux.policy_files import gone
+from mcpwrap.machine import observer
+from mcpwrap.machine.policy_files import gone
 from mcpwrap.plan import paths
 from tests.unit.plain_account import without_root
 
@@ -41,6 +41,6 @@ def test_of_a_guest_list_that_cannot_be_read_no_policy_is_gone(
     guests = Admissions(by_server={"git": Admission(uids=(), gids=(), inherits=(), policy=(lost,))})
     monkeypatch.setattr(paths, "ADMISSIONS", str(folder / "gate.json"))
     Path(paths.ADMISSIONS).write_text(encode(guests))
-    assert observe.vanished_policies() == {"git": (lost,)}
+    assert observer.vanished_policies() == {"git": (lost,)}
     Path(paths.ADMISSIONS).write_bytes(damage)
-    assert observe.vanished_policies() == {}
+    assert observer.vanished_policies() == {}

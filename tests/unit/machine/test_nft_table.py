@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpwrap.linux import packet_rules
 from mcpwrap.linux.systemd.systemctl import ToolError
+from mcpwrap.machine import nft_table
 
 # As nft 1.0.6 lists each set.
 LISTED = {
@@ -26,8 +26,8 @@ def test_the_sets_that_apply_fills_are_read_one_by_one(monkeypatch: pytest.Monke
         what = LISTED.get(name, '"type": "uid"')
         return f'{{"nftables": [{{"metainfo": {{}}}}, {{"set": {{"name": "{name}", {what}}}}}]}}'
 
-    monkeypatch.setattr(packet_rules, "run", run)
-    assert packet_rules.elements() == {
+    monkeypatch.setattr(nft_table, "run", run)
+    assert nft_table.elements() == {
         ("wrapped", "20001"),
         ("wrapped", "20002"),
         ("own", "20001 . 127.77.0.1"),
@@ -47,17 +47,17 @@ def test_the_sets_that_apply_fills_are_read_one_by_one(monkeypatch: pytest.Monke
 def test_our_table_is_found_among_others(
     monkeypatch: pytest.MonkeyPatch, ruleset: str, text: str
 ) -> None:
-    monkeypatch.setattr(packet_rules, "run", lambda *_: ruleset)
-    assert packet_rules.text() == text
-    assert packet_rules.is_loaded() == bool(text)
+    monkeypatch.setattr(nft_table, "run", lambda *_: ruleset)
+    assert nft_table.text() == text
+    assert nft_table.is_loaded() == bool(text)
 
 
-@pytest.mark.parametrize("read", [packet_rules.elements, packet_rules.text])
+@pytest.mark.parametrize("read", [nft_table.elements, nft_table.text])
 def test_without_an_answer_there_is_nothing(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]
 ) -> None:
     def run(*argv: str) -> str:
         raise ToolError("No such file or directory", where=argv[0], fix="")
 
-    monkeypatch.setattr(packet_rules, "run", run)
+    monkeypatch.setattr(nft_table, "run", run)
     assert not read()

@@ -10,8 +10,8 @@ import pytest
 
 from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server, Template, Workspace
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.executables.check import changeable, expect_roots, missing
 from mcpwrap.linux.executables.look import Look
+from mcpwrap.machine.program_check import changeable, expect_roots, missing
 
 
 def config(command: str, *workspace: str) -> Config:

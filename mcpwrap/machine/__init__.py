@@ -1,0 +1,1 @@
+"""This machine in the plan's terms: observed state, planning, packet rules, sessions."""
