@@ -13,10 +13,11 @@ from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
 from mcpwrap.config.agent_files.words import STUB
-from mcpwrap.linux import accounts, agent_plugins, programs
-from mcpwrap.linux.agent_files import Refused, project_folders
-from mcpwrap.linux.agent_whole import open_whole, why_not
+from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
+from mcpwrap.machine.agent_files import plugins, programs
+from mcpwrap.machine.agent_files.files import Refused, project_folders
+from mcpwrap.machine.agent_files.whole_file import open_whole, why_not
 from mcpwrap.plan import paths
 
 MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
@@ -103,7 +104,7 @@ def found(who: Asker) -> list[Found]:
 def _of_plugins(who: Asker) -> Iterator[Found]:
     for row in PLUGINS:
         agent = BY_ID[row.agent]
-        for one in agent_plugins.files(row, agent.words, who.uid, who.variables):
+        for one in plugins.files(row, agent.words, who.uid, who.variables):
             names = [listed.entry.name for listed in one.listed]
             yield Found(
                 (agent,),

@@ -13,8 +13,10 @@ from mcpwrap.cli.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.standing import Known
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import agent_files, tty, wrap_records
-from mcpwrap.linux.wrap_records import Record
+from mcpwrap.linux import tty
+from mcpwrap.machine.agent_files import files as agent_files_files
+from mcpwrap.machine.agent_files import wrap_records
+from mcpwrap.machine.agent_files.wrap_records import Record
 
 
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
@@ -109,7 +111,7 @@ def _carried_out(folder: Path, found: Iterable[Unwound]) -> bool:
     for one in found:
         try:
             if one.new != one.was:
-                agent_files.replace(one.path, one.was, one.new)
+                agent_files_files.replace(one.path, one.was, one.new)
             for step in one.steps:
                 if step.done.left:
                     wrap_records.forget_but_backup(folder, step.record)

@@ -12,8 +12,8 @@ from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
 from mcpwrap.config.agent_files.turned_back import TurnedBack, entries_at, turned_back
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.agent_files import Refused, check_replaceable, read
-from mcpwrap.linux.wrap_records import Record, backup_of
+from mcpwrap.machine.agent_files.files import Refused, check_replaceable, read
+from mcpwrap.machine.agent_files.wrap_records import Record, backup_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.variables import filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import agent_files, programs
+from mcpwrap.machine.agent_files import files, programs
 
 _RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
 
@@ -42,7 +42,7 @@ def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[st
     if not path:
         return None
     whole = Path(around.base or around.home, path)
-    content = agent_files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
+    content = files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
     if not isinstance(content, bytes):
         return None
     try:

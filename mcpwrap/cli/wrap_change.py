@@ -15,9 +15,9 @@ from mcpwrap.config.agent_files.spans import FileError
 from mcpwrap.config.agent_files.words import Listener, Stub, Target
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import agent_files, wrap_records
-from mcpwrap.linux.wrap_records import Record
 from mcpwrap.machine import listener_files
+from mcpwrap.machine.agent_files import files, wrap_records
+from mcpwrap.machine.agent_files.wrap_records import Record
 
 NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
 
@@ -101,7 +101,7 @@ def write(who: Asker, one: Changed) -> Path:
     )
     backup = wrap_records.save(folder, record)
     try:
-        agent_files.replace(one.path, one.was, one.new)
+        files.replace(one.path, one.was, one.new)
     except McpwrapError:
         wrap_records.forget(folder, record)  # or secrets stay there, for nothing
         raise

@@ -15,8 +15,8 @@ from mcpwrap.config.proposals import entry, sources
 from mcpwrap.config.proposals.draft import Draft, UnfitError
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import agent_files
 from mcpwrap.linux.executables import look as executables
+from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.program_check import changeable
 
 
@@ -70,7 +70,7 @@ class Looking:
         """Return why a file cannot be rewritten: root is not asked for what would be of no use."""
         if found.path not in self._why_not_by_path:
             try:
-                agent_files.check_replaceable(found.path, found.content)
+                agent_files_files.check_replaceable(found.path, found.content)
                 self._why_not_by_path[found.path] = ""
             except McpwrapError as error:
                 self._why_not_by_path[found.path] = error.problem

@@ -17,7 +17,8 @@ from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.write import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import root_files, wrap_records
+from mcpwrap.linux import root_files
+from mcpwrap.machine.agent_files import wrap_records
 
 _SUDO = "/usr/bin/sudo"
 _MCPWRAP = "/usr/bin/mcpwrap"

@@ -162,7 +162,7 @@ def test_what_is_left_alone_would_be_replaced(
     (row,) = (row for row in REFUSED if row.about == which)
     put(windsurf, WINDSURF, row.content)
     windsurf.as_root(f"F={WINDSURF}; {row.then}")
-    with windsurf.patched("linux/agent_files", mechanism, instead):
+    with windsurf.patched("machine/agent_files/files", mechanism, instead):
         done = wrap(windsurf, "windsurf", [(r"Do this\?", "y")])
     assert done.status == 0, done.shown
     assert done.after[WINDSURF] != done.before[WINDSURF]

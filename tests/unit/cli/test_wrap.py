@@ -19,8 +19,9 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals.draft import Program
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import accounts, programs
+from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
+from mcpwrap.machine.agent_files import programs
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.root import URL, Root
 from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.proposals.draft import Place, Program, UnfitError
-from mcpwrap.linux.programs import places, program, top_of, with_environments
-from tests.unit.linux.program_files import link, script
+from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
+from tests.unit.machine.agent_files.program_files import link, script
 
 MINE = os.geteuid()
 

@@ -12,8 +12,8 @@ from mcpwrap.config.agent_files.opened import MAX_BYTES, MAX_SERVERS, Listed
 from mcpwrap.config.agent_files.plugins import Plugin, Plugins, is_off_at_home
 from mcpwrap.config.agent_files.spans import Language, at_keys
 from mcpwrap.config.agent_files.words import Words
-from mcpwrap.linux.agent_files import Refused, read
-from mcpwrap.linux.agent_whole import Whole, open_whole
+from mcpwrap.machine.agent_files.files import Refused, read
+from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 
 MAX_PLUGINS = 1024  # of one agent, and folders with none in them
 MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import remove_tree, wrap_records
-from mcpwrap.linux.wrap_records import (
+from mcpwrap.linux import remove_tree
+from mcpwrap.machine.agent_files import wrap_records
+from mcpwrap.machine.agent_files.wrap_records import (
     Record,
     backup_of,
     folder,

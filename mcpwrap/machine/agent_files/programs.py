@@ -9,7 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from mcpwrap.config.proposals.draft import Place, Program, UnfitError
-from mcpwrap.linux import shebang, shims
+from mcpwrap.linux import shebang
+from mcpwrap.machine.agent_files import shims
 
 _MAX_HOPS = 16
 _MAX_SETTINGS_CHARS = 65_536

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import agent_files, remove_tree
-from mcpwrap.linux.agent_files import check_replaceable, replace
+from mcpwrap.linux import remove_tree
+from mcpwrap.machine.agent_files import files
+from mcpwrap.machine.agent_files.files import check_replaceable, replace
 from tests.unit.plain_account import NOBODY, without_root
 
 WAS, NEW = b'{"a": 1}\r\n', b'\xef\xbb\xbf{"a": 2}'
@@ -239,6 +240,6 @@ def test_10_mb_are_replaced(file: Path) -> None:
 
 def test_what_was_read_is_what_is_there(file: Path) -> None:
     uid = os.geteuid()
-    assert agent_files.read(file, uid, within=None, max_bytes=99) == WAS
-    assert agent_files.read(file, uid, within=None, max_bytes=3) == WAS[:4]
-    assert agent_files.read(file / "x", uid, within=None, max_bytes=3) is None
+    assert files.read(file, uid, within=None, max_bytes=99) == WAS
+    assert files.read(file, uid, within=None, max_bytes=3) == WAS[:4]
+    assert files.read(file / "x", uid, within=None, max_bytes=3) is None

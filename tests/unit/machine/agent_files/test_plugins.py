@@ -8,8 +8,13 @@ import pytest
 
 from mcpwrap.config.agent_files.plugins import PLUGINS
 from mcpwrap.config.agent_files.table import BY_ID
-from mcpwrap.linux import agent_plugins
-from mcpwrap.linux.agent_plugins import MAX_ALL_BYTES, MAX_FILE_BYTES, MAX_PLUGINS, PluginFile
+from mcpwrap.machine.agent_files import plugins as agent_files_plugins
+from mcpwrap.machine.agent_files.plugins import (
+    MAX_ALL_BYTES,
+    MAX_FILE_BYTES,
+    MAX_PLUGINS,
+    PluginFile,
+)
 
 ROWS = {row.agent: row for row in PLUGINS}
 A = {"command": "/bin/a"}
@@ -32,7 +37,7 @@ class Home:
         """Return what is found for an agent."""
         words = BY_ID[agent].words
         variables = {"HOME": str(self.folder)}
-        return list(agent_plugins.files(ROWS[agent], words, os.geteuid(), variables))
+        return list(agent_files_plugins.files(ROWS[agent], words, os.geteuid(), variables))
 
     def seen(self, agent: str) -> list[tuple[str, str, str, bool]]:
         """Return it short: plugin, file, server, whether it is off."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mcpwrap.config.agent_files.opened import Opened, open_file
 from mcpwrap.config.agent_files.spans import FileError, Language
-from mcpwrap.linux.agent_files import Refused, read
+from mcpwrap.machine.agent_files.files import Refused, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.agent_files import Refused
-from mcpwrap.linux.agent_whole import Whole, open_whole
+from mcpwrap.machine.agent_files.files import Refused
+from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.shims import behind
-from tests.unit.linux.program_files import link, script
+from mcpwrap.machine.agent_files.shims import behind
+from tests.unit.machine.agent_files.program_files import link, script
 
 
 @pytest.mark.parametrize(

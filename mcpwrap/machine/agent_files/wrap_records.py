@@ -19,7 +19,7 @@ from mcpwrap.config.agent_files.opened import MAX_BYTES
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
-from mcpwrap.linux.agent_files import Refused, read
+from mcpwrap.machine.agent_files.files import Refused, read
 
 _NAME = re.compile(r"(?:backup|record)-([0-9]{4,9})-.*")
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")
