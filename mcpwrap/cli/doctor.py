@@ -27,19 +27,18 @@ from mcpwrap.errors import (
     McpwrapError,
     UsageError,
 )
-from mcpwrap.linux import (
-    accounts,
-    approval_checkup,
-    checkup,
-    squid_health,
-    trial_wrappers,
-    trials,
-    tty,
-)
+from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.executables.look import Look
 from mcpwrap.linux.systemd import systemctl
-from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.machine import observer
+from mcpwrap.machine.doctor import (
+    approval_checks,
+    live_probes,
+    machine_checks,
+    squid_health,
+    trial_wrappers,
+)
+from mcpwrap.machine.doctor.live_probes import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
@@ -125,8 +124,8 @@ def _show(check: Check) -> None:
 
 
 def _checks(config: Config, name: str | None) -> Generator[Check]:
-    yield from guarded("the machine", checkup.machine(config))
-    yield from guarded("approvals", approval_checkup.approvals(config))
+    yield from guarded("the machine", machine_checks.machine(config))
+    yield from guarded("approvals", approval_checks.approvals(config))
     uid_by_name = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     asked = [server for server in config.servers.values() if name in {None, server.name}]
     with trial_wrappers.side_by_side() as pool:
@@ -165,7 +164,7 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
         yield warned(server.name, "no account is an agent of it", "see `agents`; `adduser`")
     found = list(_trials(server, uid, agent))
     try:
-        with trials.inside(server.name) as view:
+        with live_probes.inside(server.name) as view:
             for trial in found:
                 yield _tried(server, view, trial)
     except NotTriedError as error:
@@ -255,7 +254,7 @@ def _is_private(path: Path) -> bool:
 
 
 def _session(server: Server, agent: str) -> Check:
-    tried = trials.session(agent, server.name)
+    tried = live_probes.session(agent, server.name)
     what = f"{server.name}: a session of {agent}"
     if tried.ended is Ended.WORKED:
         return good(what, tried.line)
@@ -270,7 +269,7 @@ def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
     unit = trial.proxy_unit
     if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
-    tried = trials.reach(view, *trial.what)
+    tried = live_probes.reach(view, *trial.what)
     if tried.ended is Ended.UNKNOWN:
         return unknown(trial.title, tried.line, _AGAIN)
     if tried.ended is Ended.NO_ANSWER:

@@ -10,9 +10,10 @@ from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import accounts, squid_health, tty
+from mcpwrap.linux import accounts, tty
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import nft_table, observer, planning
+from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance

@@ -219,7 +219,7 @@ MUTANTS = (
     ),
     Mutant(
         "the end of the wrappers that `doctor` started",
-        "mcpwrap/linux/trial_wrappers.py",
+        "mcpwrap/machine/doctor/trial_wrappers.py",
         "        if not is_anothers:\n",
         "        if False:\n",
         "install",

@@ -8,7 +8,7 @@ import pytest
 from mcpwrap.as_wrapper import try_reach
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
-from mcpwrap.linux.trials import Ended
+from mcpwrap.machine.doctor.live_probes import Ended
 
 
 def written(monkeypatch: pytest.MonkeyPatch, path: Path | str) -> Ended:

@@ -14,11 +14,11 @@ from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.checkup import Check, good
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN
-from mcpwrap.linux import squid_health, trials
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
-from mcpwrap.linux.trials import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.machine import observer
+from mcpwrap.machine.doctor import live_probes, squid_health
+from mcpwrap.machine.doctor.live_probes import Ended, Inside, NotTriedError, Outcome
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -46,7 +46,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         members_of={"staff": ["deleted", "alice"], "old": ["deleted"]}.__getitem__,
     ))  # fmt: skip
     monkeypatch.setattr(paths, "SEALED", str(tmp_path / "sealed"))
-    monkeypatch.setattr(trials, "session", lambda *_: Outcome(Ended.WORKED, "2 tools"))
+    monkeypatch.setattr(live_probes, "session", lambda *_: Outcome(Ended.WORKED, "2 tools"))
     for path in ("alice/notes", "sealed"):
         (tmp_path / path).mkdir(parents=True)
     return tmp_path / "alice"
@@ -68,8 +68,8 @@ def checks(
     def inside(_: str) -> Iterator[Inside]:
         yield Inside("mcpw-one", -1, -1)
 
-    monkeypatch.setattr(trials, "inside", inside)
-    monkeypatch.setattr(trials, "reach", lambda *_: Outcome(ended, "said"))
+    monkeypatch.setattr(live_probes, "inside", inside)
+    monkeypatch.setattr(live_probes, "reach", lambda *_: Outcome(ended, "said"))
     monkeypatch.setattr(systemctl, "run", lambda *_: "")
     allocation = Allocation(uid=20_000, squid="proxy-1")
     monkeypatch.setattr(observer, "registry", lambda: Registry(by_name={"one": allocation}))
@@ -164,9 +164,9 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
     def inside(_: str) -> None:
         raise NotTriedError("it does not run", where="one", fix="see")
 
-    monkeypatch.setattr(trials, "inside", inside)
+    monkeypatch.setattr(live_probes, "inside", inside)
     monkeypatch.setattr(
-        trials, "session", lambda *_: Outcome(Ended.REFUSED, "the secret is not set")
+        live_probes, "session", lambda *_: Outcome(Ended.REFUSED, "the secret is not set")
     )
     found = states(doctor.server_checks(configured(), 20_000))
     assert found.pop("a session of alice") == "failed"
@@ -188,7 +188,7 @@ def test_a_file_that_is_gone_by_then_was_not_refused(
     with monkeypatch.context() as during:
         found = tried(during, Ended.REFUSED)
         (home / "notes").mkdir(exist_ok=True)
-        during.setattr(trials, "reach", reach)
+        during.setattr(live_probes, "reach", reach)
         found = states(doctor.server_checks(configured(), 20_000))
     assert found[f"read {home}/notes"] == "unknown"
 

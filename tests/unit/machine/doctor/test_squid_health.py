@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.linux import squid_health
+from mcpwrap.machine.doctor import squid_health
 
 NOW_S = 1000.0
 UNIT = "mcpwrap-squid-proxy@1.service"

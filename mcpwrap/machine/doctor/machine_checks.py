@@ -11,10 +11,10 @@ from mcpwrap.config.model import Config
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import squid_health
 from mcpwrap.linux.isolation import landlock
 from mcpwrap.linux.systemd.systemctl import UP, ToolError, properties, run
 from mcpwrap.machine import nft_table, observer
+from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
 from mcpwrap.plan.listeners import instance

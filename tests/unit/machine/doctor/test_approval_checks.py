@@ -6,7 +6,8 @@ import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
-from mcpwrap.linux import accounts, approval_checkup
+from mcpwrap.linux import accounts
+from mcpwrap.machine.doctor import approval_checks
 from mcpwrap.plan import paths
 
 CONFIG = parse([SourceFile("c", b"""
@@ -29,7 +30,7 @@ def policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[SourceFile]:
     monkeypatch.setattr(accounts, "gid_of", lambda _: None)
     monkeypatch.setattr(paths, "APPROVERS", str(tmp_path / "approvers.json"))
     files: list[SourceFile] = []
-    monkeypatch.setattr(approval_checkup, "policy_files", lambda: files)
+    monkeypatch.setattr(approval_checks, "policy_files", lambda: files)
     return files
 
 
@@ -40,25 +41,25 @@ def test_without_a_rule_that_asks_there_is_nothing_to_say(
     policy: list[SourceFile], text: str
 ) -> None:
     policy.append(SourceFile("p", text.encode()))
-    assert approval_checkup.approvals(CONFIG) == []
+    assert approval_checks.approvals(CONFIG) == []
 
 
 def test_agents_of_servers_that_ask_are_compared_with_who_approves(
     policy: list[SourceFile],
 ) -> None:
     policy.append(SourceFile("p", (ASKS % "").encode()))
-    found = approval_checkup.approvals(CONFIG)
+    found = approval_checks.approvals(CONFIG)
     assert [one.what for one in found] == ["approvals", "approvals by bob"]
     one = Approver(uid=1000, hash="x")
     Path(paths.APPROVERS).write_text(encode(Approvers(by_user={"alice": one})))
-    found = approval_checkup.approvals(CONFIG)
+    found = approval_checks.approvals(CONFIG)
     assert [one.what for one in found][1:] == ["approvals by alice", "approvals by bob"]
     assert found[0].found == "members: bob, dora; by password: alice"
 
 
 def test_files_that_are_wrong_are_said(policy: list[SourceFile]) -> None:
     Path(paths.APPROVERS).write_text("{")
-    assert approval_checkup.approvals(CONFIG)[0].state == "failed"
+    assert approval_checks.approvals(CONFIG)[0].state == "failed"
     policy.append(SourceFile("p", b"version: 1\nrules: 5"))
-    (one,) = approval_checkup.approvals(CONFIG)
+    (one,) = approval_checks.approvals(CONFIG)
     assert (one.what, one.state) == ("policy", "failed")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
-from mcpwrap.linux import trials
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, UP, ToolError, properties, run
+from mcpwrap.machine.doctor import live_probes
 from mcpwrap.plan import paths
 
 AT_ONCE = 8  # with its server each takes 7 to 150 MiB; a machine may have hundreds
@@ -24,7 +24,7 @@ def side_by_side() -> Iterator[ThreadPoolExecutor]:
     try:
         yield pool
     except BaseException:  # Ctrl-C, or an output that is closed
-        trials.break_off()
+        live_probes.break_off()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

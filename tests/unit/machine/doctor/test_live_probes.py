@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux import trials
 from mcpwrap.linux.systemd import systemctl
-from mcpwrap.linux.trials import Ended, NotTriedError
+from mcpwrap.machine.doctor import live_probes
+from mcpwrap.machine.doctor.live_probes import Ended, NotTriedError
 from tests.shared import pace
 
 UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
@@ -42,16 +42,16 @@ def show(monkeypatch: pytest.MonkeyPatch, pid: int, group: str, state: str = "ac
     """Have systemd say this of the unit."""
     shown = {"ActiveState": state, "MainPID": str(pid), "ControlGroup": group}
     shown |= {"StatusText": "cannot start: a secret is not set", "Result": "exit-code"}
-    monkeypatch.setattr(trials, "_MACHINE", Path("/proc/self/ns/mnt"))
+    monkeypatch.setattr(live_probes, "_MACHINE", Path("/proc/self/ns/mnt"))
     found = {UNIT: shown, SOCKET: {"ActiveState": "inactive"}}
-    monkeypatch.setattr(trials, "properties", lambda *_: found)
+    monkeypatch.setattr(live_probes, "properties", lambda *_: found)
 
 
 def test_a_wrapper_that_is_up_is_looked_at_from_inside(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid))
-    with trials.inside("one") as view:
+    with live_probes.inside("one") as view:
         theirs = Path(f"/proc/{process.pid}/ns/mnt").stat()
         assert os.fstat(view.mount_fd).st_ino == theirs.st_ino
         process.kill()
@@ -64,7 +64,7 @@ def test_one_that_is_not_up_is_not_judged(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes], state: str
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid), state)
-    with pytest.raises(NotTriedError, match="a secret is not set"), trials.inside("one"):
+    with pytest.raises(NotTriedError, match="a secret is not set"), live_probes.inside("one"):
         pass
 
 
@@ -72,7 +72,7 @@ def test_a_pid_that_is_another_processs_by_now_is_not_the_wrappers(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, "/system.slice/mcpwrap@one.service")
-    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
         pass
 
 
@@ -82,10 +82,10 @@ def test_a_process_that_has_ended_is_not_judged(
     show(monkeypatch, process.pid, group_of(process.pid))
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie keeps its number
-    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
         pass
     process.wait()
-    with pytest.raises(NotTriedError, match="ended meanwhile"), trials.inside("one"):
+    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
         pass
 
 
@@ -93,7 +93,7 @@ def test_a_process_in_the_machines_own_view_is_not_inside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     show(monkeypatch, os.getpid(), group_of(os.getpid()))
-    with pytest.raises(NotTriedError, match="not its own view"), trials.inside("one"):
+    with pytest.raises(NotTriedError, match="not its own view"), live_probes.inside("one"):
         pass
 
 
@@ -113,8 +113,8 @@ def test_a_program_that_did_not_say_how_it_ended_has_not_said(
     program = tmp_path / "setpriv"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(trials, "SETPRIV", str(program))
-    assert trials.session("root", "one").ended is ended
+    monkeypatch.setattr(live_probes, "SETPRIV", str(program))
+    assert live_probes.session("root", "one").ended is ended
 
 
 def test_what_is_broken_off_ends_and_nothing_more_is_tried(
@@ -123,25 +123,25 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
     program, begun = tmp_path / "setpriv", tmp_path / "begun"
     program.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n")
     program.chmod(0o755)
-    monkeypatch.setattr(trials, "SETPRIV", str(program))
-    monkeypatch.setattr(trials, "_is_broken_off", threading.Event())
+    monkeypatch.setattr(live_probes, "SETPRIV", str(program))
+    monkeypatch.setattr(live_probes, "_is_broken_off", threading.Event())
     with ThreadPoolExecutor() as pool:
-        tried = pool.submit(trials.session, "root", "one")
+        tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
-        trials.break_off()
+        live_probes.break_off()
         assert tried.result().ended is Ended.UNKNOWN
     begun.unlink()
     program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")
-    assert trials.session("root", "one").ended is Ended.UNKNOWN
+    assert live_probes.session("root", "one").ended is Ended.UNKNOWN
     assert not begun.exists()
     asked: list[tuple[str, ...]] = []
     shown = {
         unit: {"ActiveState": state} for unit, state in ((UNIT, "inactive"), (SOCKET, "active"))
     }
     shown[UNIT] |= {"StatusText": "", "Result": "success"}
-    monkeypatch.setattr(trials, "properties", lambda *_: shown)
-    monkeypatch.setattr(trials, "run", lambda *argv: asked.append(argv))
-    with pytest.raises(NotTriedError), trials.inside("one"):
+    monkeypatch.setattr(live_probes, "properties", lambda *_: shown)
+    monkeypatch.setattr(live_probes, "run", lambda *argv: asked.append(argv))
+    with pytest.raises(NotTriedError), live_probes.inside("one"):
         pass
     assert asked == []  # no wrapper is started any more
 
@@ -149,13 +149,13 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
 def test_a_program_or_an_account_that_is_not_there_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trials, "SETPRIV", "/nowhere/setpriv")
-    assert trials.session("root", "one").ended is Ended.UNKNOWN
-    assert trials.session("no-such-account", "one").ended is Ended.UNKNOWN
+    monkeypatch.setattr(live_probes, "SETPRIV", "/nowhere/setpriv")
+    assert live_probes.session("root", "one").ended is Ended.UNKNOWN
+    assert live_probes.session("no-such-account", "one").ended is Ended.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    "run", [lambda argv: trials._run(argv).line, lambda argv: systemctl.run(*argv).strip()]
+    "run", [lambda argv: live_probes._run(argv).line, lambda argv: systemctl.run(*argv).strip()]
 )
 def test_what_runs_as_another_account_has_no_terminal(run: Callable[[list[str]], str]) -> None:
     """By root's, that account could type into root's shell (ioctl_tty(2), TIOCSTI)."""

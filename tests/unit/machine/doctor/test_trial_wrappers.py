@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcpwrap.linux import trial_wrappers, trials
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError
+from mcpwrap.machine.doctor import live_probes, trial_wrappers
 from tests.shared import pace
 
 UNIT = "mcpwrap@one.service"
@@ -113,7 +113,7 @@ def test_leaving_early_breaks_off_what_is_tried_and_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken_off, ended = threading.Event(), threading.Event()
-    monkeypatch.setattr(trials, "break_off", broken_off.set)
+    monkeypatch.setattr(live_probes, "break_off", broken_off.set)
 
     def one() -> None:
         broken_off.wait()

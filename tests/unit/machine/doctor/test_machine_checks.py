@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.linux import checkup
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.machine import nft_table, observer, policy_files
+from mcpwrap.machine.doctor import machine_checks
 from mcpwrap.plan.registry import Registry
 
 CONFIG = parse([SourceFile("c", b"")])
@@ -26,7 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(observer, "listeners", list)
     monkeypatch.setattr(observer, "registry", Registry)
     monkeypatch.setattr(nft_table, "run", nft(LOADED))
-    monkeypatch.setattr(checkup, "properties", units("active", "running"))
+    monkeypatch.setattr(machine_checks, "properties", units("active", "running"))
 
 
 def units(active: str, sub: str) -> Callable[..., dict[str, dict[str, str]]]:
@@ -40,7 +40,7 @@ def units(active: str, sub: str) -> Callable[..., dict[str, dict[str, str]]]:
 
 def state_of(what: str) -> str:
     """Return what is found of one thing."""
-    return next(check.state for check in checkup.machine(CONFIG) if check.what == what)
+    return next(check.state for check in machine_checks.machine(CONFIG) if check.what == what)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def state_of(what: str) -> str:
 def test_a_unit_is_judged_once_it_is_there_or_not(
     monkeypatch: pytest.MonkeyPatch, active: str, sub: str, state: str
 ) -> None:
-    monkeypatch.setattr(checkup, "properties", units(active, sub))
+    monkeypatch.setattr(machine_checks, "properties", units(active, sub))
     assert (state_of(GATE), state_of(WATCH)) == (state, state)
 
 
@@ -100,7 +100,7 @@ def test_a_systemd_that_does_not_answer_leaves_the_other_checks(
     def properties(*_: object) -> dict[str, dict[str, str]]:
         raise ToolError("timed out", where="systemctl show", fix="see what it says")
 
-    monkeypatch.setattr(checkup, "properties", properties)
+    monkeypatch.setattr(machine_checks, "properties", properties)
     assert (state_of(GATE), state_of("packet rules")) == ("unknown", "good")
 
 
@@ -109,5 +109,7 @@ def test_a_policy_is_a_file_of_roots_too(tmp_path: Path, mode: int, state: str) 
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1")
     policy.chmod(mode)
-    found = next(c for c in checkup.machine(CONFIG) if c.what in {"root's files", str(policy)})
+    found = next(
+        c for c in machine_checks.machine(CONFIG) if c.what in {"root's files", str(policy)}
+    )
     assert (found.state, "(mode 0666)" in found.found) == (state, state == "failed")

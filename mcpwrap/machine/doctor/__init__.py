@@ -1,0 +1,1 @@
+"""Checks of `mcpwrap doctor` that look at the machine."""
