@@ -14,7 +14,8 @@ from mcpwrap.core.audit.audit_params import Unread, box, params_of
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.text_format import Wanted, answer, ascii_json, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
-from mcpwrap.linux import audit_files, egress_notes, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine.logs import audit_files, egress_log
 
 _COLOURS: dict[str, tty.Style] = {"allowed": "green", "blocked": "red", "refused": "red"}
 _SHOWN = 100  # for people, unless they say how many
@@ -79,7 +80,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     wanted = audit_filters.wanted(filters)
     coming = audit_files.Coming(folder)
     is_root = audit_place.is_readable_as_root(folder)
-    with closing(egress_notes.Coming()) if is_root else nullcontext() as egress:
+    with closing(egress_log.Coming()) if is_root else nullcontext() as egress:
         while True:
             refusals = filter(None, map(refusal, egress.notes())) if egress else ()
             for record in sorted([*coming.records(), *refusals], key=_at):
@@ -124,7 +125,7 @@ def _all(
 
 def _refusals(folder: Path) -> Iterator[Record]:
     if audit_place.is_readable_as_root(folder):
-        yield from filter(None, map(refusal, egress_notes.with_times()))
+        yield from filter(None, map(refusal, egress_log.with_times()))
 
 
 def _at(record: Record) -> float:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from mcpwrap.core.audit.records import Keys
-from mcpwrap.linux import accounts, audit_keys
+from mcpwrap.linux import accounts
+from mcpwrap.machine.logs import audit_keys
 from mcpwrap.plan import paths
 
 SYSTEM = Path(paths.AUDIT)

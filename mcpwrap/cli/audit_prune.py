@@ -13,8 +13,9 @@ from mcpwrap.cli.root import expect_root
 from mcpwrap.core.audit.retention import old_files
 from mcpwrap.core.audit.text_format import span_s
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import audit_files, audit_keys, tty
+from mcpwrap.linux import tty
 from mcpwrap.linux.systemd.systemctl import run
+from mcpwrap.machine.logs import audit_files, audit_keys
 from mcpwrap.plan import paths
 
 _MB = 1_000_000

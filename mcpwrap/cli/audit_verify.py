@@ -15,7 +15,8 @@ from mcpwrap.core.audit.reader import Found, Report
 from mcpwrap.core.audit.records import Anchor, Keys, folder_of
 from mcpwrap.core.audit.verify import Folder, check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
-from mcpwrap.linux import audit_files, audit_keys, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine.logs import audit_files, audit_keys
 
 _TRIES = 5  # a gate that starts has a number before it has a folder
 _TRY_EVERY_S = 0.5

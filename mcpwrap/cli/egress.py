@@ -10,8 +10,9 @@ from mcpwrap.cli.output import print_json, print_json_line, print_table
 from mcpwrap.cli.root import expect_root
 from mcpwrap.core.egress.access_log import Asked, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import egress_notes, tty
+from mcpwrap.linux import tty
 from mcpwrap.machine import observer
+from mcpwrap.machine.logs import egress_log
 
 
 @click.command("egress")
@@ -33,9 +34,9 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
         raise UsageError(f"no server {name!r}", where="mcpwrap egress", fix="`mcpwrap status`")
     if follow:
         show = print_json_line if as_json else _Suggest().show if suggest else _print_one
-        for note in egress_notes.coming(name):
+        for note in egress_log.coming(name):
             show(row_of(note))
-    rows = summary(egress_notes.all_of(name, known[name]))
+    rows = summary(egress_log.all_of(name, known[name]))
     if as_json:
         print_json(rows)
     elif suggest:

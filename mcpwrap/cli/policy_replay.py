@@ -11,7 +11,8 @@ from mcpwrap.core.gate.session import shown
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import audit_files, tty
+from mcpwrap.linux import tty
+from mcpwrap.machine.logs import audit_files
 
 _WHY_UNREAD = {
     Unread.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',

@@ -15,8 +15,9 @@ from mcpwrap.cli.audit import command
 from mcpwrap.core.audit.records import Anchor, Keys
 from mcpwrap.core.egress.access_log import Note
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import audit_keys, egress_notes, tty
+from mcpwrap.linux import tty
 from mcpwrap.linux.systemd.systemctl import ToolError
+from mcpwrap.machine.logs import audit_keys, egress_log
 from tests.unit.core.audit_records import sealed
 from tests.unit.core.audits import T0, Gate, keys, put
 
@@ -40,7 +41,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setattr(audit_keys, "of_system", keys)
     monkeypatch.setattr(audit_keys, "anchors", lambda: gate.anchors)
     refused = Note(at=T0 + 6.5, server="git", destination="b.test:443", rule="host-not-allowed")
-    monkeypatch.setattr(egress_notes, "with_times", lambda: [refused])
+    monkeypatch.setattr(egress_log, "with_times", lambda: [refused])
     return gate
 
 
@@ -134,7 +135,7 @@ def test_follow_shows_what_comes(gate: Gate, monkeypatch: pytest.MonkeyPatch) ->
         put(audit_place.SYSTEM, gate.files)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(egress_notes, "_LOGS", audit_place.SYSTEM / "none")
+    monkeypatch.setattr(egress_log, "_LOGS", audit_place.SYSTEM / "none")
     lines = parsed(run("follow", "--json", "--server", "n*").stdout)
     assert [line["session"] for line in lines] == ["1-3", "1-4"]
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from mcpwrap.cli import audit_place, audit_prune
 from mcpwrap.cli.audit import command
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import audit_keys
+from mcpwrap.machine.logs import audit_keys
 from tests.unit.core.audits import T0, Gate, keys, put
 
 NOW = T0 + 100.5

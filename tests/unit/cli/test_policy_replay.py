@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from mcpwrap.cli import audit_place
 from mcpwrap.cli.policy import command
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import audit_keys
+from mcpwrap.machine.logs import audit_keys
 from tests.unit.core.audit_records import sealed
 from tests.unit.core.audits import Gate, keys, put
 

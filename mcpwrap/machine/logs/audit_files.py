@@ -27,7 +27,7 @@ from mcpwrap.core.audit.records import (
 from mcpwrap.core.audit.verify import Folder
 from mcpwrap.core.audit.verify_session import Unfit
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import log_files
+from mcpwrap.machine.logs import tail
 
 Source = Callable[[], Iterator[Record]]
 _EPOCH = re.compile(r"[0-9]{8}")
@@ -77,13 +77,13 @@ def records(path: Path) -> Iterator[Record]:
 
     What is beyond the size of a part no gate wrote: it is not read.
     """
-    return _decoded(log_files.whole(path, MAX_FILE_BYTES) or ())
+    return _decoded(tail.whole(path, MAX_FILE_BYTES) or ())
 
 
 def answers(folder: Path, at: float) -> Iterator[Answered]:
     """Yield the answers of people since then to what waited for approval."""
     for epoch in sorted(filter(_EPOCH.fullmatch, _names(folder))):
-        for line in log_files.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
+        for line in tail.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
             if _ANSWERED in line:
                 with suppress(*UNREADABLE):
                     event = decode_event(line)
@@ -153,12 +153,12 @@ class Coming:
         return sorted(found, key=lambda record: record.at)
 
     def _new(self, path: Path) -> Iterator[Record]:
-        log = log_files.opened(path)
+        log = tail.opened(path)
         if log is None:
             return
         with log:
             log.seek(self._read_bytes.get(path, 0))
-            lines = log_files.whole_lines(log)
+            lines = tail.whole_lines(log)
             yield from _decoded(takewhile(lambda _: log.tell() <= MAX_FILE_BYTES, lines))
             self._read_bytes[path] = log.tell()
 
@@ -192,7 +192,7 @@ def _lines(folder: Path, name: str) -> Iterator[bytes] | Unfit | None:
     most_bytes = MAX_MASTER_BYTES if name == MASTER else MAX_FILE_BYTES
     if at.st_size > most_bytes:
         return Unfit(f"has {at.st_size} bytes, which is more than the gate writes; it is not read")
-    return log_files.whole(path, most_bytes)
+    return tail.whole(path, most_bytes)
 
 
 def _names(folder: Path) -> list[str]:
@@ -200,7 +200,7 @@ def _names(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except PermissionError as error:
         what = "may not be read by you"
-        raise UsageError(what, where=str(folder), fix=log_files.MAY_READ) from error
+        raise UsageError(what, where=str(folder), fix=tail.MAY_READ) from error
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -7,8 +7,8 @@ import msgspec
 
 from mcpwrap.core.audit.records import ANCHOR_ID, Anchor, Keys
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import log_files
 from mcpwrap.linux.systemd.systemctl import run
+from mcpwrap.machine.logs import tail
 from mcpwrap.plan import paths
 
 JOURNALCTL = "/usr/bin/journalctl"
@@ -37,7 +37,7 @@ def of_system() -> Keys:
 def of_user(folder: Path) -> Keys:
     """Read those of a user's own audit."""
     path = folder / USERS_FILE
-    lines = log_files.whole(path, _USERS_FILE_BYTES)
+    lines = tail.whole(path, _USERS_FILE_BYTES)
     if lines is None:
         what = "there is no audit yet, or nothing to check it by"
         raise UsageError(what, where=str(path), fix="it begins with the first `mcpwrap run`")

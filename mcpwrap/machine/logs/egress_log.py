@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core.egress.access_log import Note, from_front, from_kernel, from_squid
-from mcpwrap.linux import log_files
 from mcpwrap.linux.systemd.systemctl import ToolError, run
+from mcpwrap.machine.logs import tail
 from mcpwrap.machine.nft_table import NFT
 
 _Parse = Callable[[bytes], Note | None]
@@ -64,7 +64,7 @@ class Coming:
     """Follower of new log entries about all servers' egress. Needs root."""
 
     def __init__(self) -> None:
-        self._following = log_files.Following(_logs)
+        self._following = tail.Following(_logs)
 
     def notes(self) -> Iterator[Note]:
         """Yield what has come since the last time."""
@@ -77,7 +77,7 @@ class Coming:
 
 def coming(server: str) -> Iterator[Note]:
     """Yield what is noted from now on, without end. The kernel's counts are not part of it."""
-    with closing(log_files.Following(_logs)) as following:
+    with closing(tail.Following(_logs)) as following:
         while True:
             yield from _of(server, following.lines())
             time.sleep(_LOOK_EVERY_S)
@@ -93,7 +93,7 @@ def _ends() -> Iterator[tuple[Path, bytes]]:
     for path in _logs():
         # What was rotated last is not yet compressed; the front keeps one more by itself.
         for each in (Path(f"{path}.1"), Path(f"{path}.old"), path):
-            yield from ((path, line) for line in log_files.tail(each))
+            yield from ((path, line) for line in tail.tail(each))
 
 
 def _parsed(lines: Iterable[tuple[Path, bytes]]) -> Iterator[Note]:

@@ -11,7 +11,7 @@ from mcpwrap.core.audit.records import MASTER, MAX_FILE_BYTES, MAX_MASTER_BYTES,
 from mcpwrap.core.audit.verify import check
 from mcpwrap.core.audit.verify_session import Unfit
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import audit_files
+from mcpwrap.machine.logs import audit_files
 from tests.unit.core.audits import T0, Files, Gate, keys
 
 

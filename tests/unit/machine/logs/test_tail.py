@@ -8,35 +8,35 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import log_files
+from mcpwrap.machine.logs import tail
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     path.write_bytes(b"one\ntw")
     with path.open("rb") as file, path.open("ab", buffering=0) as log:
-        assert list(log_files.whole_lines(file)) == [b"one\n"]
-        assert list(log_files.whole_lines(file)) == []
+        assert list(tail.whole_lines(file)) == [b"one\n"]
+        assert list(tail.whole_lines(file)) == []
         log.write(b"o\nthree\n")
-        assert list(log_files.whole_lines(file)) == [b"two\n", b"three\n"]
-        assert list(log_files.whole_lines(file)) == []
+        assert list(tail.whole_lines(file)) == [b"two\n", b"three\n"]
+        assert list(tail.whole_lines(file)) == []
 
 
 def test_a_line_without_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_files, "_LINE_BYTES", 8)
+    monkeypatch.setattr(tail, "_LINE_BYTES", 8)
     path = tmp_path / "access.jsonl"
     path.write_bytes(b"one\n" + b"x" * 20 + b"\ntwo\n1234567\n12345678\nthree\n")
     with path.open("rb") as file, path.open("ab", buffering=0) as log:
-        assert list(log_files.whole_lines(file)) == [b"one\n", b"two\n", b"1234567\n", b"three\n"]
+        assert list(tail.whole_lines(file)) == [b"one\n", b"two\n", b"1234567\n", b"three\n"]
         log.write(b"y" * 20)
-        assert list(log_files.whole_lines(file)) == []
+        assert list(tail.whole_lines(file)) == []
         assert file.tell() == path.stat().st_size  # and is not read again
         log.write(b"y{}\nfo")  # its end is no line
-        assert list(log_files.whole_lines(file)) == []
+        assert list(tail.whole_lines(file)) == []
         log.write(b"ur\n")
-        assert list(log_files.whole_lines(file)) == [b"four\n"]
+        assert list(tail.whole_lines(file)) == [b"four\n"]
 
 
 def test_a_hole_of_any_size_is_passed_over_bit_by_bit(tmp_path: Path) -> None:
@@ -44,10 +44,10 @@ def test_a_hole_of_any_size_is_passed_over_bit_by_bit(tmp_path: Path) -> None:
     path.write_bytes(b"one\n")
     os.truncate(path, 70 << 20)
     with path.open("rb") as file, path.open("ab", buffering=0) as log:
-        assert list(log_files.whole_lines(file)) == [b"one\n"]
+        assert list(tail.whole_lines(file)) == [b"one\n"]
         assert 60 << 20 < file.tell() < 70 << 20
         log.write(b"\ntwo\n")
-        assert list(log_files.whole_lines(file)) == [b"two\n"]
+        assert list(tail.whole_lines(file)) == [b"two\n"]
 
 
 def test_who_begins_in_the_midst_of_a_line_waits_for_the_next(tmp_path: Path) -> None:
@@ -56,16 +56,16 @@ def test_who_begins_in_the_midst_of_a_line_waits_for_the_next(tmp_path: Path) ->
     with path.open("rb") as file, path.open("ab", buffering=0) as log:
         file.seek(0, os.SEEK_END)
         log.write(b"e\ntwo\n")
-        assert list(log_files.whole_lines(file)) == [b"two\n"]
+        assert list(tail.whole_lines(file)) == [b"two\n"]
 
 
 def test_the_end_of_a_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "access.jsonl"
-    assert list(log_files.tail(path)) == []
+    assert list(tail.tail(path)) == []
     path.write_bytes(b"one\ntwo\n")
-    assert list(log_files.tail(path)) == [b"one\n", b"two\n"]
-    monkeypatch.setattr(log_files, "TAIL_BYTES", 5)
-    assert list(log_files.tail(path)) == [b"\n", b"two\n"]
+    assert list(tail.tail(path)) == [b"one\n", b"two\n"]
+    monkeypatch.setattr(tail, "TAIL_BYTES", 5)
+    assert list(tail.tail(path)) == [b"\n", b"two\n"]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, make: Callable[[Path]
     path = tmp_path / "events.jsonl"
     make(path)
     with pytest.raises(UsageError, match=r"events\.jsonl"):
-        list(log_files.tail(path))
+        list(tail.tail(path))
 
 
 def test_a_log_is_followed_into_the_file_that_takes_its_place(tmp_path: Path) -> None:
     path, later = tmp_path / "access-1.jsonl", tmp_path / "access-2.jsonl"
     path.write_bytes(b"before\n")
     with (
-        closing(log_files.Following(lambda: [path, later])) as following,
+        closing(tail.Following(lambda: [path, later])) as following,
         path.open("ab", buffering=0) as old,
     ):
         assert list(following.lines()) == []
