@@ -10,7 +10,7 @@ import time
 
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.policies import Policies
-from mcpwrap.linux.gate_socket import standing
+from mcpwrap.gate_client.queries import standing
 from mcpwrap.linux.systemd.stderr_log import say
 
 _PATIENCE_S = 10.0

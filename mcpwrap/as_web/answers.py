@@ -6,7 +6,7 @@ from mcpwrap.as_web.sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import RefusedError
+from mcpwrap.gate_client.approvals import RefusedError
 from mcpwrap.linux.systemd.stderr_log import say
 
 SESSION_COOKIE = "mcpwrap"

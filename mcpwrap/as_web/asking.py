@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mcpwrap.core.wire.approval_socket import Decide, Done, Pending
-from mcpwrap.linux.approve_door import Door, Listing, Seen
+from mcpwrap.gate_client.approvals import Door, Listing, Seen
 
 _AT_A_TIME = 8  # the gate has a limit for each account, and we are one
 _T = TypeVar("_T")

@@ -14,7 +14,7 @@ from mcpwrap.as_web.sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import RefusedError
+from mcpwrap.gate_client.approvals import RefusedError
 
 NOTICE_S = 20.0
 _GONE = "no such call waits: it was answered, has expired, or is not for you to see"

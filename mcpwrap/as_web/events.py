@@ -13,7 +13,7 @@ from mcpwrap.as_web import answers
 from mcpwrap.as_web.sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
-from mcpwrap.linux.approve_door import Listing
+from mcpwrap.gate_client.approvals import Listing
 
 _CHANGED = b"event: changed\ndata: \n\n"
 _OVER = b"event: over\ndata: \n\n"  # the page loads itself again, and so comes to the login

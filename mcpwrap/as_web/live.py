@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import Door, Listing
+from mcpwrap.gate_client.approvals import Door, Listing
 
 _RETRY_S = 1.0  # the gate restarts in less
 

@@ -14,14 +14,14 @@ from mcpwrap.as_web.live import Live
 from mcpwrap.as_web.rendering import Pages
 from mcpwrap.as_web.sessions import LoginTokens, Sessions
 from mcpwrap.as_web.viewer import Viewer
-from mcpwrap.linux import approve_door
+from mcpwrap.gate_client import approvals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Settings that tests replace."""
 
-    gate: str = approve_door.PATH
+    gate: str = approvals.PATH
     viewer_of: Callable[[str], Viewer | None] = viewer.of
     clock: Callable[[], float] = time.monotonic
     limits: Limits = field(default_factory=Limits)

@@ -7,7 +7,7 @@ import pwd
 import msgspec
 
 from mcpwrap.core.wire.approval_socket import Pending
-from mcpwrap.linux.approve_door import Listing
+from mcpwrap.gate_client.approvals import Listing
 
 APPROVERS = "mcpwrap-approvers"
 

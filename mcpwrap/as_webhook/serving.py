@@ -13,7 +13,8 @@ from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, approve_door
+from mcpwrap.gate_client import approvals
+from mcpwrap.linux import accounts
 
 MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
 
@@ -24,7 +25,7 @@ class Surroundings:
 
     url: str
     key: bytes
-    door: str = approve_door.PATH
+    door: str = approvals.PATH
 
 
 class Webhook:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from mcpwrap.as_webhook.complaints import Complaints
 from mcpwrap.core.approval.document import Question
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import Door, Listing, RefusedError
+from mcpwrap.gate_client.approvals import Door, Listing, RefusedError
 
 _AGAIN_S = 5.0
 

@@ -11,8 +11,9 @@ from mcpwrap.cli import (
     approvals_watch,
 )
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import approve_door, tty
-from mcpwrap.linux.approve_door import Door
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door
+from mcpwrap.linux import tty
 
 
 @click.group("approvals", invoke_without_command=True)
@@ -28,7 +29,7 @@ def command(context: click.Context) -> int:
     """
     if context.invoked_subcommand is not None:
         return EXIT_OK
-    with Door(approve_door.PATH) as door:
+    with Door(approvals.PATH) as door:
         listing = door.listing()  # a gate that is not there is said before the screen is taken
     if tty.is_interactive():
         # PLC0415: Textual takes 0.3 s to load.

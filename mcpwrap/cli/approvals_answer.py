@@ -13,8 +13,8 @@ from mcpwrap.core.wire.approval_socket import (
     Verdict,
 )
 from mcpwrap.errors import UsageError
-from mcpwrap.linux import approve_door
-from mcpwrap.linux.approve_door import Door
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door
 from mcpwrap.linux.process import start_time
 
 TIMES = 10  # that "the same again" holds for, where nobody says how often
@@ -61,7 +61,7 @@ def with_polkit(decide: Decide) -> Decide:
 
 def send(decide: Decide) -> str:
     """Give the answer; return what the gate says to it."""
-    with Door(approve_door.PATH) as door:
+    with Door(approvals.PATH) as door:
         return door.decide(decide).text
 
 

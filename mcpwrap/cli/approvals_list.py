@@ -10,8 +10,9 @@ from mcpwrap.cli.output import print_json, print_table
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
-from mcpwrap.linux import approve_door, tty
-from mcpwrap.linux.approve_door import Door, Listing
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.linux import tty
 
 COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
 _YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
@@ -25,7 +26,7 @@ def command(*, as_json: bool) -> int:
     \b
     Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
     """
-    with Door(approve_door.PATH) as door:
+    with Door(approvals.PATH) as door:
         listing = door.listing()
     if as_json:
         print_json(fields_of(listing))

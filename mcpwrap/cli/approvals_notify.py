@@ -11,15 +11,16 @@ from mcpwrap.core.notify import desktop as notify_desktop
 from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux import accounts, approve_door, desktop_notify, tty
-from mcpwrap.linux.approve_door import Door, Listing
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.linux import accounts, desktop_notify, tty
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Approval socket, desktop program and intervals."""
 
-    door: str = approve_door.PATH
+    door: str = approvals.PATH
     program: str = desktop_notify.NOTIFY_SEND
     every_s: float = 5.0  # at most one in so long, whatever an agent asks for
     again_s: float = 10.0  # after the gate was lost

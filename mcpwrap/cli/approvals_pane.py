@@ -11,7 +11,7 @@ from textual.widgets import RichLog
 
 from mcpwrap.cli.approvals_text import Line, folded, page
 from mcpwrap.core.wire.approval_socket import Pending
-from mcpwrap.linux.approve_door import Seen
+from mcpwrap.gate_client.approvals import Seen
 
 
 class Shown(Struct, frozen=True):

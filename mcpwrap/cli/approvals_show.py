@@ -9,8 +9,9 @@ from mcpwrap.core.approval.rendering import difference, pretty
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK, UsageError
-from mcpwrap.linux import approve_door, tty
-from mcpwrap.linux.approve_door import Door, Listing, Seen
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door, Listing, Seen
+from mcpwrap.linux import tty
 
 _PIPE_WIDTH = 2**20  # where nothing is a terminal no line is folded
 
@@ -37,7 +38,7 @@ def command(*, id_: str | None, as_json: bool) -> int:
 
 def look(start: str | None) -> tuple[Pending, Seen]:
     """Return what is meant by the beginning of an id, with its document."""
-    with Door(approve_door.PATH) as door:
+    with Door(approvals.PATH) as door:
         pending = chosen(door.listing(), start)
         return pending, door.show(pending.id)
 

@@ -14,8 +14,8 @@ from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
+from mcpwrap.gate_client.approvals import Seen
 from mcpwrap.linux import accounts, tty
-from mcpwrap.linux.approve_door import Seen
 
 ON = "↪ "  # a line goes on; of what an agent wrote nothing else begins at the left edge
 _LABEL: tty.Style = "bold"

@@ -9,8 +9,9 @@ from mcpwrap.cli.approvals_text import agent, cell, moment, pause, tool_of
 from mcpwrap.core.audit.text_format import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
-from mcpwrap.linux import approve_door, tty
-from mcpwrap.linux.approve_door import Door, Listing
+from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.linux import tty
 
 
 @click.command("watch")
@@ -22,7 +23,7 @@ def command(*, as_json: bool) -> NoReturn:
     Example:  mcpwrap approvals watch --json | jq -r --unbuffered '"\\(.agent): \\(.target)"'
     """
     seen: set[tuple[str, ...]] = set()
-    with Door(approve_door.PATH) as door:
+    with Door(approvals.PATH) as door:
         listing = door.watch()
         while True:
             for one in _news(listing, seen):

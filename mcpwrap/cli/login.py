@@ -11,9 +11,10 @@ from mcpwrap.cli.output import ask
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import login_door, tty
+from mcpwrap.gate_client import login as gate_client_login
+from mcpwrap.gate_client.login import LoginDoor
+from mcpwrap.linux import tty
 from mcpwrap.linux.isolation.privileges import Person, give_up_root
-from mcpwrap.linux.login_door import LoginDoor
 
 _URL = re.compile(r"https://[!-~]{1,16000}")
 _SUDO = "SUDO_UID", "SUDO_GID"  # sudo(8)
@@ -98,7 +99,7 @@ def _door(name: str, verb: str) -> LoginDoor:
         raise UsageError(
             f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"
         )
-    return LoginDoor(name, verb, login_door.PATH)
+    return LoginDoor(name, verb, gate_client_login.PATH)
 
 
 def _log_in(door: LoginDoor, name: str, way: Way, who: Person | None) -> Done:

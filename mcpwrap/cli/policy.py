@@ -13,7 +13,8 @@ from mcpwrap.config.policy import parse_policy, parse_with_warnings
 from mcpwrap.core.policy.rules import Policy, digest
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE
-from mcpwrap.linux import gate_socket, tty
+from mcpwrap.gate_client import queries
+from mcpwrap.linux import tty
 from mcpwrap.machine.policy_files import policy_files
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print for machines.")
@@ -64,7 +65,7 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
 def _standing(policy: Policy) -> str:
     """Return whether the gate judges by the policy of this machine's files."""
     try:
-        said = gate_socket.standing()
+        said = queries.standing()
     except (OSError, ProtocolError) as error:
         return f"the gate does not say what it judges by ({error}): `systemctl status mcpwrap-gate`"
     if said == f"policy {digest(policy)}":

@@ -11,7 +11,8 @@ from mcpwrap.core.metrics import prometheus
 from mcpwrap.core.metrics.counters import NO_BOUND_US, Counts, ServerStats, Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.linux import gate_socket, root_files, tty
+from mcpwrap.gate_client import queries
+from mcpwrap.linux import root_files, tty
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +73,7 @@ def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
 
 def _counted() -> Stats:
     try:
-        return gate_socket.counted()
+        return queries.counted()
     except (OSError, ProtocolError) as error:
         raise McpwrapError(
             f"the gate does not answer: {error}",

@@ -15,7 +15,7 @@ import msgspec
 
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Pending, Proof, Scope, Verdict
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import Door
+from mcpwrap.gate_client.approvals import Door
 
 
 def await_pending(count: int = 1, times: int = 1) -> list[Pending]:

@@ -11,7 +11,8 @@ from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.statistics import Statistics
 from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
-from mcpwrap.linux import accounts, gate_socket
+from mcpwrap.gate_client import queries
+from mcpwrap.linux import accounts
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -31,7 +32,7 @@ def child(server: str, *decisions: str) -> Child:
 def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stats:
     """Return what root is told, by a process of the gate's."""
     path = str(folder / "gate.sock")
-    monkeypatch.setattr(gate_socket, "_GATE", path)
+    monkeypatch.setattr(queries, "_GATE", path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(path)
         listening.listen()
@@ -44,7 +45,7 @@ def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         thread = threading.Thread(target=answer)
         thread.start()
         try:
-            return gate_socket.counted()
+            return queries.counted()
         finally:
             thread.join()
 

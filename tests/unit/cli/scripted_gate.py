@@ -27,7 +27,7 @@ from mcpwrap.core.wire.approval_socket import (
     ToPerson,
     Watch,
 )
-from mcpwrap.linux import approve_door
+from mcpwrap.gate_client import approvals
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 NOW = 1_700_000_000.0
@@ -183,7 +183,7 @@ def _send(connection: socket.socket, packet: ToPerson) -> None:
 def scripted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedGate]:
     """Have the commands find a gate of the test's own."""
     gate = ScriptedGate(folder / "approve.sock")
-    monkeypatch.setattr(approve_door, "PATH", str(gate.path))
+    monkeypatch.setattr(approvals, "PATH", str(gate.path))
     try:
         yield gate
     finally:

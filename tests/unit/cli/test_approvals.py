@@ -26,8 +26,8 @@ from mcpwrap.core.wire.approval_socket import (
     Verdict,
 )
 from mcpwrap.errors import McpwrapError, UsageError
+from mcpwrap.gate_client.approvals import RefusedError
 from mcpwrap.linux import tty
-from mcpwrap.linux.approve_door import RefusedError
 from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
 
 Run = Callable[..., str]

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from mcpwrap.cli.approvals_text import ON, Line, cell, folded, page, pause, span, tool_of
 from mcpwrap.core.approval.document import Question, digest, document
 from mcpwrap.core.wire.approval_socket import Paused, Pending
-from mcpwrap.linux.approve_door import Seen
+from mcpwrap.gate_client.approvals import Seen
 from tests.unit.cli.scripted_gate import NOW, question
 
 PENDING = Pending(

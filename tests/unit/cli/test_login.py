@@ -20,7 +20,7 @@ from mcpwrap.cli import login, login_callback
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux import login_door
+from mcpwrap.gate_client import login as gate_client_login
 from mcpwrap.linux.isolation.privileges import Person
 from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared.authorization_server import Ways
@@ -98,10 +98,10 @@ def get(port: int, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
 
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    monkeypatch.setattr(login_door, "PATH", str(tmp_path / "gate.sock"))
+    monkeypatch.setattr(gate_client_login, "PATH", str(tmp_path / "gate.sock"))
     monkeypatch.setattr(login, "give_up_root", lambda *_: None)
     with world(tmp_path) as there, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(login_door.PATH)
+        listener.bind(gate_client_login.PATH)
         listener.listen()
         gate = Gate(there, listener)
         thread = threading.Thread(target=gate.serve)
@@ -236,12 +236,12 @@ def test_root_is_given_up_before_anything_is_heard(
         seen.append(who)
         return alice
 
-    def await_start(door: login_door.LoginDoor) -> None:
+    def await_start(door: gate_client_login.LoginDoor) -> None:
         seen.append("heard")
         door._until_started()
 
     monkeypatch.setattr(login, "give_up_root", give_up)
-    monkeypatch.setattr(login_door.LoginDoor, "await_start", await_start)
+    monkeypatch.setattr(gate_client_login.LoginDoor, "await_start", await_start)
     assert log_in("--sudo-uid", "1000", "--sudo-gid", "1001") == 0
     assert seen == [("1000", "1001"), "heard"]
     assert browser.opened[0][1] == alice
@@ -302,7 +302,7 @@ def test_a_helper_that_does_not_help_is_said(
 
 
 def test_a_gate_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(login_door, "PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(gate_client_login, "PATH", str(tmp_path / "none"))
     with pytest.raises(McpwrapError, match="the gate: cannot be asked: No such file"):
         log_in()
     with pytest.raises(UsageError, match="cannot be a server"):
@@ -312,7 +312,7 @@ def test_a_gate_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_helper_that_says_nothing_is_given_up(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login_door, "_ANSWER_S", 0.0)
+    monkeypatch.setattr(gate_client_login, "_ANSWER_S", 0.0)
     with pytest.raises(McpwrapError, match="no answer within"):
         log_in()
 

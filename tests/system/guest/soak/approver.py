@@ -4,7 +4,7 @@ import time
 
 from mcpwrap.core.wire.approval_socket import Decide, Verdict
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.approve_door import Door
+from mcpwrap.gate_client.approvals import Door
 from tests.system.guest.soak.model import STOP
 
 AGAIN_S = 0.2

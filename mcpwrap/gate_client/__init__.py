@@ -1,0 +1,1 @@
+"""Clients of the gate's sockets: approvals, logins, queries."""
