@@ -20,11 +20,11 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
 from mcpwrap.linux.systemd.stderr_log import say
-from mcpwrap.session import relay
-from mcpwrap.session.ending import Ending, exited, killed_by
-from mcpwrap.session.judged import Judged
 from mcpwrap.session.notes import Notes
-from mcpwrap.session.sink import Sink
+from mcpwrap.session.relay import copy
+from mcpwrap.session.relay.gate_relay import Judged
+from mcpwrap.session.relay.server_exit import Ending, exited, killed_by
+from mcpwrap.session.relay.writer import Sink
 from mcpwrap.session.spawn import Program
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -187,9 +187,9 @@ def _copy_errors(from_fd: int) -> None:
 
     def deliver(text: bytes) -> None:
         with suppress(OSError):  # nobody reads it; the server is not to notice
-            relay.write(_STDERR, text)
+            copy.write(_STDERR, text)
 
-    relay.relay_each(from_fd, lambda untrusted: deliver(sanitiser.feed(untrusted)))
+    copy.relay_each(from_fd, lambda untrusted: deliver(sanitiser.feed(untrusted)))
     deliver(sanitiser.rest())
 
 

@@ -16,10 +16,10 @@ from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
-from mcpwrap.session import relay
-from mcpwrap.session.ending import Ending, exited
-from mcpwrap.session.judged import Judged
-from mcpwrap.session.sink import Sink
+from mcpwrap.session.relay import copy
+from mcpwrap.session.relay.gate_relay import Judged
+from mcpwrap.session.relay.server_exit import Ending, exited
+from mcpwrap.session.relay.writer import Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _stderr(from_fd: int, stub: socket.socket) -> None:
         if text := sanitiser.feed(untrusted):
             _say_in_pieces(stub, text)
 
-    relay.relay_each(from_fd, deliver)
+    copy.relay_each(from_fd, deliver)
     if rest := sanitiser.rest():
         _say_in_pieces(stub, rest)
 

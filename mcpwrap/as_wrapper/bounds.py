@@ -11,7 +11,7 @@ from mcpwrap.as_wrapper.session import Session
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.core.wire.session_socket import Ended
 from mcpwrap.linux.isolation import cgroup
-from mcpwrap.session.ending import killed_by
+from mcpwrap.session.relay.server_exit import killed_by
 
 _MIB = 1024 * 1024
 _SIGNALS = 128  # as in a shell: 128 + N is signal N

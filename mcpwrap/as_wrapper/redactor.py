@@ -9,7 +9,7 @@ from typing import NoReturn
 from mcpwrap.core.secrets.redact import Redactor
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.unix_socket import fd_passing
-from mcpwrap.session import relay
+from mcpwrap.session.relay import copy
 
 _LAST_FD = 6  # 0 to 2 are our own, 3 to 6 are copied between
 
@@ -61,10 +61,10 @@ def _copy(from_fd: int, to_fd: int, value_by_key: Mapping[str, str]) -> None:
 
     def deliver(chunk: bytes) -> None:
         if clean := redactor.feed(chunk):
-            relay.write(to_fd, clean)
+            copy.write(to_fd, clean)
 
     with suppress(BrokenPipeError):  # nobody reads: closing makes the server's next write fail
-        relay.relay_each(from_fd, deliver)
-        relay.write(to_fd, redactor.rest())
+        copy.relay_each(from_fd, deliver)
+        copy.write(to_fd, redactor.rest())
     os.close(from_fd)
     os.close(to_fd)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcpwrap.session.sink import MAX_PUT, Sink
+from mcpwrap.session.relay.writer import MAX_PUT, Sink
 
 BIG = b"x" * 1_000_000 + b"\n"
 

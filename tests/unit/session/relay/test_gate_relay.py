@@ -15,8 +15,8 @@ from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.session.judged import Judged
-from mcpwrap.session.sink import Sink
+from mcpwrap.session.relay.gate_relay import Judged
+from mcpwrap.session.relay.writer import Sink
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit
 
@@ -179,7 +179,7 @@ def test_an_agent_that_has_left_is_answered_nothing() -> None:
 
 
 def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpwrap.session.judged.LineBuffer.feed", _too_long)
+    monkeypatch.setattr("mcpwrap.session.relay.gate_relay.LineBuffer.feed", _too_long)
     agent, ours = socket.socketpair()
     with agent, ours:
         agent.sendall(b"x\n")

@@ -9,8 +9,8 @@ from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.ports import Told
 from mcpwrap.core.gate.session import Note
 from mcpwrap.core.protocol.framing import LineBuffer
-from mcpwrap.session import relay
-from mcpwrap.session.sink import Sink
+from mcpwrap.session.relay import copy
+from mcpwrap.session.relay.writer import Sink
 
 Judge = Callable[[bytes], list[Action]]
 Write = Callable[[bytes], None]
@@ -120,7 +120,7 @@ class Judged:
 def _blocks(fd: int) -> Iterator[list[bytes]]:
     """Give all whole lines that are there, as often as there are some."""
     buffer = LineBuffer()
-    while chunk := relay.read(fd):
+    while chunk := copy.read(fd):
         # Through a function, so that no name here keeps the block, of 64 MiB at worst, beside it.
         if lines := _split(buffer.feed(chunk)):
             yield lines

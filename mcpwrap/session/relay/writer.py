@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from mcpwrap.session import relay
+from mcpwrap.session.relay import copy
 
 MAX_PUT = 256  # refusals that wait for a reader; beyond, whoever is refused waits too
 
@@ -64,7 +64,7 @@ class Sink:
         if not self._is_open:
             return
         try:
-            relay.write(self._fd, data)
+            copy.write(self._fd, data)
         except OSError:
             self._is_open = False
             os.close(self._fd)

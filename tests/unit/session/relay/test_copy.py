@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mcpwrap.linux.unix_socket.fd_passing import close_all
-from mcpwrap.session import relay
+from mcpwrap.session.relay import copy
 
 Pipe = tuple[int, int]
 MORE_THAN_A_PIPE_HOLDS = b"0123456789abcde\n" * 65_536
@@ -49,7 +49,7 @@ def test_all_is_passed_on_however_slow_the_reader(
         os.set_blocking(fd, blocking == "blocking")  # as their owner left them
     fed = pool.submit(write_and_close, feed_fd, MORE_THAN_A_PIPE_HOLDS)
     got = pool.submit(read_all, pipe[0])
-    relay.relay_each(source_fd, lambda piece: relay.write(pipe[1], piece))
+    copy.relay_each(source_fd, lambda piece: copy.write(pipe[1], piece))
     assert os.get_blocking(pipe[1]) == (blocking == "blocking")
     os.close(pipe[1])
     assert got.result() == MORE_THAN_A_PIPE_HOLDS
@@ -62,7 +62,7 @@ def test_a_reader_that_is_gone_is_told(pipe: Pipe, blocking: str) -> None:
     os.set_blocking(pipe[1], blocking == "blocking")
     os.close(pipe[0])
     with pytest.raises(BrokenPipeError):
-        relay.write(pipe[1], b"x")
+        copy.write(pipe[1], b"x")
 
 
 def test_a_peer_that_left_without_reading_is_the_end() -> None:
@@ -70,7 +70,7 @@ def test_a_peer_that_left_without_reading_is_the_end() -> None:
     ours.send(b"unread")
     theirs.close()  # so the kernel says ECONNRESET
     with ours:
-        assert relay.read(ours.fileno()) == b""
+        assert copy.read(ours.fileno()) == b""
 
 
 def test_each_piece_is_delivered_in_order(pipe: Pipe) -> None:
@@ -84,17 +84,17 @@ def test_each_piece_is_delivered_in_order(pipe: Pipe) -> None:
         else:
             os.close(pipe[1])
 
-    relay.relay_each(pipe[0], deliver)
+    copy.relay_each(pipe[0], deliver)
     assert pieces == [b"no newline", b"more"]
 
 
 def test_a_stream_that_leads_nowhere_has_ended() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as nowhere:
-        assert relay.read(nowhere.fileno()) == b""
+        assert copy.read(nowhere.fileno()) == b""
 
 
 def test_a_descriptor_that_is_none_is_a_bug() -> None:
     source_fd, feed_fd = os.pipe()
     close_all([source_fd, feed_fd])
     with pytest.raises(OSError, match="Bad file descriptor"):
-        relay.read(source_fd)
+        copy.read(source_fd)
