@@ -20,7 +20,7 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
 from mcpwrap.linux.systemd.stderr_log import say
-from mcpwrap.session.notes import Notes
+from mcpwrap.session.audit_log.journal_notes import Notes
 from mcpwrap.session.relay import copy
 from mcpwrap.session.relay.gate_relay import Judged
 from mcpwrap.session.relay.server_exit import Ending, exited, killed_by

@@ -24,9 +24,9 @@ from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
 from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.session.chained_file import ChainedFile
-from mcpwrap.session.ledger import Entry, Ledger
-from mcpwrap.session.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.chained_file import ChainedFile
+from mcpwrap.session.audit_log.master_chain import Entry, Ledger
+from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 KEYS = "keys.json"
 

@@ -10,7 +10,7 @@ from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
 from mcpwrap.core.gate.session import shown
 from mcpwrap.core.text.uris import bare
-from mcpwrap.session.recorder import Recorder
+from mcpwrap.session.audit_log.recorder import Recorder
 
 
 class Asking:

@@ -35,8 +35,8 @@ from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.chained_file import ChainedFile
-from mcpwrap.session.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.chained_file import ChainedFile
+from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
 SERVERS = Path("/var/lib/mcpwrap/servers")

@@ -12,7 +12,7 @@ from mcpwrap.core.session_shares import Holder
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.ledger import Entry
+from mcpwrap.session.audit_log.master_chain import Entry
 
 MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
 TOO_MANY = f"this account has {MAX_PER_UID} sessions already"

@@ -11,8 +11,8 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.systemd.journal import Journal
-from mcpwrap.session.notes import Notes
-from mcpwrap.session.recorder import Recorder
+from mcpwrap.session.audit_log.journal_notes import Notes
+from mcpwrap.session.audit_log.recorder import Recorder
 
 
 class Judging:

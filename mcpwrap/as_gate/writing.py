@@ -13,7 +13,7 @@ from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.ledger import Entry, Ledger
+from mcpwrap.session.audit_log.master_chain import Entry, Ledger
 
 START = Path("/run/mcpwrap/audit/start")
 FOLDER = Path("/var/log/mcpwrap/audit")

@@ -161,7 +161,7 @@ def test_without_asking_whether_it_is_written_calls_get_through(machine: Machine
     """The mechanism taken away."""
     refuse = "            return False\n        self._unrecorded"
     machine.announce("mcpwrap")
-    with machine.patched("session/recorder", refuse, refuse.replace("False", "True")):
+    with machine.patched("session/audit_log/recorder", refuse, refuse.replace("False", "True")):
         story = while_full(machine, "careless")
     assert story.reached.keys() - story.recorded("allowed").keys()
 

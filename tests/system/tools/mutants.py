@@ -233,7 +233,7 @@ MUTANTS = (
     ),
     Mutant(
         "the order: a record is written before its message is forwarded",
-        "mcpwrap/session/recorder.py",
+        "mcpwrap/session/audit_log/recorder.py",
         "not self._file.append(encode(self._record(decided, us)))",
         "not self._file.append(self._late(encode(self._record(decided, us))))",
         "audit",

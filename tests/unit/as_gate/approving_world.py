@@ -41,8 +41,8 @@ from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.ledger import Entry
-from mcpwrap.session.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.master_chain import Entry
+from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 T = TypeVar("T")
 GROUP, WEB_UID, HOOK_UID = 50, 901, 902

@@ -12,9 +12,9 @@ from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.policy.decision import Decided
 from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.session import recorder
-from mcpwrap.session.chained_file import ChainedFile
-from mcpwrap.session.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log import recorder
+from mcpwrap.session.audit_log.chained_file import ChainedFile
+from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 KEY = bytes(range(32))
 ALLOWED = Decided(sender="agent", method="ping", decision="allowed")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.core.audit.hash_chain import Chain
-from mcpwrap.session.chained_file import ChainedFile
+from mcpwrap.session.audit_log.chained_file import ChainedFile
 
 KEY = bytes(range(32))
 

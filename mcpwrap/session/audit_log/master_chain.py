@@ -27,7 +27,7 @@ from mcpwrap.core.audit.records import (
 )
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.process.zeroize import wipe
-from mcpwrap.session.chained_file import ChainedFile
+from mcpwrap.session.audit_log.chained_file import ChainedFile
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _FOLDER_MODE = 0o640, 0o750

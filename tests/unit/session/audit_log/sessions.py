@@ -7,7 +7,7 @@ import msgspec
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.records import Event
-from mcpwrap.session.ledger import Ledger
+from mcpwrap.session.audit_log.master_chain import Ledger
 
 ROOT_KEY = bytes(range(32))
 EPOCH = 3

@@ -10,7 +10,7 @@ from mcpwrap.core.policy.decision import Decided
 from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.session.chained_file import ChainedFile
+from mcpwrap.session.audit_log.chained_file import ChainedFile
 
 # What either side can send without end, and is refused: else it would fill the disk for all.
 _NOISE = frozenset({"malformed", "unknown", "dropped", "limited"})

@@ -8,9 +8,16 @@ import pytest
 from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.session.chained_file import ChainedFile
-from mcpwrap.session.ledger import Ledger
-from tests.unit.session.sessions import EPOCH, ROOT_KEY, events_in, ledger_in, names_in, told
+from mcpwrap.session.audit_log.chained_file import ChainedFile
+from mcpwrap.session.audit_log.master_chain import Ledger
+from tests.unit.session.audit_log.sessions import (
+    EPOCH,
+    ROOT_KEY,
+    events_in,
+    ledger_in,
+    names_in,
+    told,
+)
 
 MAC = bytes(range(16))
 

@@ -1,0 +1,1 @@
+"""Audit log of sessions: recorder, chained files, master chain, journal notes."""
