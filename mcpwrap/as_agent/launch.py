@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mcpwrap.as_agent.closing import Closing, Layer
-from mcpwrap.session.spawn import Program
+from mcpwrap.session.launch.spawn import Program
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AWAITED = (*FORWARDED, signal.SIGCHLD)  # by relay and first process, which block them

@@ -21,11 +21,11 @@ from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.session.audit_log.journal_notes import Notes
+from mcpwrap.session.launch.spawn import Program
 from mcpwrap.session.relay import copy
 from mcpwrap.session.relay.gate_relay import Judged
 from mcpwrap.session.relay.server_exit import Ending, exited, killed_by
 from mcpwrap.session.relay.writer import Sink
-from mcpwrap.session.spawn import Program
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _LAST_WORD_S = 2.0  # for a server whose agent has left: most end by themselves

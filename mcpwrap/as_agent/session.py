@@ -19,7 +19,7 @@ from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.systemd.stderr_log import say
-from mcpwrap.session.spawn import Program
+from mcpwrap.session.launch.spawn import Program
 
 _NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
 _STDERR = 2

@@ -19,8 +19,8 @@ from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import Leaf, Limits
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing
-from mcpwrap.session import spawn
-from mcpwrap.session.sandbox import Sandbox
+from mcpwrap.session.launch import spawn
+from mcpwrap.session.launch.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

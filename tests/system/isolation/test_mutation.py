@@ -238,7 +238,7 @@ def test_what_the_wrapper_shuts_itself_is_what_refuses(
     machine: Machine, line: str, code: str, refusal: str
 ) -> None:
     """Not by directives: the supervisor itself needs what it takes from its servers."""
-    sandbox = "/usr/lib/mcpwrap/mcpwrap/session/sandbox.py"
+    sandbox = "/usr/lib/mcpwrap/mcpwrap/session/launch/sandbox.py"
     text = machine.read(sandbox)
     assert tried(machine, code) == refusal
     assert line in text

@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "the umask of a server",
-        "mcpwrap/session/spawn.py",
+        "mcpwrap/session/launch/spawn.py",
         "    os.umask(umask)\n",
         "",
         "isolation",

@@ -19,8 +19,8 @@ from mcpwrap.linux import shebang
 from mcpwrap.linux.isolation.cgroup import Leaf
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.unix_socket import fd_passing
-from mcpwrap.session import sandbox
-from mcpwrap.session.sandbox import Sandbox
+from mcpwrap.session.launch import sandbox
+from mcpwrap.session.launch.sandbox import Sandbox
 
 _HEADER = struct.Struct("II")  # bytes of the program that follows; its umask
 _REPORT = struct.Struct("ii")

@@ -1,0 +1,1 @@
+"""Launch of a server's process in its sandbox."""
