@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.core import environment
 from mcpwrap.errors import UsageError
 
@@ -44,8 +44,8 @@ def inherited(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str
     """
     for name in names:
         try:
-            values.inherited_any(name)
-        except values.BadValueError as error:
+            value_parsers.inherited_any(name)
+        except value_parsers.BadValueError as error:
             raise UsageError(
                 error.problem,
                 where=f"--inherit {name}",

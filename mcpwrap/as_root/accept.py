@@ -6,11 +6,11 @@ from pathlib import Path
 from mcpwrap.as_root import apply, proposed, secret, trial
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.proposed import Proposed, Secrets
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.parse import parse
 from mcpwrap.config.proposal import expect_nobodys, settable
-from mcpwrap.config.proposal_shown import Offer, question, shown
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.proposal_review import Offer, question, shown
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
@@ -70,7 +70,7 @@ def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
 def _agent(name: str) -> str:
     """Return the account that called sudo, "" if it can be no agent."""
     try:
-        return values.agent(name).removeprefix("@")
+        return value_parsers.agent(name).removeprefix("@")
     except BadValueError:
         return ""
 

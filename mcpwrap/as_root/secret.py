@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpwrap.as_root import store
 from mcpwrap.as_root.lock import in_turn
-from mcpwrap.config.envfile import parse_env_file
+from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
 from mcpwrap.core.secrets import aead, at_rest

@@ -10,7 +10,7 @@ import msgspec
 
 from mcpwrap.cli.output import ask_hidden, print_json, print_table
 from mcpwrap.cli.root import become_root_program, expect_root
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.secrets.at_rest import Settings
@@ -193,8 +193,8 @@ def _expect_names(name: str, key: str) -> None:
     if not is_server_name(name):
         raise UsageError(f"{name!r} cannot be a server", where="mcpwrap secret", fix="see `status`")
     try:
-        values.secret_key(key)
-    except values.BadValueError as error:
+        value_parsers.secret_key(key)
+    except value_parsers.BadValueError as error:
         raise UsageError(error.problem, where="mcpwrap secret", fix=error.fix) from None
 
 

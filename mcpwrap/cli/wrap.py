@@ -16,7 +16,7 @@ from mcpwrap.cli.wrap_look import Looking
 from mcpwrap.cli.wrap_machine import machine
 from mcpwrap.cli.wrap_report import Report
 from mcpwrap.cli.wrap_telling import Telling, ToPeople
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.table import BY_ID
 from mcpwrap.config.model import Destination, Group
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
@@ -174,7 +174,7 @@ def _destinations(hosts: Sequence[str], files: Sequence[Found]) -> Egress:
             fix = "write the name that it has there: `mcpwrap clients` shows them"
             raise UsageError(f"no server {name!a} is in these files", where="--egress", fix=fix)
         try:
-            found[name] = (*found.get(name, ()), values.egress(host))
-        except values.BadValueError as error:
+            found[name] = (*found.get(name, ()), value_parsers.egress(host))
+        except value_parsers.BadValueError as error:
             raise UsageError(error.problem, where="--egress", fix=error.fix) from error
     return found

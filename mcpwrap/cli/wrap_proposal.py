@@ -15,7 +15,7 @@ import msgspec
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import root_files
 from mcpwrap.machine.agent_files import wrap_records

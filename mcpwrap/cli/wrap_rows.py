@@ -6,7 +6,7 @@ import msgspec
 
 from mcpwrap.config.agent_files.standing import State
 from mcpwrap.config.proposals.draft import Draft
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):

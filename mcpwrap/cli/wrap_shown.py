@@ -8,7 +8,7 @@ from mcpwrap.cli.wrap_change import NOT_YET, Changed
 from mcpwrap.cli.wrap_decided import Left, Look
 from mcpwrap.config.proposals.draft import Draft
 from mcpwrap.config.proposals.entry import secrets_in
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.linux import tty
 
 _APART = """\

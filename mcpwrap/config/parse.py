@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import tomli
 
-from mcpwrap.config import remote, values
+from mcpwrap.config import remote_server, value_parsers
 from mcpwrap.config.model import (
     IDLE_EXIT_S,
     Approvals,
@@ -20,7 +20,7 @@ from mcpwrap.config.model import (
     Remote,
     Server,
 )
-from mcpwrap.config.reader import Reader
+from mcpwrap.config.toml_table import Reader
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -77,7 +77,7 @@ def parse(files: Sequence[SourceFile]) -> Config:
 def _parent(top: Reader, others: list[Direct]) -> list[Direct]:
     """Return the proxy in this file's `[egress]`, if it names one; only one file may."""
     egress = top.table("egress")
-    parent = egress.one("parent", values.parent, None)
+    parent = egress.one("parent", value_parsers.parent, None)
     egress.finish(("parent",))
     if parent and others:
         egress.note("parent", "another file names one too", "keep one of the two")
@@ -90,7 +90,7 @@ def _approvals(top: Reader, others: list[Approvals]) -> list[Approvals]:
         return []
     ours = top.table("approvals")
     approvals = Approvals(
-        same_uid=ours.flag("same_uid"), webhook=ours.one("webhook", values.url, "")
+        same_uid=ours.flag("same_uid"), webhook=ours.one("webhook", value_parsers.url, "")
     )
     ours.finish(APPROVALS_KEYS)
     if others:
@@ -139,34 +139,34 @@ def _server(name: str, reader: Reader) -> Server:
     is_remote = reader.has("url")
     if is_remote == reader.has("command"):
         reader.note("", "needs `command` or `url`, and one only", 'write `command = "/usr/bin/…"`')
-    runs = remote.read(reader, ours) if is_remote else _local(reader)
-    reader.finish(remote.REMOTE_KEYS if is_remote else LOCAL_KEYS)
+    runs = remote_server.read(reader, ours) if is_remote else _local(reader)
+    reader.finish(remote_server.REMOTE_KEYS if is_remote else LOCAL_KEYS)
     if not is_remote:
         ours.refuse("oauth", "is for a server with `url`", "take it out")
     lasting = {"state": ours.flag("state"), "cache": ours.flag("cache")}
     server = Server(
         name=name,
         runs=runs,
-        agents=ours.many("agents", values.agent, ("@mcpwrap",), may_be_empty=False),
+        agents=ours.many("agents", value_parsers.agent, ("@mcpwrap",), may_be_empty=False),
         egress=_egress(runs, ours),
-        direct=ours.many("direct", values.direct),
+        direct=ours.many("direct", value_parsers.direct),
         transparent=ours.flag("transparent", usual=not is_remote),
         intercept=ours.flag("intercept"),
-        requests=ours.many("requests", values.request),
-        workspace=ours.many("workspace", values.workspace),
+        requests=ours.many("requests", value_parsers.request),
+        workspace=ours.many("workspace", value_parsers.workspace),
         protect=ours.flag("protect", usual=True),
         protect_instructions=ours.flag("protect_instructions", usual=True),
         writable_command=ours.flag("writable_command"),
-        umask=ours.one("umask", values.umask, None),
+        umask=ours.one("umask", value_parsers.umask, None),
         state=lasting["state"],
         cache=lasting["cache"],
-        secret_files=ours.many("secret_files", values.secret_key),
-        relay=ours.one("relay", values.relay, "gate"),
-        expose=ours.one("expose", values.expose, ""),
-        audit=ours.one("audit", values.audit, "hash"),
+        secret_files=ours.many("secret_files", value_parsers.secret_key),
+        relay=ours.one("relay", value_parsers.relay, "gate"),
+        expose=ours.one("expose", value_parsers.expose, ""),
+        audit=ours.one("audit", value_parsers.audit, "hash"),
         shared=ours.flag("shared"),
         allow_degraded=ours.flag("allow_degraded"),
-        idle_exit_s=ours.one("idle_exit", values.idle_s, IDLE_EXIT_S),
+        idle_exit_s=ours.one("idle_exit", value_parsers.idle_s, IDLE_EXIT_S),
         limits=_limits(ours.table("limits"), lasting),
     )
     ours.finish(OUR_KEYS)
@@ -176,7 +176,7 @@ def _server(name: str, reader: Reader) -> Server:
         problem = "an agent that speaks HTTP has no descriptors to pass on"
         ours.note("relay", problem, 'write `relay = "gate"`, or take it out')
     if is_remote:
-        remote.expect_no_program(server, ours)
+        remote_server.expect_no_program(server, ours)
     else:
         _expect_each_file_to_be_a_secret(server, ours)
     return server
@@ -184,8 +184,8 @@ def _server(name: str, reader: Reader) -> Server:
 
 def _egress(runs: Local | Remote, ours: Reader) -> tuple[Destination | Group, ...]:
     """Return what the server reaches: its own URL, if it is one, and what is listed."""
-    listed = ours.many("egress", values.egress)
-    own = remote.reached(runs) if isinstance(runs, Remote) else ()
+    listed = ours.many("egress", value_parsers.egress)
+    own = remote_server.reached(runs) if isinstance(runs, Remote) else ()
     return tuple(dict.fromkeys([*own, *listed])) if own else listed
 
 
@@ -219,11 +219,11 @@ def _local(reader: Reader) -> Local:
     names = [name for name in env.names() if _is_variable(env, name)]
     local = Local(
         command=reader.one("command", _command, ""),
-        args=reader.many("args", values.argument),
-        cwd=reader.one("cwd", values.absolute_path, ""),
-        env={name: env.one(name, values.template, ()) for name in names},
-        inherits=reader.many("inherits", values.inherited),
-        inherits_any=reader.many("inherits_any", values.inherited_any),
+        args=reader.many("args", value_parsers.argument),
+        cwd=reader.one("cwd", value_parsers.absolute_path, ""),
+        env={name: env.one(name, value_parsers.template, ()) for name in names},
+        inherits=reader.many("inherits", value_parsers.inherited),
+        inherits_any=reader.many("inherits_any", value_parsers.inherited_any),
     )
     for name in sorted(set(local.inherits) & set(local.inherits_any)):
         reader.note("inherits_any", f"{name} stands in `inherits` too", "keep one of the two")
@@ -236,12 +236,12 @@ def _limits(reader: Reader, lasting: Mapping[str, bool]) -> Limits:
         if not is_there:
             reader.refuse(key, f"there is no `{key}` to bound", f"write `{key} = true` beside it")
     limits = Limits(
-        memory_bytes=reader.one("memory", values.size_bytes, usual.memory_bytes),
+        memory_bytes=reader.one("memory", value_parsers.size_bytes, usual.memory_bytes),
         tasks=reader.count("tasks", usual.tasks, 32_768),
         sessions=reader.count("sessions", usual.sessions, 1024),
-        cpu_percent=reader.one("cpu", values.percent, usual.cpu_percent),
-        state_bytes=reader.one("state", values.size_bytes, usual.state_bytes),
-        cache_bytes=reader.one("cache", values.size_bytes, usual.cache_bytes),
+        cpu_percent=reader.one("cpu", value_parsers.percent, usual.cpu_percent),
+        state_bytes=reader.one("state", value_parsers.size_bytes, usual.state_bytes),
+        cache_bytes=reader.one("cache", value_parsers.size_bytes, usual.cache_bytes),
     )
     reader.finish(LIMIT_KEYS)
     return limits
@@ -249,8 +249,8 @@ def _limits(reader: Reader, lasting: Mapping[str, bool]) -> Limits:
 
 def _is_variable(env: Reader, key: str) -> bool:
     try:
-        values.variable(key)
-    except values.BadValueError as problem:
+        value_parsers.variable(key)
+    except value_parsers.BadValueError as problem:
         env.note(repr(key), problem.problem, problem.fix)
         return False
     return True
@@ -258,8 +258,8 @@ def _is_variable(env: Reader, key: str) -> bool:
 
 def _command(value: str) -> str:
     if not value.startswith("/"):
-        raise values.BadValueError(
+        raise value_parsers.BadValueError(
             f"{value!r} is not an absolute path, and no PATH is searched",
             "write where it is; `command -v` tells you",
         )
-    return values.absolute_path(value)
+    return value_parsers.absolute_path(value)

@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.config import policy_values as values
 from mcpwrap.config.fields import Fields
 from mcpwrap.config.flaws import Flaw
-from mcpwrap.config.values import absolute_path
+from mcpwrap.config.value_parsers import absolute_path
 from mcpwrap.config.yaml_tree import Node
 from mcpwrap.core.policy.argument_path import Place, steps_of
 from mcpwrap.core.policy.decision import Json

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar, cast, get_args
 
 from mcpwrap.config.fields import suggestion
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.policy.argument_path import steps_of
 from mcpwrap.core.policy.regex import Pattern, PatternError
 from mcpwrap.core.policy.rules import Action, Dialect, SqlTest

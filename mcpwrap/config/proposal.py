@@ -7,7 +7,7 @@ import tomli
 
 from mcpwrap.config.model import ConfigError, Problem, Server
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name
 from mcpwrap.errors import UsageError

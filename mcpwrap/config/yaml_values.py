@@ -3,7 +3,7 @@
 import math
 import re
 
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.config.yaml_tree import Items, Node, Scalar
 from mcpwrap.core.policy.decision import Json
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from mcpwrap.config.model import Destination
-from mcpwrap.config.values import BadValueError, destination
+from mcpwrap.config.value_parsers import BadValueError, destination
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.root_files import read_of_root
 from mcpwrap.plan.egress import PackageSource

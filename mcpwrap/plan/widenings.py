@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mcpwrap.config.model import Config, Local, Server
-from mcpwrap.config.values import may_steer
+from mcpwrap.config.value_parsers import may_steer
 
 _SAME_UID = (
     "WIDENED by [approvals] same_uid: who runs an agent approves its calls without any proof; "

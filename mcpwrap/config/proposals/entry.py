@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
 from mcpwrap.config.agent_files.opened import Listed
 from mcpwrap.config.model import ConfigError, Destination, Group
@@ -20,7 +20,7 @@ from mcpwrap.config.proposals.signs import (
     secret_arguments,
 )
 from mcpwrap.config.proposals.variables import without_scheme, written
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
 
 ENV_FILE = "envFile"
@@ -77,8 +77,8 @@ def _inheriting(launch: Stdio, around: Around) -> Stdio:
 
 def _may_choose(name: str, value: str) -> bool:
     try:
-        values.inherited_any(name)
-    except values.BadValueError:
+        value_parsers.inherited_any(name)
+    except value_parsers.BadValueError:
         return False
     is_kept = is_secret_name(name) or is_secret(name, value)
     return kind_of(name) is not None or not is_kept

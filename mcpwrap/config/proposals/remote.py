@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from mcpwrap.config import remote as rules
+from mcpwrap.config import remote_server as rules
 from mcpwrap.config.agent_files.launch import Remote as Launch
 from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import holds_secret_url, is_secret_name
 from mcpwrap.config.proposals.variables import Kept, filled_in, header, secret_variable
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 
 _LOGIN = {"oauth", "auth", "scopes", "oauth_resource"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.cli.egress import suggestion
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.core.egress.access_log import Note, from_kernel, from_squid, summary
 
 
@@ -48,7 +48,11 @@ def test_where_nothing_would_help_nothing_is_suggested() -> None:
         assert suggestion("git", rows) == said
 
 
-PARSED = {"egress": values.egress, "direct": values.direct, "requests": values.request}
+PARSED = {
+    "egress": value_parsers.egress,
+    "direct": value_parsers.direct,
+    "requests": value_parsers.request,
+}
 texts = st.from_regex(r'[a-z.@*\[\]:"\\\n{},/ #=-]{0,12}(\.test)?', fullmatch=True) | st.text()
 RULES = ["host-not-allowed", "port-not-allowed", "private-address", "no-request-rule"]
 

@@ -24,7 +24,7 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.config.parse import LIMIT_KEYS, LOCAL_KEYS, OUR_KEYS, parse
-from mcpwrap.config.remote import REMOTE_KEYS
+from mcpwrap.config.remote_server import REMOTE_KEYS
 from tests.unit.config.places import (
     BARE,
     ENV,

@@ -6,8 +6,8 @@ import pytest
 
 from mcpwrap.config.model import ConfigError, Problem
 from mcpwrap.config.parse import MAX_FILE_BYTES, MAX_SERVERS, OUR_KEYS, SourceFile, parse
-from mcpwrap.config.reader import MAX_ITEMS
-from mcpwrap.config.remote import MAX_HEADERS
+from mcpwrap.config.remote_server import MAX_HEADERS
+from mcpwrap.config.toml_table import MAX_ITEMS
 from tests.unit.config.places import (
     BARE,
     ENV,

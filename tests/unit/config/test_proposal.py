@@ -11,7 +11,7 @@ from mcpwrap.config.proposal import (
     settable,
     texts_of,
 )
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
 from tests.unit.config.places import source
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.config.flaws import Flaw, Mark
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.config.yaml_tree import Scalar, read_tree
 from mcpwrap.config.yaml_values import json_of, kind_of, scalar, text_of
 from mcpwrap.core.policy.decision import Json

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.model import Destination, Direct, Request
-from mcpwrap.config.values import request
+from mcpwrap.config.value_parsers import request
 from mcpwrap.plan import squid
 from mcpwrap.plan.squid import Listener
 

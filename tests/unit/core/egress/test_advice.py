@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.model import Destination, Direct
 from mcpwrap.core.egress.advice import advice
 
@@ -115,14 +115,14 @@ def test_every_entry_is_one_that_the_configuration_takes(
         key, _, value = advice(rule, place, detail)[2].partition(" ")
         match key:
             case "egress":
-                found = values.egress(value)
+                found = value_parsers.egress(value)
                 assert found == Destination(host, int(port), with_subdomains=False)
             case "direct":
-                at = values.direct(value)
+                at = value_parsers.direct(value)
                 assert isinstance(at, Direct)
                 assert at.port == int(place.rpartition(":")[2])
             case "requests":
-                asked = values.request(value)
+                asked = value_parsers.request(value)
                 assert (asked.methods, asked.host, asked.path) == ((method,), host, path)
                 assert "*" not in path
             case _:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.model import Destination, Direct, Group, Request
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core import environment
 from tests.unit.config.places import STEERING
 
 WRONG: dict[Callable[[str], object], list[str]] = {
-    values.destination: [
+    value_parsers.destination: [
         "",
         "localhost",  # no dot: somebody's search list decides what it is
         "1.2.3.4",
@@ -50,7 +50,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "x.example:443\n",
         "x.example:443:443",
     ],
-    values.direct: [
+    value_parsers.direct: [
         "",
         "10.0.0.5",
         "10.0.0.5:",
@@ -80,7 +80,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "[::ffff:127.77.0.5]:3128",
         "[::10.0.0.5]:5432",
     ],
-    values.parent: [
+    value_parsers.parent: [
         "",
         "10.0.0.1",
         "proxy.example:3128",  # a name would have to be resolved before Squid is asked
@@ -93,7 +93,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "0.0.0.0:3128",
         "224.0.0.1:3128",
     ],
-    values.egress: [
+    value_parsers.egress: [
         "",
         "@",
         "@NPM",
@@ -104,7 +104,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "npm",
         "1.2.3.4",
     ],
-    values.request: [
+    value_parsers.request: [
         "",
         "GET",
         "api.example.com/v1",
@@ -143,7 +143,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "GET api.example.com/a/..",
         "GET api.example.com//a",
     ],
-    values.inherited: [
+    value_parsers.inherited: [
         "LD_PRELOAD",
         "LD_LIBRARY_PATH",
         "LD_AUDIT",
@@ -172,8 +172,19 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "No_Proxy",
         "ALL_PROXY",
     ],
-    values.size_bytes: ["", "G", "1", "1g", "1 G", "1.5G", "-1G", "16777216K\n", "1000000M", "0G"],
-    values.percent: [
+    value_parsers.size_bytes: [
+        "",
+        "G",
+        "1",
+        "1g",
+        "1 G",
+        "1.5G",
+        "-1G",
+        "16777216K\n",
+        "1000000M",
+        "0G",
+    ],
+    value_parsers.percent: [
         "",
         "%",
         "0%",
@@ -188,7 +199,7 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "20001%",
         "1000000%",
     ],
-    values.idle_s: [
+    value_parsers.idle_s: [
         "",
         "15",
         "m",
@@ -206,11 +217,11 @@ WRONG: dict[Callable[[str], object], list[str]] = {
         "10000s",
         "Never",
     ],
-    values.audit: ["", "none", "Hash", "hash\n", "hash,plain"],
-    values.relay: ["", "none", "Gate", "gate\n", "gate,direct"],
-    values.secret_key: ["MCPWRAP_OAUTH_KEY", "", "a", "1A", "A-B", "A\n", "A" * 65],
-    values.absolute_path: ["//", "/a//b", "/a/", "/./a", "/a/..", "a", "", "/a\0"],
-    values.agent: ["", "@", "@@a", "-a", "a b", "a:b", "root", "a" * 33, "samba$"],
+    value_parsers.audit: ["", "none", "Hash", "hash\n", "hash,plain"],
+    value_parsers.relay: ["", "none", "Gate", "gate\n", "gate,direct"],
+    value_parsers.secret_key: ["MCPWRAP_OAUTH_KEY", "", "a", "1A", "A-B", "A\n", "A" * 65],
+    value_parsers.absolute_path: ["//", "/a//b", "/a/", "/./a", "/a/..", "a", "", "/a\0"],
+    value_parsers.agent: ["", "@", "@@a", "-a", "a b", "a:b", "root", "a" * 33, "samba$"],
 }
 
 
@@ -236,7 +247,7 @@ def test_what_is_wrong_is_refused_with_a_fix(
     ],
 )
 def test_a_destination_is_understood(text: str, destination: Destination) -> None:
-    assert values.destination(text) == destination
+    assert value_parsers.destination(text) == destination
 
 
 @pytest.mark.parametrize(
@@ -251,7 +262,7 @@ def test_a_destination_is_understood(text: str, destination: Destination) -> Non
     ],
 )
 def test_a_direct_address_is_understood(text: str, direct: Direct) -> None:
-    assert values.direct(text) == direct
+    assert value_parsers.direct(text) == direct
 
 
 @pytest.mark.parametrize(
@@ -263,7 +274,7 @@ def test_a_direct_address_is_understood(text: str, direct: Direct) -> None:
     ],
 )
 def test_a_parent_is_understood(text: str, parent: Direct) -> None:
-    assert values.parent(text) == parent
+    assert value_parsers.parent(text) == parent
 
 
 @pytest.mark.parametrize(
@@ -276,7 +287,7 @@ def test_a_parent_is_understood(text: str, parent: Direct) -> None:
     ],
 )
 def test_an_entry_of_egress_is_understood(text: str, entry: Destination | Group) -> None:
-    assert values.egress(text) == entry
+    assert value_parsers.egress(text) == entry
 
 
 @pytest.mark.parametrize(
@@ -302,36 +313,36 @@ def test_an_entry_of_egress_is_understood(text: str, entry: Destination | Group)
     ],
 )
 def test_a_request_is_understood(text: str, request_: Request) -> None:
-    assert values.request(text) == request_
+    assert value_parsers.request(text) == request_
 
 
 @pytest.mark.parametrize("name", ["TZ", "LC_ALL", "TERM", "PROJECT", "PATHS", "MY_HOME", "_"])
 def test_what_is_not_refused_may_be_inherited_with_any_value(name: str) -> None:
-    assert values.inherited_any(name) == name
+    assert value_parsers.inherited_any(name) == name
 
 
 @pytest.mark.parametrize("kind", environment.KINDS.values())
 def test_what_is_of_a_kind_may_be_inherited(kind: environment.Kind) -> None:
     for name in kind.names:
-        assert values.inherited(name) == name
-        assert not values.may_steer(name)
+        assert value_parsers.inherited(name) == name
+        assert not value_parsers.may_steer(name)
 
 
 @pytest.mark.parametrize("name", STEERING)
 def test_what_steers_some_program_is_known(name: str) -> None:
-    assert values.may_steer(name)
+    assert value_parsers.may_steer(name)
 
 
 @pytest.mark.parametrize(
     ("text", "size_bytes"), [("16384K", 2**24), ("512M", 2**29), ("1G", 2**30), ("1T", 2**40)]
 )
 def test_a_size_is_understood(text: str, size_bytes: int) -> None:
-    assert values.size_bytes(text) == size_bytes
+    assert value_parsers.size_bytes(text) == size_bytes
 
 
 @pytest.mark.parametrize(("text", "percent"), [("1%", 1), ("150%", 150), ("20000%", 20_000)])
 def test_a_share_of_a_processor_is_understood(text: str, percent: int) -> None:
-    assert values.percent(text) == percent
+    assert value_parsers.percent(text) == percent
 
 
 @pytest.mark.parametrize(
@@ -339,14 +350,14 @@ def test_a_share_of_a_processor_is_understood(text: str, percent: int) -> None:
     [("1s", 1), ("90s", 90), ("15m", 900), ("8h", 28_800), ("9999h", 35_996_400), ("never", 0)],
 )
 def test_a_time_without_sessions_is_understood(text: str, idle_s: int) -> None:
-    assert values.idle_s(text) == idle_s
+    assert value_parsers.idle_s(text) == idle_s
 
 
 @pytest.mark.parametrize("text", ["gate", "direct"])
 def test_a_relay_is_understood(text: str) -> None:
-    assert values.relay(text) == text
+    assert value_parsers.relay(text) == text
 
 
 @pytest.mark.parametrize("path", ["/a", "/home/alice/a b", "/é", "/a/..b"])
 def test_a_path_stays_as_it_is_written(path: str) -> None:
-    assert values.absolute_path(path) == path
+    assert value_parsers.absolute_path(path) == path

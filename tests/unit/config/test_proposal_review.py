@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcpwrap.config.proposal import servers_of, texts_of
-from mcpwrap.config.proposal_shown import Offer, folded, question, shown
+from mcpwrap.config.proposal_review import Offer, folded, question, shown
 
 RAW = """
 [mcp_servers.files]

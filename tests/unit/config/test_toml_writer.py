@@ -23,7 +23,7 @@ from mcpwrap.config.model import (
     Workspace,
 )
 from mcpwrap.config.parse import parse
-from mcpwrap.config.write import toml_of
+from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.wire.server_files import OAuth
 from tests.unit.config.places import source
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from mcpwrap.config.model import Problem
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.value_parsers import BadValueError
 
 T = TypeVar("T")
 MAX_ITEMS = 256

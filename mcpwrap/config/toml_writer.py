@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from mcpwrap.config import remote
+from mcpwrap.config import remote_server
 from mcpwrap.config.model import (
     Destination,
     Direct,
@@ -113,7 +113,7 @@ def _flag(key: str, value: bool, *, usual: bool = False) -> _Lines:  # noqa: FBT
 
 def _listed(server: Server) -> tuple[Destination | Group, ...]:
     """Return what stands in `egress`: the host of its own URL `parse` adds by itself."""
-    own = remote.reached(server.runs) if isinstance(server.runs, Remote) else ()
+    own = remote_server.reached(server.runs) if isinstance(server.runs, Remote) else ()
     return tuple(entry for entry in server.egress if entry not in own)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.envfile import parse_env_file
+from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.model import ConfigError, Problem
 
 FILE = "mcp-secrets.env"

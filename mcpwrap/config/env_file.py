@@ -14,7 +14,7 @@ A `$` is never expanded.
 import re
 
 from mcpwrap.config.model import ConfigError, Problem
-from mcpwrap.config.values import BadValueError, secret_key
+from mcpwrap.config.value_parsers import BadValueError, secret_key
 
 _EXPORT = re.compile(r"^export[ \t]+")
 _QUOTED = {"'": re.compile(r"'([^']*)'"), '"': re.compile(r'"((?:[^"\\]|\\.)*)"')}

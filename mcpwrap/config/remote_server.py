@@ -2,10 +2,10 @@
 
 import re
 
-from mcpwrap.config import values
+from mcpwrap.config import value_parsers
 from mcpwrap.config.model import Destination, Remote, Server, Template
-from mcpwrap.config.reader import Reader
-from mcpwrap.config.values import BadValueError
+from mcpwrap.config.toml_table import Reader
+from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 
 OAUTH_KEYS = ("scopes", "client_id", "client_id_metadata")
@@ -36,7 +36,7 @@ def read(reader: Reader, ours: Reader) -> Remote:
     """Return where the server is, and what each request to it is given. `ours`: the sub-table."""
     remote = Remote(
         url=reader.one("url", url, ""),
-        bearer_token_env_var=reader.one("bearer_token_env_var", values.secret_key, ""),
+        bearer_token_env_var=reader.one("bearer_token_env_var", value_parsers.secret_key, ""),
         headers=_headers(reader.table("headers")),
         oauth=_oauth(ours),
     )
@@ -90,7 +90,7 @@ def client_id(value: str) -> str:
 
 def client_id_metadata(value: str) -> str:
     """Return the https URL of a document with a path, which is a client id itself."""
-    if not values.url(value).removeprefix("https://").partition("/")[2]:
+    if not value_parsers.url(value).removeprefix("https://").partition("/")[2]:
         raise BadValueError("the URL has no path", "write where the document is")
     return value
 
@@ -119,14 +119,14 @@ def url(value: str) -> str:
             "a URL is no place for a secret: everybody can read it",
             "give it as a header, with `bearer_token_env_var` or `headers`",
         )
-    destination(values.url(value))
+    destination(value_parsers.url(value))
     return value
 
 
 def destination(remote_url: str) -> Destination:
     """Return host and port of a URL that `values.url` has understood."""
     host = remote_url.removeprefix("https://").partition("/")[0]
-    return values.destination(host)
+    return value_parsers.destination(host)
 
 
 def header_name(value: str) -> str:
@@ -144,7 +144,7 @@ def header_name(value: str) -> str:
 
 def header_value(value: str) -> Template:
     """Return the parts of a header's value. Its secrets are looked at when they are put in."""
-    parts = values.template(value)
+    parts = value_parsers.template(value)
     text = "".join(part for part in parts if isinstance(part, str))
     if not parts or value != value.strip() or not _TEXT.fullmatch(text):
         raise BadValueError(
