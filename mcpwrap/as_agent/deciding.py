@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from mcpwrap.config.flaws import PolicyError
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.errors import PolicyError
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy

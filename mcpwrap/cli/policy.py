@@ -8,8 +8,8 @@ import click
 
 from mcpwrap.cli import audit_filters, named_file
 from mcpwrap.cli.output import print_json
-from mcpwrap.config.flaws import PolicyError
-from mcpwrap.config.policy import parse_policy, parse_with_warnings
+from mcpwrap.config.policy.errors import PolicyError
+from mcpwrap.config.policy.parse import parse_policy, parse_with_warnings
 from mcpwrap.core.policy.rules import Policy, digest
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE

@@ -4,7 +4,7 @@ import msgspec
 
 from mcpwrap.cli.output import print_json
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy_cases import parse_cases
+from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.core.policy.cases import difference
 from mcpwrap.core.policy.compiled import CALL, compile_policy
 from mcpwrap.core.policy.decision import Decision, Json, Judgement

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
-from mcpwrap.config.policy import files_by_server
+from mcpwrap.config.policy.parse import files_by_server
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.yaml_tree import MAX_BYTES
+from mcpwrap.config.policy.yaml_tree import MAX_BYTES
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.root_files import expect_roots_folder, read_roots_own
 

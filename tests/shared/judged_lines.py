@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate, ToServer
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Json

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.config.model import Config
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core import doctor
 from mcpwrap.core.checkup import Check, failed
 from mcpwrap.core.doctor import GROUP, Approving

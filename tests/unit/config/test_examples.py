@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.config.policy import parse_policy
-from mcpwrap.config.policy_cases import parse_cases
+from mcpwrap.config.policy.cases import parse_cases
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.policy.cases import difference
 from mcpwrap.core.policy.compiled import compile_policy
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Json

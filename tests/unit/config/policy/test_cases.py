@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpwrap.config.flaws import PolicyError
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy_cases import parse_cases
+from mcpwrap.config.policy.cases import parse_cases
+from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.core.policy.cases import Case, Result
 from mcpwrap.core.policy.decision import Json
 

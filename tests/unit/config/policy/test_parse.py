@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import files_by_server, parse_policy, parse_with_warnings
+from mcpwrap.config.policy.parse import files_by_server, parse_policy, parse_with_warnings
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Decision, Times
 from mcpwrap.core.policy.rules import (

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.fields import MAX_ITEMS
-from mcpwrap.config.flaws import Flaw, Mark, PolicyError
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy import parse_policy
+from mcpwrap.config.policy.errors import Flaw, Mark, PolicyError
+from mcpwrap.config.policy.parse import parse_policy
+from mcpwrap.config.policy.yaml_table import MAX_ITEMS
 
 # In each `«` is where the flaw is, and not part of the file.
 TOP: list[tuple[str, str]] = [

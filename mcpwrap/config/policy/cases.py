@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import cast
 
-from mcpwrap.config.fields import Fields
-from mcpwrap.config.flaws import Flaw, PolicyError
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy_values import word
-from mcpwrap.config.yaml_tree import Items, Node, read_tree
+from mcpwrap.config.policy.errors import Flaw, PolicyError
+from mcpwrap.config.policy.value_parsers import word
+from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.cases import Case, Expected, Result
 from mcpwrap.core.policy.compiled import CALL
 from mcpwrap.core.policy.decision import Json

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcpwrap.config import policy_values as values
-from mcpwrap.config.fields import Fields
-from mcpwrap.config.flaws import Flaw, Mark, PolicyError
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy_conditions import condition
-from mcpwrap.config.yaml_tree import Items, Node, read_tree
+from mcpwrap.config.policy import value_parsers as values
+from mcpwrap.config.policy.conditions import condition
+from mcpwrap.config.policy.errors import Flaw, Mark, PolicyError
+from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.argument_path import Place, steps_of
 from mcpwrap.core.policy.conditions import compiled, patterns_by_path
 from mcpwrap.core.policy.decision import Times

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.flaws import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, scalar, text_of
+from mcpwrap.config.policy.yaml_tree import Scalar, read_tree
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.config.yaml_tree import Scalar, read_tree
-from mcpwrap.config.yaml_values import json_of, kind_of, scalar, text_of
 from mcpwrap.core.policy.decision import Json
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, TypeVar, cast, get_args
 
-from mcpwrap.config.fields import suggestion
+from mcpwrap.config.policy.yaml_table import suggestion
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.policy.argument_path import steps_of
 from mcpwrap.core.policy.regex import Pattern, PatternError

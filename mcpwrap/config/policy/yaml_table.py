@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mcpwrap.config.flaws import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, text_of
+from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar, Table
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.config.yaml_tree import Items, Node, Scalar, Table
-from mcpwrap.config.yaml_values import json_of, kind_of, text_of
 from mcpwrap.core.policy.decision import Json
 
 T = TypeVar("T")

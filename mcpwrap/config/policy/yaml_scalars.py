@@ -3,8 +3,8 @@
 import math
 import re
 
+from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.config.yaml_tree import Items, Node, Scalar
 from mcpwrap.core.policy.decision import Json
 
 _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}

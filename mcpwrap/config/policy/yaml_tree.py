@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import yaml
 
-from mcpwrap.config.flaws import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, Mark
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32

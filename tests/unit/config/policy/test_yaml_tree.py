@@ -4,8 +4,16 @@ import re
 
 import pytest
 
-from mcpwrap.config.flaws import Flaw, Mark
-from mcpwrap.config.yaml_tree import MAX_BYTES, MAX_DEPTH, Items, Node, Scalar, Table, read_tree
+from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.yaml_tree import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    Items,
+    Node,
+    Scalar,
+    Table,
+    read_tree,
+)
 
 LAUGHS = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]"
 

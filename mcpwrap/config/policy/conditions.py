@@ -5,11 +5,11 @@ from typing import cast
 
 import msgspec
 
-from mcpwrap.config import policy_values as values
-from mcpwrap.config.fields import Fields
-from mcpwrap.config.flaws import Flaw
+from mcpwrap.config.policy import value_parsers as values
+from mcpwrap.config.policy.errors import Flaw
+from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_tree import Node
 from mcpwrap.config.value_parsers import absolute_path
-from mcpwrap.config.yaml_tree import Node
 from mcpwrap.core.policy.argument_path import Place, steps_of
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import (

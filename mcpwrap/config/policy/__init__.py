@@ -1,0 +1,1 @@
+"""PURE: policy files: YAML to rules, with every error at its line."""
