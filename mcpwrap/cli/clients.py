@@ -11,8 +11,8 @@ from mcpwrap.cli import clients_notify
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
 from mcpwrap.cli.output import print_json
-from mcpwrap.config.agent_files.opened import Listed
-from mcpwrap.config.agent_files.standing import Known, State, standing_of
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.wrap_status import Known, State, standing_of
 from mcpwrap.core.names import server_name_for
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK

@@ -3,8 +3,8 @@
 from typing import Literal
 from urllib.parse import urlsplit
 
-from mcpwrap.config.agent_files.launch import Launch, Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.transport import Launch, Remote, Stdio
 
 
 def project_of(listed: Listed) -> str:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.config.agent_files.launch import NotUnderstood
-from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, servers
-from mcpwrap.config.agent_files.plugins import PLUGINS, Plugin
+from mcpwrap.config.agent_files.entry_schema import STUB
+from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, servers
+from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin
 from mcpwrap.config.agent_files.spans import FileError
-from mcpwrap.config.agent_files.standing import Known
-from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
-from mcpwrap.config.agent_files.words import STUB
+from mcpwrap.config.agent_files.transport import NotUnderstood
+from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
 from mcpwrap.machine.agent_files import plugins, programs

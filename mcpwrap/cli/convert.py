@@ -8,9 +8,9 @@ import msgspec
 
 from mcpwrap.cli import named_file
 from mcpwrap.cli.output import print_json
+from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
-from mcpwrap.config.agent_files.table import BY_ID, Agent
-from mcpwrap.config.agent_files.words import Listener, Stub, Target
+from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
 from mcpwrap.config.parse import parse
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.errors import EXIT_OK

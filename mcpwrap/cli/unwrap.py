@@ -10,8 +10,8 @@ from mcpwrap.cli.changes_shown import agreed
 from mcpwrap.cli.clients_found import asker, known
 from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
 from mcpwrap.cli.unwrap_shown import servers_left, show
-from mcpwrap.config.agent_files.standing import Known
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files import files as agent_files_files

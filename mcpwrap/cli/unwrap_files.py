@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePath
 
-from mcpwrap.config.agent_files.opened import MAX_BYTES, Listed, Opened, open_file
-from mcpwrap.config.agent_files.standing import Known, standing
-from mcpwrap.config.agent_files.table import BY_ID, Agent, AgentFile
-from mcpwrap.config.agent_files.turned_back import TurnedBack, entries_at, turned_back
+from mcpwrap.config.agent_files.known_agents import BY_ID, Agent, AgentFile
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, open_file
+from mcpwrap.config.agent_files.rollback import TurnedBack, entries_at, turned_back
+from mcpwrap.config.agent_files.wrap_status import Known, standing
 from mcpwrap.config.proposals.entry import secrets_in
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.agent_files.files import Refused, check_replaceable, read

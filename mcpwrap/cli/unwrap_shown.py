@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.unwrap_files import Unwound
-from mcpwrap.config.agent_files.turned_back import Place
+from mcpwrap.config.agent_files.rollback import Place
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files.wrap_records import backup_of
 from mcpwrap.plan import paths

@@ -17,7 +17,7 @@ from mcpwrap.cli.wrap_machine import machine
 from mcpwrap.cli.wrap_report import Report
 from mcpwrap.cli.wrap_telling import Telling, ToPeople
 from mcpwrap.config import value_parsers
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.model import Destination, Group
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 

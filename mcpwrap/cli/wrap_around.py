@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcpwrap.cli.clients_found import Asker, Found
-from mcpwrap.config.agent_files.launch import Stdio
-from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.proposals import entry, local
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError

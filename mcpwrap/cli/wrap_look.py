@@ -7,9 +7,9 @@ from pathlib import Path
 from mcpwrap.cli import wrap_around
 from mcpwrap.cli.clients_found import Asker, Found
 from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
-from mcpwrap.config.agent_files.launch import Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed, Opened
-from mcpwrap.config.agent_files.standing import standing
+from mcpwrap.config.agent_files.parsed_file import Listed, Opened
+from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.config.agent_files.wrap_status import standing
 from mcpwrap.config.model import Destination, Group, Local
 from mcpwrap.config.proposals import entry, sources
 from mcpwrap.config.proposals.draft import Draft, UnfitError

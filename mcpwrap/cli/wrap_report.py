@@ -12,8 +12,8 @@ from mcpwrap.cli.wrap_decided import Look, Place
 from mcpwrap.cli.wrap_proposal import Proposal
 from mcpwrap.cli.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
 from mcpwrap.cli.wrap_telling import Refused
-from mcpwrap.config.agent_files.opened import Listed
-from mcpwrap.config.agent_files.plugins import Plugin
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.plugin_layouts import Plugin
 from mcpwrap.errors import McpwrapError
 
 

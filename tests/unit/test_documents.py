@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap import __version__
 from mcpwrap.cli.main import cli
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
 from tests.system.tools import demo
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from mcpwrap.config.agent_files.plugins import PLUGINS
-from mcpwrap.config.agent_files.table import AGENTS
+from mcpwrap.config.agent_files.known_agents import AGENTS
+from mcpwrap.config.agent_files.plugin_layouts import PLUGINS
 from tests.unit import unit_files
 from tests.unit.unit_files import UNITS, unescaped
 

@@ -2,7 +2,7 @@
 
 import posixpath
 
-from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.agent_files.transport import Remote, Stdio
 from mcpwrap.config.proposals.variables import filled_in
 
 _STARTED_BY = {"npx", "pnpx", "bunx"}

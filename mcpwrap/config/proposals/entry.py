@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from mcpwrap.config import value_parsers
-from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 from mcpwrap.config.model import ConfigError, Destination, Group
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals import local, remote

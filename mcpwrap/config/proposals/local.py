@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
 from mcpwrap.config.proposals import notes
 from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.model import Destination, Group
 from mcpwrap.config.proposals.variables import filled_in
 

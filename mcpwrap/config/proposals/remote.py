@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mcpwrap.config import remote_server as rules
-from mcpwrap.config.agent_files.launch import Remote as Launch
+from mcpwrap.config.agent_files.transport import Remote as Launch
 from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
 from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
 from mcpwrap.config.proposals.signs import holds_secret_url, is_secret_name

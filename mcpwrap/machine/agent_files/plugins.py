@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from mcpwrap.config.agent_files import brought
-from mcpwrap.config.agent_files.brought import Brought, Marketplace
-from mcpwrap.config.agent_files.opened import MAX_BYTES, MAX_SERVERS, Listed
-from mcpwrap.config.agent_files.plugins import Plugin, Plugins, is_off_at_home
+from mcpwrap.config.agent_files import plugin_manifests
+from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, MAX_SERVERS, Listed
+from mcpwrap.config.agent_files.plugin_layouts import Plugin, Plugins, is_off_at_home
+from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
 from mcpwrap.config.agent_files.spans import Language, at_keys
-from mcpwrap.config.agent_files.words import Words
 from mcpwrap.machine.agent_files.files import Refused, read
 from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 
@@ -98,11 +98,11 @@ class _Looking:
         row = self._row
         if row.registry:
             registry = self._data(self._place(row.registry))
-            for name, where, is_personal in brought.records(registry):
+            for name, where, is_personal in plugin_manifests.records(registry):
                 yield Plugin(name, self._live(name) or where, is_personal)
         for pattern in row.folders:
             for folder in self._matching(self._place(pattern)):
-                target = brought.link(self._data(folder / row.link)) if row.link else ""
+                target = plugin_manifests.link(self._data(folder / row.link)) if row.link else ""
                 yield Plugin(row.id_of(str(folder)), target or str(folder))
         enabled = at_keys(self._settings, ("enabledPlugins",)) if self._marketplaces else None
         for name in enabled if isinstance(enabled, dict) else ():
@@ -115,7 +115,7 @@ class _Looking:
             return
         file, *keys = self._row.marketplaces
         table = at_keys(self._data(self._place(file)), keys)
-        for number, (name, one) in enumerate(brought.marketplaces(table)):
+        for number, (name, one) in enumerate(plugin_manifests.marketplaces(table)):
             if number == _MAX_MARKETPLACES:
                 self._problems[self._place(file)] = f"over {number} marketplaces"
                 return
@@ -132,7 +132,7 @@ class _Looking:
         if marketplace not in self._marketplaces:
             return ""
         one, _, catalogue = self._marketplaces[marketplace]
-        source, _ = brought.offered(catalogue.opened.document.data, name)
+        source, _ = plugin_manifests.offered(catalogue.opened.document.data, name)
         folder = Path(one.folder, source)
         return str(folder) if one.is_live and source and _is_folder(folder) else ""
 
@@ -148,8 +148,8 @@ class _Looking:
                 break  # agents read the first that there is
         if found := self._marketplaces.get(plugin.id.rpartition("@")[2]):
             _, path, whole = found
-            _, entry = brought.offered(whole.opened.document.data, plugin.name)
-            said = brought.of_manifest(entry, self._words)
+            _, entry = plugin_manifests.offered(whole.opened.document.data, plugin.name)
+            said = plugin_manifests.of_manifest(entry, self._words)
             more += said.more
             yield PluginFile(plugin, path, whole, said.listed)
         if len(more) > _MAX_MORE:
@@ -166,7 +166,7 @@ class _Looking:
         whole = self._open(path, within=Path(plugin.folder))
         if not isinstance(whole, Whole):
             return PluginFile(plugin, path, problem=whole.why if whole else ""), Brought()
-        parse = brought.of_list if is_list else brought.of_manifest
+        parse = plugin_manifests.of_list if is_list else plugin_manifests.of_manifest
         said = parse(whole.opened.document.data, self._words)
         if len(said.listed) > MAX_SERVERS:
             return PluginFile(plugin, path, problem=f"{len(said.listed)} servers"), Brought()

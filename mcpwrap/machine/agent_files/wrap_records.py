@@ -15,8 +15,8 @@ from typing import Annotated
 
 import msgspec
 
-from mcpwrap.config.agent_files.opened import MAX_BYTES
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
 from mcpwrap.machine.agent_files.files import Refused, read

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
 from tests.system.bed.machine import Machine
 from tests.system.support.tiers import on_release
 from tests.system.wrap import machines

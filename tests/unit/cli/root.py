@@ -11,7 +11,7 @@ import pytest
 from mcpwrap.cli import clients, unwrap, wrap, wrap_proposal
 from mcpwrap.cli.clients_found import Asker, asker
 from mcpwrap.cli.wrap_decided import Machine
-from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.machine import listener_files

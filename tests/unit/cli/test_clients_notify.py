@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mcpwrap.cli import clients, clients_notify
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.clients_notify import Surroundings
-from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.errors import McpwrapError
 
 WRAPPED = {"command": "/usr/bin/mcpwrap-connect", "args": ["git"]}

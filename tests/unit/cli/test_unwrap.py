@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli import unwrap
-from mcpwrap.config.agent_files.opened import open_file, servers
-from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
-from mcpwrap.config.agent_files.standing import Known, standing
-from mcpwrap.config.agent_files.table import BY_ID, AgentFile
-from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
+from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile
+from mcpwrap.config.agent_files.parsed_file import open_file, servers
+from mcpwrap.config.agent_files.wrap_status import Known, standing
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer

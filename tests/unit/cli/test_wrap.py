@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mcpwrap.cli import unwrap, wrap, wrap_machine
 from mcpwrap.cli.clients_found import Asker
-from mcpwrap.config.agent_files.standing import Known
+from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.proposals.draft import Program

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli import output
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import stderr_log

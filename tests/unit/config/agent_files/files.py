@@ -6,12 +6,12 @@ from pathlib import Path
 import tomli
 import yaml
 
-from mcpwrap.config.agent_files.launch import NotUnderstood
-from mcpwrap.config.agent_files.opened import Listed, Opened, open_file, servers
-from mcpwrap.config.agent_files.rewrite import put_back, rewritten, wrapping
+from mcpwrap.config.agent_files.entry_schema import Stub, Target
+from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
+from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
+from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file, servers
 from mcpwrap.config.agent_files.spans import Language
-from mcpwrap.config.agent_files.table import BY_ID, Agent
-from mcpwrap.config.agent_files.words import Stub, Target
+from mcpwrap.config.agent_files.transport import NotUnderstood
 from mcpwrap.core.names import server_name_for
 
 FIXTURES = sorted((Path(__file__).parents[3] / "shared/agent_files").iterdir())

@@ -5,9 +5,9 @@ from datetime import date
 import pytest
 
 from mcpwrap.config.agent_files.edit import as_text
-from mcpwrap.config.agent_files.launch import NotUnderstood
-from mcpwrap.config.agent_files.opened import open_file, servers
-from mcpwrap.config.agent_files.rewrite import put_back, rewritten, wrapping
+from mcpwrap.config.agent_files.entry_schema import Stub, Words
+from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
+from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.spans import (
     JSON,
     TOML_INLINE,
@@ -17,7 +17,7 @@ from mcpwrap.config.agent_files.spans import (
     Language,
     Opaque,
 )
-from mcpwrap.config.agent_files.words import Stub, Words
+from mcpwrap.config.agent_files.transport import NotUnderstood
 
 S = "/usr/bin/mcpwrap-connect"
 WORDS = Words(further=("env_vars",))

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.opened import Opened, open_file
-from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
+from mcpwrap.config.agent_files.entry_schema import STUB, Listener
+from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
+from mcpwrap.config.agent_files.known_agents import AGENTS, Agent, _project
+from mcpwrap.config.agent_files.parsed_file import Opened, open_file
 from mcpwrap.config.agent_files.spans import at_keys
-from mcpwrap.config.agent_files.table import AGENTS, Agent, _project
-from mcpwrap.config.agent_files.words import STUB, Listener
+from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 from mcpwrap.core.mount_layout import is_held
 from mcpwrap.core.names import server_name_for
 from tests.unit.config.agent_files.files import (

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from mcpwrap.config.agent_files.opened import MAX_BYTES, open_file, servers
-from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
+from mcpwrap.config.agent_files.entry_schema import Stub, Words
+from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, open_file, servers
 from mcpwrap.config.agent_files.spans import FileError, Language
-from mcpwrap.config.agent_files.words import Stub, Words
 
 ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b"", "f:1:1", "not JSON"),

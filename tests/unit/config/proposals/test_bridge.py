@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Remote, Stdio
+from mcpwrap.config.agent_files.transport import Remote, Stdio
 from mcpwrap.config.proposals.bridge import bridged
 from mcpwrap.config.proposals.draft import Around
 

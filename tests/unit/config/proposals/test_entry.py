@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed, open_file, servers
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.parsed_file import Listed, open_file, servers
+from mcpwrap.config.agent_files.transport import Remote, Stdio
 from mcpwrap.config.model import Local, SecretRef
 from mcpwrap.config.proposals.draft import Around, Program, UnfitError
 from mcpwrap.config.proposals.entry import draft, launch_of, secrets_in

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 from mcpwrap.config.proposals.draft import Around, Place, Program, UnfitError
 from mcpwrap.config.proposals.local import draft, expanded, paths

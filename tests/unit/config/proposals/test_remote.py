@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Remote as Launch
+from mcpwrap.config.agent_files.transport import Remote as Launch
 from mcpwrap.config.model import Destination, Remote, SecretRef
 from mcpwrap.config.proposals.draft import Around, UnfitError
 from mcpwrap.config.proposals.remote import draft

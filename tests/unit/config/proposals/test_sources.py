@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Stdio
+from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.proposals.draft import Around, Program, UnfitError
 from mcpwrap.config.proposals.local import draft
 from mcpwrap.config.proposals.sources import expect_known

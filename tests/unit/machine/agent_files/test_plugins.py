@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.agent_files.plugins import PLUGINS
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.plugin_layouts import PLUGINS
 from mcpwrap.machine.agent_files import plugins as agent_files_plugins
 from mcpwrap.machine.agent_files.plugins import (
     MAX_ALL_BYTES,

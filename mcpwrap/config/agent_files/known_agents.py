@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpwrap.config.agent_files.opened import At
+from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.parsed_file import At
 from mcpwrap.config.agent_files.spans import Language
-from mcpwrap.config.agent_files.words import Words
 from mcpwrap.core.mount_layout import is_held
 
 Scope = Literal["user", "project", "managed", "plugin"]

@@ -4,12 +4,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target, Words
 from mcpwrap.config.agent_files.fragment import entries, fragment
-from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.opened import open_file, servers
+from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent
+from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.spans import Language
-from mcpwrap.config.agent_files.table import AGENTS, BY_ID, VARIABLES, Agent
-from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target, Words
+from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 
 HOME = {"HOME": "/home/alice"}
 

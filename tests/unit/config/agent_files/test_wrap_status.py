@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.standing import LINK, Known, Standing, is_ours, standing
-from mcpwrap.config.agent_files.words import STUB
+from mcpwrap.config.agent_files.entry_schema import STUB
+from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.wrap_status import LINK, Known, Standing, is_ours, standing
 from mcpwrap.plan import paths
 
 KNOWN = Known({"git": frozenset({"TZ"}), "web": frozenset()}, {"http://127.78.0.1:52100": "web"})

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from mcpwrap.config.agent_files.opened import Opened, open_file, servers
-from mcpwrap.config.agent_files.rewrite import rewritten, wrapping
+from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target, Words
+from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.parsed_file import Opened, open_file, servers
+from mcpwrap.config.agent_files.rollback import Left, Place, TurnedBack, turned_back
 from mcpwrap.config.agent_files.spans import FileError
-from mcpwrap.config.agent_files.standing import LINK
-from mcpwrap.config.agent_files.table import BY_ID
-from mcpwrap.config.agent_files.turned_back import Left, Place, TurnedBack, turned_back
-from mcpwrap.config.agent_files.words import STUB, Listener, Stub, Target, Words
+from mcpwrap.config.agent_files.wrap_status import LINK
 
 WORDS = Words()
 A, B = ("s", "a"), ("s", "b")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from mcpwrap.config.agent_files.launch import (
+from mcpwrap.config.agent_files.transport import (
     BadEntryError,
     Launch,
     NotUnderstood,

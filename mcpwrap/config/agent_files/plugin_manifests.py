@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcpwrap.config.agent_files.launch import Launch, Stdio
-from mcpwrap.config.agent_files.opened import Listed
+from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.spans import JSON, Entry, at_keys
-from mcpwrap.config.agent_files.words import Words
+from mcpwrap.config.agent_files.transport import Launch, Stdio
 
 _KEY = "mcpServers"
 

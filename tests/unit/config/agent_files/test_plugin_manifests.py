@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.config.agent_files import brought
-from mcpwrap.config.agent_files.brought import Brought, Marketplace
-from mcpwrap.config.agent_files.launch import NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.words import Words
+from mcpwrap.config.agent_files import plugin_manifests
+from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
+from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 
 WORDS = Words()
 A = {"command": "a"}
@@ -33,7 +33,7 @@ def seen(said: Brought) -> dict[str, object]:
     ],
 )
 def test_a_list_has_servers(data: object, servers: dict[str, object]) -> None:
-    assert seen(brought.of_list(data, WORDS)) == servers
+    assert seen(plugin_manifests.of_list(data, WORDS)) == servers
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def test_a_list_has_servers(data: object, servers: dict[str, object]) -> None:
 def test_a_manifest_has_servers_or_names_files(
     said: object, servers: dict[str, object], more: tuple[str, ...]
 ) -> None:
-    found = brought.of_manifest({"name": "p", "mcpServers": said}, WORDS)
+    found = plugin_manifests.of_manifest({"name": "p", "mcpServers": said}, WORDS)
     assert seen(found) == servers
     assert found.more == more
 
 
 def test_a_manifest_is_no_list() -> None:
-    assert brought.of_manifest({"a": A}, WORDS) == Brought()
+    assert plugin_manifests.of_manifest({"a": A}, WORDS) == Brought()
 
 
 def test_what_is_no_server_is_not_understood() -> None:
-    [launch] = seen(brought.of_list({"mcpServers": {"a": 5}}, WORDS)).values()
+    [launch] = seen(plugin_manifests.of_list({"mcpServers": {"a": 5}}, WORDS)).values()
     assert isinstance(launch, NotUnderstood)
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_server_is_not_understood() -> None:
     ],
 )
 def test_an_extension_may_be_a_link(data: object, target: str) -> None:
-    assert brought.link(data) == target
+    assert plugin_manifests.link(data) == target
 
 
 def test_what_is_installed_is_read_of_the_registry() -> None:
@@ -96,9 +96,9 @@ def test_what_is_installed_is_read_of_the_registry() -> None:
             "odd@m": 5,
         },
     }
-    assert list(brought.records(registry)) == [("a@m", "/a", True), ("a@m", "/b", False)]
-    assert list(brought.records({"plugins": []})) == []
-    assert list(brought.records(None)) == []
+    assert list(plugin_manifests.records(registry)) == [("a@m", "/a", True), ("a@m", "/b", False)]
+    assert list(plugin_manifests.records({"plugins": []})) == []
+    assert list(plugin_manifests.records(None)) == []
 
 
 def test_a_marketplace_is_live_where_it_is_a_folder_of_the_person() -> None:
@@ -108,18 +108,18 @@ def test_a_marketplace_is_live_where_it_is_a_folder_of_the_person() -> None:
         "nowhere": {"source": {"source": "github", "repo": "o/r"}},
         "odd": 5,
     }
-    assert dict(brought.marketplaces(table)) == {
+    assert dict(plugin_manifests.marketplaces(table)) == {
         "live": Marketplace("/l", is_live=True),
         "copied": Marketplace("/c", is_live=False),
     }
-    assert dict(brought.marketplaces(None)) == {}
+    assert dict(plugin_manifests.marketplaces(None)) == {}
 
 
 def test_a_marketplace_says_where_a_plugin_is() -> None:
     here: dict[str, object] = {"name": "a", "source": "./a"}
     there: dict[str, object] = {"name": "b", "source": {"source": "github"}}
     catalogue = {"plugins": [5, there, here]}
-    assert brought.offered(catalogue, "a") == ("./a", here)
-    assert brought.offered(catalogue, "b") == ("", there)
-    assert brought.offered(catalogue, "c") == ("", None)
-    assert brought.offered({"plugins": 5}, "a") == ("", None)
+    assert plugin_manifests.offered(catalogue, "a") == ("./a", here)
+    assert plugin_manifests.offered(catalogue, "b") == ("", there)
+    assert plugin_manifests.offered(catalogue, "c") == ("", None)
+    assert plugin_manifests.offered({"plugins": 5}, "a") == ("", None)

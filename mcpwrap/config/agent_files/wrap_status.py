@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed
-from mcpwrap.config.agent_files.words import STUB
+from mcpwrap.config.agent_files.entry_schema import STUB
+from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
 
 LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}

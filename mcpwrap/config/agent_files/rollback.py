@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcpwrap.config.agent_files.launch import Launch, NotUnderstood, Remote, Stdio
-from mcpwrap.config.agent_files.opened import Listed, Opened
-from mcpwrap.config.agent_files.rewrite import put_back
-from mcpwrap.config.agent_files.standing import is_ours
-from mcpwrap.config.agent_files.words import Words
+from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.entry_writer import put_back
+from mcpwrap.config.agent_files.parsed_file import Listed, Opened
+from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.wrap_status import is_ours
 
 Pair = tuple[Listed, Listed]  # an entry as it is now, and as it was before
 Place = tuple[str, ...]  # the keys of its table, or list, and its name

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.json_text import JsonDocument
-from mcpwrap.config.agent_files.launch import Launch
 from mcpwrap.config.agent_files.spans import Document, Entry, FileError, Language, at_keys, where
 from mcpwrap.config.agent_files.toml_text import TomlDocument
-from mcpwrap.config.agent_files.words import Words
+from mcpwrap.config.agent_files.transport import Launch
 from mcpwrap.config.agent_files.yaml_text import YamlDocument
 
 MAX_SERVERS = 1000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.plugins import PLUGINS, Plugin, Plugins, is_off_at_home
-from mcpwrap.config.agent_files.table import BY_ID
+from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin, Plugins, is_off_at_home
 
 HOME = {"HOME": "/home/alice"}
 ROWS = {row.agent: row for row in PLUGINS}
