@@ -10,7 +10,7 @@ from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, servers
 from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin
-from mcpwrap.config.agent_files.spans import FileError
+from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.transport import NotUnderstood
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.linux import accounts

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.cli.wrap_decided import Become, Look
-from mcpwrap.config.agent_files.edit import Change
 from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
-from mcpwrap.config.agent_files.spans import FileError
+from mcpwrap.config.agent_files.syntax.document import FileError
+from mcpwrap.config.agent_files.syntax.text_edits import Change
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import listener_files

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
-from mcpwrap.config.agent_files.spans import Key
+from mcpwrap.config.agent_files.syntax.document import Key
 from mcpwrap.config.agent_files.wrap_status import Known, Standing
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
 from mcpwrap.config.proposals.draft import Draft

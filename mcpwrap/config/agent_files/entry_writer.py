@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mcpwrap.config.agent_files.edit import Change, Splice, applied, splices
 from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target, Words
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file
-from mcpwrap.config.agent_files.spans import YAML_BLOCK, Entry, FileError, Key
+from mcpwrap.config.agent_files.syntax.document import YAML_BLOCK, Entry, FileError, Key
+from mcpwrap.config.agent_files.syntax.text_edits import Change, Splice, applied, splices
 from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 
 Path = tuple[Key, ...]

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import yaml
 
-from mcpwrap.config.agent_files.edit import written
 from mcpwrap.config.agent_files.entry_schema import Target
 from mcpwrap.config.agent_files.known_agents import Agent
-from mcpwrap.config.agent_files.spans import TOML_TABLE
+from mcpwrap.config.agent_files.syntax.document import TOML_TABLE
+from mcpwrap.config.agent_files.syntax.text_edits import written
 
 Entries = dict[str, dict[str, object]]
 

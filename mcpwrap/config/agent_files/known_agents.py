@@ -10,7 +10,7 @@ from typing import Literal
 
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.parsed_file import At
-from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.core.mount_layout import is_held
 
 Scope = Literal["user", "project", "managed", "plugin"]

@@ -4,11 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcpwrap.config.agent_files.entry_schema import Words
-from mcpwrap.config.agent_files.json_text import JsonDocument
-from mcpwrap.config.agent_files.spans import Document, Entry, FileError, Language, at_keys, where
-from mcpwrap.config.agent_files.toml_text import TomlDocument
+from mcpwrap.config.agent_files.syntax.document import (
+    Document,
+    Entry,
+    FileError,
+    Language,
+    at_keys,
+    where,
+)
+from mcpwrap.config.agent_files.syntax.json_document import JsonDocument
+from mcpwrap.config.agent_files.syntax.toml_document import TomlDocument
+from mcpwrap.config.agent_files.syntax.yaml_document import YamlDocument
 from mcpwrap.config.agent_files.transport import Launch
-from mcpwrap.config.agent_files.yaml_text import YamlDocument
 
 MAX_SERVERS = 1000
 MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps what was typed in the same file

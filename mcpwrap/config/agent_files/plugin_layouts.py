@@ -8,7 +8,7 @@ what it does not read in place, its manual.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mcpwrap.config.agent_files.spans import at_keys
+from mcpwrap.config.agent_files.syntax.document import at_keys
 
 ID = "{id}"  # among keys: the plugin's name in settings
 SERVER = "{server}"  # among keys: the server's

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.spans import JSON, Entry, at_keys
+from mcpwrap.config.agent_files.syntax.document import JSON, Entry, at_keys
 from mcpwrap.config.agent_files.transport import Launch, Stdio
 
 _KEY = "mcpServers"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from mcpwrap.config.agent_files.spans import Opaque
+from mcpwrap.config.agent_files.syntax.document import Opaque
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, MAX_SERVERS, Listed
 from mcpwrap.config.agent_files.plugin_layouts import Plugin, Plugins, is_off_at_home
 from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
-from mcpwrap.config.agent_files.spans import Language, at_keys
+from mcpwrap.config.agent_files.syntax.document import Language, at_keys
 from mcpwrap.machine.agent_files.files import Refused, read
 from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.config.agent_files.parsed_file import Opened, open_file
-from mcpwrap.config.agent_files.spans import FileError, Language
+from mcpwrap.config.agent_files.syntax.document import FileError, Language
 from mcpwrap.machine.agent_files.files import Refused, read
 
 

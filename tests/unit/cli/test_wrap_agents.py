@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from mcpwrap.cli import clients, unwrap, wrap
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.machine.agent_files import programs
 from tests.unit.cli.root import Root
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise

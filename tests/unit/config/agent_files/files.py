@@ -10,7 +10,7 @@ from mcpwrap.config.agent_files.entry_schema import Stub, Target
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file, servers
-from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.config.agent_files.transport import NotUnderstood
 from mcpwrap.core.names import server_name_for
 

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.spans import Opaque
+from mcpwrap.config.agent_files.syntax.document import Opaque
 from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
 
 URL = "http://127.78.0.1:52100/"

@@ -8,7 +8,7 @@ from mcpwrap.config.agent_files.entry_schema import STUB, Listener
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import AGENTS, Agent, _project
 from mcpwrap.config.agent_files.parsed_file import Opened, open_file
-from mcpwrap.config.agent_files.spans import at_keys
+from mcpwrap.config.agent_files.syntax.document import at_keys
 from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 from mcpwrap.core.mount_layout import is_held
 from mcpwrap.core.names import server_name_for

@@ -8,7 +8,7 @@ from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
 from mcpwrap.config.agent_files.fragment import entries, fragment
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
-from mcpwrap.config.agent_files.spans import Language
+from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
 
 HOME = {"HOME": "/home/alice"}

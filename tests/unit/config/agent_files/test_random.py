@@ -8,11 +8,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.agent_files.edit import as_text, written
 from mcpwrap.config.agent_files.entry_schema import STUB, Stub, Words
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file, servers
-from mcpwrap.config.agent_files.spans import JSON, TOML_INLINE, TOML_TABLE, Language
+from mcpwrap.config.agent_files.syntax.document import JSON, TOML_INLINE, TOML_TABLE, Language
+from mcpwrap.config.agent_files.syntax.text_edits import as_text, written
 
 WORDS = Words()
 ENTRY = {"command": STUB, "args": ["a"]}

@@ -7,7 +7,7 @@ import pytest
 from mcpwrap.config.agent_files.entry_schema import Stub, Words
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, open_file, servers
-from mcpwrap.config.agent_files.spans import FileError, Language
+from mcpwrap.config.agent_files.syntax.document import FileError, Language
 
 ROWS: list[tuple[Language, bytes, str, str]] = [
     ("json", b"", "f:1:1", "not JSON"),

@@ -9,7 +9,7 @@ from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import Opened, open_file, servers
 from mcpwrap.config.agent_files.rollback import Left, Place, TurnedBack, turned_back
-from mcpwrap.config.agent_files.spans import FileError
+from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.wrap_status import LINK
 
 WORDS = Words()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from mcpwrap.config.agent_files.spans import (
+from mcpwrap.config.agent_files.syntax.document import (
     MAX_DEPTH,
     YAML_BLOCK,
     YAML_FLOW,

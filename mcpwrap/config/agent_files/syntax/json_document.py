@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import NamedTuple, NoReturn
 
-from mcpwrap.config.agent_files.spans import (
+from mcpwrap.config.agent_files.syntax.document import (
     JSON,
     MAX_DEPTH,
     Entry,

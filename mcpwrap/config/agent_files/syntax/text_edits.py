@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcpwrap.config.agent_files.spans import Entry, Form, Member, Opaque, Piece
+from mcpwrap.config.agent_files.syntax.document import Entry, Form, Member, Opaque, Piece
 
 _BLANKS = " \t"
 # What ends a line, or is not seen, for some readers of JSON, TOML or YAML.

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import tomli
 
-from mcpwrap.config.agent_files.spans import (
+from mcpwrap.config.agent_files.syntax.document import (
     TOML_INLINE,
     TOML_TABLE,
     Entry,

@@ -4,11 +4,10 @@ from datetime import date
 
 import pytest
 
-from mcpwrap.config.agent_files.edit import as_text
 from mcpwrap.config.agent_files.entry_schema import Stub, Words
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
-from mcpwrap.config.agent_files.spans import (
+from mcpwrap.config.agent_files.syntax.document import (
     JSON,
     TOML_INLINE,
     YAML_FLOW,
@@ -17,6 +16,7 @@ from mcpwrap.config.agent_files.spans import (
     Language,
     Opaque,
 )
+from mcpwrap.config.agent_files.syntax.text_edits import as_text
 from mcpwrap.config.agent_files.transport import NotUnderstood
 
 S = "/usr/bin/mcpwrap-connect"

@@ -1,0 +1,1 @@
+"""PURE: JSON, TOML and YAML documents as spans, edited in place."""
