@@ -10,7 +10,7 @@ from mcpwrap.config.agent_files.known_agents import BY_ID, Agent, AgentFile
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, open_file
 from mcpwrap.config.agent_files.rollback import TurnedBack, entries_at, turned_back
 from mcpwrap.config.agent_files.wrap_status import Known, standing
-from mcpwrap.config.proposals.entry import secrets_in
+from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.agent_files.files import Refused, check_replaceable, read
 from mcpwrap.machine.agent_files.wrap_records import Record, backup_of

@@ -7,9 +7,9 @@ from mcpwrap.cli.clients_found import Asker, Found
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.env_file import parse_env_file
-from mcpwrap.config.proposals import entry, local
-from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.variables import filled_in
+from mcpwrap.config.migration import entry, stdio_server
+from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.agent_files import files, programs
@@ -69,7 +69,7 @@ def seen(launch: Stdio, around: Around, who: Asker) -> Around:
     """Return what surrounds a program, with what the machine says of it."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = around.base or around.home
-    paths = [*local.paths(launch, around), *([around.base] if around.base else [])]
+    paths = [*stdio_server.paths(launch, around), *([around.base] if around.base else [])]
     program = programs.program(launch.command, base, around.home, search)
     if program and Path(program.path).name in _RUN_PROJECTS:
         program = programs.with_environments(program, paths, around.home, search)

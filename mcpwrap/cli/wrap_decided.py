@@ -8,8 +8,8 @@ from mcpwrap.cli.clients_found import Found
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
 from mcpwrap.config.agent_files.syntax.document import Key
 from mcpwrap.config.agent_files.wrap_status import Known, Standing
+from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
-from mcpwrap.config.proposals.draft import Draft
 
 Egress = Mapping[str, tuple[Destination | Group, ...]]  # by the name of an entry; "" is each
 Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it

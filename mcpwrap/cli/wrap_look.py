@@ -10,9 +10,9 @@ from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
 from mcpwrap.config.agent_files.transport import Remote, Stdio
 from mcpwrap.config.agent_files.wrap_status import standing
+from mcpwrap.config.migration import entry, sources
+from mcpwrap.config.migration.draft import Draft, UnfitError
 from mcpwrap.config.model import Destination, Group, Local
-from mcpwrap.config.proposals import entry, sources
-from mcpwrap.config.proposals.draft import Draft, UnfitError
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.executables import look as executables

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from mcpwrap.config.agent_files.wrap_status import State
-from mcpwrap.config.proposals.draft import Draft
+from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.toml_writer import toml_of
 
 

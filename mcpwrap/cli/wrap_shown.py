@@ -6,8 +6,8 @@ from mcpwrap.cli.changes_shown import diff_of
 from mcpwrap.cli.clients_found import Found
 from mcpwrap.cli.wrap_change import NOT_YET, Changed
 from mcpwrap.cli.wrap_decided import Left, Look
-from mcpwrap.config.proposals.draft import Draft
-from mcpwrap.config.proposals.entry import secrets_in
+from mcpwrap.config.migration.draft import Draft
+from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.linux import tty
 

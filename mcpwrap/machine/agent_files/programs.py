@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
-from mcpwrap.config.proposals.draft import Place, Program, UnfitError
+from mcpwrap.config.migration.draft import Place, Program, UnfitError
 from mcpwrap.linux import shebang
 from mcpwrap.machine.agent_files import shims
 

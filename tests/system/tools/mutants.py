@@ -226,7 +226,7 @@ MUTANTS = (
     ),
     Mutant(
         "the folder around a file that its server replaces",
-        "mcpwrap/config/proposals/local.py",
+        "mcpwrap/config/migration/stdio_server.py",
         "        return True\n    return bool(place.top) and (",
         "        return True\n    return False and (",
         "wrap",

@@ -194,7 +194,9 @@ def test_with_secrets_taken_for_plain_values_they_would_be_everywhere(raw: Machi
     leaky = {"mcpServers": {"leaky": {**PROBE_ENTRY, "env": {"TOKEN": value}}}}
     raw.as_user("alice", f"cat > {FILE}", stdin=json.dumps(leaky))
     with raw.patched(
-        "config/proposals/signs", "    if not value:\n        return False\n", "    return False\n"
+        "config/migration/secret_detection",
+        "    if not value:\n        return False\n",
+        "    return False\n",
     ):
         status, _ = typed(raw, "mcpwrap wrap cursor")
     assert status == 0

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from mcpwrap.cli import unwrap, wrap, wrap_machine
 from mcpwrap.cli.clients_found import Asker
 from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.config.migration.draft import Program
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.config.proposals.draft import Program
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.proposals.draft import Place, Program, UnfitError
+from mcpwrap.config.migration.draft import Place, Program, UnfitError
 from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
 from tests.unit.machine.agent_files.program_files import link, script
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.config.model import Destination, Group
-from mcpwrap.config.proposals.variables import filled_in
 
 _SHELLS = {"sh", "bash", "dash", "zsh", "fish"}
 _LINE = re.compile(r"-[a-z]*c")  # an option with which a shell gets a line, not a file

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mcpwrap.config.model import SecretRef, Template
-from mcpwrap.config.proposals.variables import (
+from mcpwrap.config.migration.variable_expansion import (
     Kept,
     filled_in,
     header,
     secret_variable,
     template,
 )
+from mcpwrap.config.model import SecretRef, Template
 
 HERE = {
     "DB_PASSWORD": "hunter",

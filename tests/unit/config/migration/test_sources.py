@@ -3,9 +3,9 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.proposals.draft import Around, Program, UnfitError
-from mcpwrap.config.proposals.local import draft
-from mcpwrap.config.proposals.sources import expect_known
+from mcpwrap.config.migration.draft import Around, Program, UnfitError
+from mcpwrap.config.migration.sources import expect_known
+from mcpwrap.config.migration.stdio_server import draft
 
 AROUND = Around(account="alice", home="/home/alice", program=Program("/usr/bin/x"))
 

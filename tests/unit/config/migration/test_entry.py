@@ -8,9 +8,9 @@ import pytest
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import Listed, open_file, servers
 from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.config.migration.draft import Around, Program, UnfitError
+from mcpwrap.config.migration.entry import draft, launch_of, secrets_in
 from mcpwrap.config.model import Local, SecretRef
-from mcpwrap.config.proposals.draft import Around, Program, UnfitError
-from mcpwrap.config.proposals.entry import draft, launch_of, secrets_in
 
 AROUND = Around(
     account="alice",

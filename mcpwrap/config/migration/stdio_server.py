@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.config.migration import notes
+from mcpwrap.config.migration.draft import Around, Draft, Place, UnfitError
+from mcpwrap.config.migration.private import why_not
+from mcpwrap.config.migration.secret_detection import is_secret_name, secret_arguments
+from mcpwrap.config.migration.variable_expansion import Kept, filled_in, secret_variable, template
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
-from mcpwrap.config.proposals import notes
-from mcpwrap.config.proposals.draft import Around, Draft, Place, UnfitError
-from mcpwrap.config.proposals.private import why_not
-from mcpwrap.config.proposals.signs import is_secret_name, secret_arguments
-from mcpwrap.config.proposals.variables import Kept, filled_in, secret_variable, template
 from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
 

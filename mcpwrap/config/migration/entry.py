@@ -7,19 +7,19 @@ from typing import assert_never
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
-from mcpwrap.config.model import ConfigError, Destination, Group
-from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.config.proposals import local, remote
-from mcpwrap.config.proposals.bridge import bridged
-from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import (
+from mcpwrap.config.migration import remote_server, stdio_server
+from mcpwrap.config.migration.bridge import bridged
+from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.secret_detection import (
     holds_secret_url,
     is_marked,
     is_secret,
     is_secret_name,
     secret_arguments,
 )
-from mcpwrap.config.proposals.variables import without_scheme, written
+from mcpwrap.config.migration.variable_expansion import without_scheme, written
+from mcpwrap.config.model import ConfigError, Destination, Group
+from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
 
@@ -43,7 +43,7 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
         case Stdio():
             known = _with_variables(listed.launch, listed.entry.value, around)
             whole = replace(known, env=_asked(known.inherits) | known.env)
-            return bridged(whole) or local.expanded(_inheriting(known, around), around)
+            return bridged(whole) or stdio_server.expanded(_inheriting(known, around), around)
         case _:
             assert_never(listed.launch)
 
@@ -136,11 +136,11 @@ def draft(
     """
     match launch:
         case Stdio():
-            found = local.draft(_NAME, launch, around, egress)
+            found = stdio_server.draft(_NAME, launch, around, egress)
         case Remote():
             value = listed.entry.value
             entry = value if isinstance(value, dict) else {}
-            found = remote.draft(_NAME, launch, entry, around, egress)
+            found = remote_server.draft(_NAME, launch, entry, around, egress)
         case _:
             assert_never(launch)
     _expect_sound(found)

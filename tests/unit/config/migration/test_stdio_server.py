@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.config.migration.draft import Around, Place, Program, UnfitError
+from mcpwrap.config.migration.stdio_server import draft, expanded, paths
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
-from mcpwrap.config.proposals.draft import Around, Place, Program, UnfitError
-from mcpwrap.config.proposals.local import draft, expanded, paths
 
 HOME = "/home/alice"
 SHOP = f"{HOME}/shop"

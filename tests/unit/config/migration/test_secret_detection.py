@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.proposals.signs import holds_secret_url, is_secret, secret_arguments
+from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret, secret_arguments
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0abc.c2lnbmF0dXJl"
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from mcpwrap.config import remote_server as rules
 from mcpwrap.config.agent_files.transport import Remote as Launch
+from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret_name
+from mcpwrap.config.migration.variable_expansion import Kept, filled_in, header, secret_variable
 from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
-from mcpwrap.config.proposals.draft import Around, Draft, UnfitError
-from mcpwrap.config.proposals.signs import holds_secret_url, is_secret_name
-from mcpwrap.config.proposals.variables import Kept, filled_in, header, secret_variable
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 

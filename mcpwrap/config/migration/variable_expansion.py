@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from mcpwrap.config.migration.secret_detection import is_secret
 from mcpwrap.config.model import SecretRef, Template
-from mcpwrap.config.proposals.signs import is_secret
 from mcpwrap.core import oauth_key
 
 # `${X}`, `${X:-default}` and `${env:X}` of most agents, `{env:X}` of opencode.

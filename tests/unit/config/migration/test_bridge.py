@@ -3,8 +3,8 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import Remote, Stdio
-from mcpwrap.config.proposals.bridge import bridged
-from mcpwrap.config.proposals.draft import Around
+from mcpwrap.config.migration.bridge import bridged
+from mcpwrap.config.migration.draft import Around
 
 AROUND = Around(account="alice", home="/home/alice")
 

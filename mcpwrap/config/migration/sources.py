@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from mcpwrap.config.migration.draft import UnfitError
 from mcpwrap.config.model import Group, Server
-from mcpwrap.config.proposals.draft import UnfitError
 
 _HOW_TO_SAY = {
     "npm": "`sudo apt install npm`, or write the line `registry=URL` to /etc/npmrc, with the URL "

@@ -3,9 +3,9 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import Remote as Launch
+from mcpwrap.config.migration.draft import Around, UnfitError
+from mcpwrap.config.migration.remote_server import draft
 from mcpwrap.config.model import Destination, Remote, SecretRef
-from mcpwrap.config.proposals.draft import Around, UnfitError
-from mcpwrap.config.proposals.remote import draft
 from mcpwrap.core.wire.server_files import OAuth
 
 URL = "https://x.example/mcp"

@@ -3,7 +3,7 @@
 import posixpath
 
 from mcpwrap.config.agent_files.transport import Remote, Stdio
-from mcpwrap.config.proposals.variables import filled_in
+from mcpwrap.config.migration.variable_expansion import filled_in
 
 _STARTED_BY = {"npx", "pnpx", "bunx"}
 _BRIDGE = "mcp-remote"

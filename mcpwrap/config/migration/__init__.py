@@ -1,0 +1,1 @@
+"""PURE: proposal of a server's definition from an entry of an agent's file."""
