@@ -15,7 +15,7 @@ from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.machine import observer, planning
-from mcpwrap.plan import paths, widenings
+from mcpwrap.plan import paths, widened_boundaries
 from mcpwrap.plan.diff import Retired
 
 _WHERE = "mcpwrap accept"
@@ -40,7 +40,7 @@ def accept(digest: str, path: str, *, by: str) -> None:
         servers=wanted.servers,
         by=_agent(by),
         secrets=list(_told(wanted, secrets)),
-        notes=[*widenings.of_servers(wanted.servers.values()), *_notes(_added(wanted))],
+        notes=[*widened_boundaries.of_servers(wanted.servers.values()), *_notes(_added(wanted))],
     )
     if not tty.says_yes(lambda columns: shown(offer, columns), question(offer)):
         raise McpwrapError(

@@ -16,7 +16,7 @@ from mcpwrap.machine import nft_table, observer, planning
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
-from mcpwrap.plan.listeners import instance
+from mcpwrap.plan.http_listeners import instance
 from mcpwrap.plan.registry import Allocation
 
 _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`"

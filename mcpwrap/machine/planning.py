@@ -13,7 +13,7 @@ from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import Owned
 from mcpwrap.machine import observer, package_sources, program_check, way_out
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.plan import listeners, registry, widenings
+from mcpwrap.plan import http_listeners, registry, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff import Retired, diff
 from mcpwrap.plan.observed import Observed
@@ -28,7 +28,7 @@ def notes() -> list[str]:
     not_there = {name: program_check.missing(server) for name, server in config.servers.items()}
     return [
         *vanished(),
-        *widenings.of(config),
+        *widened_boundaries.of(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
@@ -83,7 +83,7 @@ def steps(retired: Retired = Retired.KEEP) -> list[Step]:
 def _allocated(config: Config, have: Observed) -> tuple[Registry, Owned]:
     """Return the registry as it should be, and what was found where it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
-    before = listeners.adopted(registry.adopt(observer.registry(), known), have.files)
+    before = http_listeners.adopted(registry.adopt(observer.registry(), known), have.files)
     used = {allocation.uid for allocation in before.by_name.values()}
     # Only where an account is to be made: the processes of ours are our own.
     running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()

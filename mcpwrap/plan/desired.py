@@ -12,7 +12,7 @@ from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire import sni_front_file, webhook_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import egress, instances, listeners, nft, paths, units, workspaces
+from mcpwrap.plan import egress, http_listeners, instances, nft, paths, unit_files, workspaces
 from mcpwrap.plan.egress import Sources
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -62,8 +62,8 @@ def desired(
     admissions = {
         name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
     }
-    registry = listeners.assigned(instances.assigned(config, registry), admissions)
-    heard = listeners.wanted(config, admissions, registry)
+    registry = http_listeners.assigned(instances.assigned(config, registry), admissions)
+    heard = http_listeners.wanted(config, admissions, registry)
     shown = workspaces.described(config, admissions)
     return Desired(
         uid_by_name=uids,
@@ -71,8 +71,8 @@ def desired(
             name: _files(server, registry.by_name[name], sources, shown.get(name))
             for name, server in servers.items()
         },
-        sysusers_files={paths.sysusers(n): units.sysusers(n, uid) for n, uid in uids.items()},
-        elements=nft.elements(config, uids, sources) | listeners.elements(heard),
+        sysusers_files={paths.sysusers(n): unit_files.sysusers(n, uid) for n, uid in uids.items()},
+        elements=nft.elements(config, uids, sources) | http_listeners.elements(heard),
         proxies=egress.proxies(config, registry, sources),
         front=_front(config, uids),
         webhook=_webhook(config),
@@ -113,7 +113,7 @@ def _files(
     spec = msgspec.structs.replace(_spec(server, uid, sources), workspaces=shown)
     files = {
         paths.spec(server.name): specs.encode(spec),
-        paths.drop_in(server.name): units.drop_in(server, uid, has.squid or ""),
+        paths.drop_in(server.name): unit_files.drop_in(server, uid, has.squid or ""),
     }
     if server.egress and server.transparent:
         files[paths.resolv_conf(server.name)] = egress.resolv_conf(uid)

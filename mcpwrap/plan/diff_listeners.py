@@ -5,7 +5,7 @@ access list are complete: so PID 1 listens nowhere that is not bound to one acco
 that is heard is let in. If `apply` is interrupted before that, the listener stays closed.
 """
 
-from mcpwrap.plan import listeners, paths, steps
+from mcpwrap.plan import http_listeners, paths, steps
 from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step, batches
@@ -22,7 +22,7 @@ def files(want: Desired) -> dict[str, str]:
     """Return all files of all listeners."""
     found: dict[str, str] = {}
     for listener in want.listeners.values():
-        found |= listeners.files(listener)
+        found |= http_listeners.files(listener)
     return found
 
 
@@ -50,4 +50,4 @@ def _is_told(instance: str, want: Desired, have: Observed) -> bool:
     listener = want.listeners.get(instance)
     if listener is None:
         return False
-    return all(have.files.get(p) == text for p, text in listeners.files(listener).items())
+    return all(have.files.get(p) == text for p, text in http_listeners.files(listener).items())

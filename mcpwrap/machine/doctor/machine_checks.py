@@ -17,7 +17,7 @@ from mcpwrap.machine import nft_table, observer
 from mcpwrap.machine.doctor import squid_health
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import paths
-from mcpwrap.plan.listeners import instance
+from mcpwrap.plan.http_listeners import instance
 
 SQUID = "/usr/sbin/squid"
 _OLDEST_SQUID = (5, 7)

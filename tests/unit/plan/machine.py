@@ -16,7 +16,7 @@ from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.core.wire.webhook_file import decode as decode_webhook
-from mcpwrap.plan import listeners, nft, paths, registry, squid, steps, units
+from mcpwrap.plan import http_listeners, nft, paths, registry, squid, steps, unit_files
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
 from mcpwrap.plan.diff import Retired, diff
 from mcpwrap.plan.egress import PackageSource
@@ -114,7 +114,7 @@ class Machine:
             case steps.MakeAccounts(accounts):
                 for account, uid in accounts:
                     name = account.removeprefix(ACCOUNT_PREFIX)
-                    assert self.files[paths.sysusers(name)] == units.sysusers(name, uid)
+                    assert self.files[paths.sysusers(name)] == unit_files.sysusers(name, uid)
                     self.accounts[account] = uid
             case steps.RemoveAccount(account):
                 assert account.removeprefix(ACCOUNT_PREFIX) not in self.running  # userdel(8): busy
@@ -259,7 +259,7 @@ def wanted(text: str, have: Observed, ids: Ids = IDS) -> Desired:
     text_before = have.files.get(paths.REGISTRY)
     before = registry.decode(text_before) if text_before else registry.Registry()
     config = parsed(text)
-    before = listeners.adopted(registry.adopt(before, known), have.files)
+    before = http_listeners.adopted(registry.adopt(before, known), have.files)
     allocated = registry.allocate(config.servers, before, frozenset())
     return desired(config, allocated, ids, SOURCES, {})
 

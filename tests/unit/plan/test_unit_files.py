@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.config.model import Destination, Direct, Group, Limits, Local, SecretRef, Server
-from mcpwrap.plan import units
+from mcpwrap.plan import unit_files
 
 HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
 
 
 def test_an_account_gets_one_number_for_user_and_group_and_no_shell() -> None:
-    assert units.sysusers("git", 27514) == (
+    assert unit_files.sysusers("git", 27514) == (
         f"{HEAD}g mcpw-git 27514\n"
         'u mcpw-git 27514:27514 "mcpwrap server git" /nonexistent /usr/sbin/nologin\n'
     )
@@ -109,7 +109,7 @@ WITH_CPU = Limits(memory_bytes=100, tasks=5, sessions=2, cpu_percent=150)
     ],
 )
 def test_a_drop_in_has_what_is_true_of_one_wrapper(server: Server, text: str) -> None:
-    assert units.drop_in(server, 27514, "") == HEAD + text
+    assert unit_files.drop_in(server, 27514, "") == HEAD + text
 
 
 HOSTS = (Destination("api.example.com", 443, with_subdomains=False), Group("npm"))
@@ -142,5 +142,5 @@ DIRECT = (Direct("10.0.0.5", 1), Direct("fd00::5", 2))
 )
 def test_a_drop_in_has_what_one_wrapper_reaches(server: Server, lines: str, way_out: str) -> None:
     instance = "intercept-1" if server.intercept else "proxy-1" if server.egress else ""
-    text = units.drop_in(replace(server, limits=LIMITS), 27514, instance)
+    text = unit_files.drop_in(replace(server, limits=LIMITS), 27514, instance)
     assert text == f"{HEAD}[Service]\n{lines}{BOUNDS}{way_out}"

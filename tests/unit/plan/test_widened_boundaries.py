@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.plan import widenings
+from mcpwrap.plan import widened_boundaries
 from tests.unit.plan.configs import GIT
 from tests.unit.plan.machine import parsed
 
@@ -50,6 +50,6 @@ BOTH = "protect = false\nprotect_instructions = false\n"
     ],
 )
 def test_what_is_widened_is_said(text: str, fragments: list[str]) -> None:
-    said = widenings.of(parsed(text))
+    said = widened_boundaries.of(parsed(text))
     assert len(said) == len(fragments)
     assert all(fragment in line for fragment, line in zip(fragments, said, strict=True))

@@ -11,7 +11,7 @@ from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import LAST, Listener
 from mcpwrap.core.wire.server_files import Admission, encode
 from mcpwrap.errors import McpwrapError
-from mcpwrap.plan import listeners, paths
+from mcpwrap.plan import http_listeners, paths
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Allocation, Registry, allocate, decode, purge_retired
 from tests.unit.plan.configs import GIT, HTTP, HTTP_OF_MORE, NOTHING, URL
@@ -58,16 +58,16 @@ def registry_of(**http: dict[str, int]) -> Registry:
 def test_who_has_an_address_keeps_it_and_others_get_the_first_that_is_free(
     before: Registry, admissions: dict[str, Admission], expected: dict[str, dict[str, int]]
 ) -> None:
-    found = listeners.assigned(before, admissions)
+    found = http_listeners.assigned(before, admissions)
     assert numbers(found) == expected
-    assert listeners.assigned(found, admissions) == found
+    assert http_listeners.assigned(found, admissions) == found
 
 
 def test_there_is_a_last_address() -> None:
     full = registry_of(a={str(n): n for n in range(1, LAST)}, b={})
-    assert numbers(listeners.assigned(full, {"b": guests(1)}))["b"] == {"1": LAST}
+    assert numbers(http_listeners.assigned(full, {"b": guests(1)}))["b"] == {"1": LAST}
     with pytest.raises(McpwrapError, match="all 65534 addresses of listeners are taken"):
-        listeners.assigned(full, {"b": guests(1, 2)})
+        http_listeners.assigned(full, {"b": guests(1, 2)})
 
 
 uids = st.sets(st.integers(1000, 1004))
@@ -81,7 +81,7 @@ def test_no_address_ever_moves_and_no_two_agents_share_one(
     registry, told = Registry(), dict[tuple[str, str], int]()
     for wanted_now in changes:
         admissions = {name: guests(*sorted(found)) for name, found in wanted_now.items()}
-        registry = listeners.assigned(allocate(wanted_now, registry, ()), admissions)
+        registry = http_listeners.assigned(allocate(wanted_now, registry, ()), admissions)
         now = {
             (n, uid): number
             for n, http in numbers(registry).items()
@@ -97,9 +97,11 @@ def test_no_address_ever_moves_and_no_two_agents_share_one(
 def test_an_address_is_free_when_its_server_was_purged() -> None:
     gone = allocate([], registry_of(a={"1": 1}), ())
     assert numbers(gone) == {"a": {"1": 1}}
-    assert numbers(listeners.assigned(allocate(["b"], gone, ()), {"b": guests(1)}))["b"] == {"1": 2}
+    assert numbers(http_listeners.assigned(allocate(["b"], gone, ()), {"b": guests(1)}))["b"] == {
+        "1": 2
+    }
     purged = allocate(["b"], purge_retired(gone), ())
-    assert numbers(listeners.assigned(purged, {"b": guests(1)})) == {"b": {"1": 1}}
+    assert numbers(http_listeners.assigned(purged, {"b": guests(1)})) == {"b": {"1": 1}}
 
 
 def test_who_leaves_and_comes_back_has_the_same_address() -> None:
@@ -124,7 +126,7 @@ def test_servers_that_speak_stdio_have_no_listener() -> None:
 
 
 def test_a_listener_has_its_files() -> None:
-    found = listeners.files(HEARD)
+    found = http_listeners.files(HEARD)
     assert list(found) == [paths.listener("git.1000"), paths.listener_drop_in("git.1000")]
     told, drop_in = found.values()
     assert listener_file.decode(told.encode()) == HEARD
@@ -133,12 +135,12 @@ def test_a_listener_has_its_files() -> None:
 
 def test_each_agent_alone_reaches_its_listener() -> None:
     other = msgspec.structs.replace(HEARD, uid=1001, address="127.78.0.2")
-    found = listeners.elements({"git.1000": HEARD, "git.1001": other})
+    found = http_listeners.elements({"git.1000": HEARD, "git.1001": other})
     assert found == {("heard", "1000 . 127.78.0.1"), ("heard", "1001 . 127.78.0.2")}
 
 
 def written(listener: Listener) -> dict[str, str]:
-    return {paths.listener(listeners.instance(listener)): encode(listener)}
+    return {paths.listener(http_listeners.instance(listener)): encode(listener)}
 
 
 @pytest.mark.parametrize(
@@ -160,13 +162,13 @@ def test_addresses_that_a_lost_registry_had_are_found_again(
     more: dict[str, Any], found: dict[str, int]
 ) -> None:
     files = {paths.listener("git.1000"): encode(msgspec.structs.replace(HEARD, **more))}
-    registry = listeners.adopted(registry_of(git={}, time={"7": 9}), files)
+    registry = http_listeners.adopted(registry_of(git={}, time={"7": 9}), files)
     assert numbers(registry) == {"git": found, "time": {"7": 9}}
 
 
 def test_a_file_that_is_no_listener_says_nothing() -> None:
     files = {paths.listener("git.1000"): "{}", paths.REGISTRY: "{}"}
-    assert listeners.adopted(registry_of(git={}), files) == registry_of(git={})
+    assert http_listeners.adopted(registry_of(git={}), files) == registry_of(git={})
 
 
 def test_without_its_registry_a_machine_keeps_its_addresses() -> None:
