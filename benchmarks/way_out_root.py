@@ -25,7 +25,8 @@ from mcpwrap.core.wire.sni_front_file import Front
 from mcpwrap.linux import tcp_listeners
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
 from mcpwrap.machine.nft_table import NFT
-from mcpwrap.plan import paths, squid
+from mcpwrap.plan import paths
+from mcpwrap.plan.egress import squid_conf
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 NAME = "named"  # the server in which the client is
@@ -61,16 +62,19 @@ def load(count: int) -> dict[str, float]:
     """Start Squid and the front anew, with this many servers; return how many Squid serves."""
     found = _listeners(count)
     wanted = {each.address for each in found}
-    shards = [found[at : at + squid.MAX_LISTENERS] for at in range(0, count, squid.MAX_LISTENERS)]
+    shards = [
+        found[at : at + squid_conf.MAX_LISTENERS]
+        for at in range(0, count, squid_conf.MAX_LISTENERS)
+    ]
     for number, shard in enumerate(shards, start=1):
-        text = squid.spliced(f"proxy-{number}", shard, None)
+        text = squid_conf.spliced(f"proxy-{number}", shard, None)
         Path(paths.proxy(f"proxy-{number}")).write_text(text)
     front = Front(by_server={each.name: each.address for each in found})
     Path(paths.FRONT).write_bytes(msgspec.json.encode(front))
     run(SYSTEMCTL, "restart", *_squids(), UNITS["front"])
     served = 0
     for _ in range(20):  # it says that it is up a moment before
-        served = len(tcp_listeners.inodes(squid.PORT).keys() & wanted)
+        served = len(tcp_listeners.inodes(squid_conf.PORT).keys() & wanted)
         if served == count:
             break
         time.sleep(0.1)
@@ -82,12 +86,12 @@ def _squids() -> list[str]:
     return [paths.proxy_unit(instance) for instance in paths.names_in(written, paths.proxy)]
 
 
-def _listeners(count: int) -> list[squid.Listener]:
+def _listeners(count: int) -> list[squid_conf.Listener]:
     """Return that of the client's server, and others of servers that are not there."""
     named = {NAME: egress_address(pwd.getpwnam(account_of(NAME)).pw_uid)}
     others = {f"other{n}": f"127.77.{100 + n // 250}.{1 + n % 250}" for n in range(count - 1)}
     return [
-        squid.Listener(name=name, address=address, hosts=HOSTS)
+        squid_conf.Listener(name=name, address=address, hosts=HOSTS)
         for name, address in {**named, **others}.items()
     ]
 
@@ -110,17 +114,17 @@ def _rss_mb(pid: str) -> float:
 def hang_up(rounds: int) -> list[float]:
     """Return the milliseconds from SIGHUP until all of Squid's ports are open again."""
     text = Path(paths.proxy("proxy-1")).read_text()
-    wanted = {where.partition(":")[0] for where in squid.ports(text)}
+    wanted = {where.partition(":")[0] for where in squid_conf.ports(text)}
     pid = int(properties([UNITS["splice"]], ["MainPID"])[UNITS["splice"]]["MainPID"])
     return [_hang_up_ms(pid, wanted) for _ in range(rounds)]
 
 
 def _hang_up_ms(pid: int, wanted: set[str]) -> float:
-    before = tcp_listeners.inodes(squid.PORT)
+    before = tcp_listeners.inodes(squid_conf.PORT)
     began = time.perf_counter()
     os.kill(pid, signal.SIGHUP)
     while True:
-        now = tcp_listeners.inodes(squid.PORT)
+        now = tcp_listeners.inodes(squid_conf.PORT)
         took_s = time.perf_counter() - began
         if all(now.get(address) not in {None, before[address]} for address in wanted):
             break

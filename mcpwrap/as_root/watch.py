@@ -21,7 +21,8 @@ from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, run
 from mcpwrap.machine import nft_table
 from mcpwrap.machine.nft_monitor import changes
 from mcpwrap.machine.nft_table import NFT
-from mcpwrap.plan import nft, paths
+from mcpwrap.plan import paths
+from mcpwrap.plan.egress import nft_elements
 
 RULES = "/usr/lib/mcpwrap/nftables/mcpwrap.nft"
 _LOOK_EVERY_S = 10.0  # also where no change was seen
@@ -92,7 +93,7 @@ def _are_ours(good: str) -> bool:
 
 def _have_our_elements() -> bool:
     wanted, asked = _text(paths.ELEMENTS), _text(paths.RESOLVERS)
-    if wanted is not None and _in_sets(wanted) != _in_sets(nft.text(nft_table.elements())):
+    if wanted is not None and _in_sets(wanted) != _in_sets(nft_elements.text(nft_table.elements())):
         return False
     return asked is None or _in_braces(asked) == _in_braces(_sets(_RESOLVERS))
 

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from mcpwrap.linux.systemd.systemctl import ToolError, run
-from mcpwrap.plan.nft import SETS, Elements
+from mcpwrap.plan.egress.nft_elements import SETS, Elements
 
 NFT = "/usr/sbin/nft"
 _TABLE = re.compile(r"^table inet mcpwrap \{$.*?^\}$", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,7 @@ from mcpwrap.config.model import Destination
 from mcpwrap.config.value_parsers import BadValueError, destination
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.root_files import read_of_root
-from mcpwrap.plan.egress import PackageSource
+from mcpwrap.plan.egress.server_egress import PackageSource
 
 _MAX_BYTES = 256 * 1024  # npm 11 has its default 70 KiB deep
 # npm-config(1): the global file is below npm's prefix, which distributions set to /usr or /.

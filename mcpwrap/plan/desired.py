@@ -12,8 +12,9 @@ from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire import sni_front_file, webhook_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import egress, http_listeners, instances, nft, paths, unit_files, workspaces
-from mcpwrap.plan.egress import Sources
+from mcpwrap.plan import http_listeners, paths, unit_files, workspaces
+from mcpwrap.plan.egress import nft_elements, server_egress, squid_instances
+from mcpwrap.plan.egress.server_egress import Sources
 from mcpwrap.plan.registry import Allocation, Registry
 
 
@@ -37,7 +38,7 @@ class Desired:
     uid_by_name: dict[str, int]
     server_files: dict[str, dict[str, str]]  # by server: what a restart makes effective
     sysusers_files: dict[str, str]
-    elements: nft.Elements
+    elements: nft_elements.Elements
     proxies: dict[str, str]  # by instance of Squid: its configuration
     front: str  # the configuration of the front; "" for none
     webhook: str  # what it is told; "" for none
@@ -62,7 +63,7 @@ def desired(
     admissions = {
         name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
     }
-    registry = http_listeners.assigned(instances.assigned(config, registry), admissions)
+    registry = http_listeners.assigned(squid_instances.assigned(config, registry), admissions)
     heard = http_listeners.wanted(config, admissions, registry)
     shown = workspaces.described(config, admissions)
     return Desired(
@@ -72,8 +73,8 @@ def desired(
             for name, server in servers.items()
         },
         sysusers_files={paths.sysusers(n): unit_files.sysusers(n, uid) for n, uid in uids.items()},
-        elements=nft.elements(config, uids, sources) | http_listeners.elements(heard),
-        proxies=egress.proxies(config, registry, sources),
+        elements=nft_elements.elements(config, uids, sources) | http_listeners.elements(heard),
+        proxies=server_egress.proxies(config, registry, sources),
         front=_front(config, uids),
         webhook=_webhook(config),
         authorities=_authorities(config),
@@ -116,7 +117,7 @@ def _files(
         paths.drop_in(server.name): unit_files.drop_in(server, uid, has.squid or ""),
     }
     if server.egress and server.transparent:
-        files[paths.resolv_conf(server.name)] = egress.resolv_conf(uid)
+        files[paths.resolv_conf(server.name)] = server_egress.resolv_conf(uid)
     return files
 
 
@@ -127,7 +128,7 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         command=runs.command,
         args=runs.args,
         cwd=runs.cwd,
-        egress_env=egress.variables(server, uid, sources),
+        egress_env=server_egress.variables(server, uid, sources),
         env={variable: tuple(map(_part, template)) for variable, template in runs.env.items()},
         inherits=runs.inherits,
         inherits_any=runs.inherits_any,
@@ -233,4 +234,4 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     hash_by_server: dict[str, str] = {}
     hash_by_unit: dict[str, str] = {}  # of the way out, and the webhook: what it serves
-    elements: nft.Elements = frozenset()
+    elements: nft_elements.Elements = frozenset()

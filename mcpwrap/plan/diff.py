@@ -11,8 +11,9 @@ import msgspec
 
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.wire import server_files as specs
-from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, nft, paths, steps
+from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, paths, steps
 from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step, batches
@@ -121,7 +122,7 @@ def _stop(gone: list[str], have: Observed) -> list[Step]:
 
 def _refuse_packets(want: Desired, have: Observed) -> list[Step]:
     """Refuse the packets of old and new wrappers alike, before anything of the new exists."""
-    return _rules(have, want.elements | nft.refused(have.uid_by_account.values()))
+    return _rules(have, want.elements | nft_elements.refused(have.uid_by_account.values()))
 
 
 def _let_packets_go(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
@@ -130,15 +131,15 @@ def _let_packets_go(want: Desired, have: Observed, gone: list[str]) -> list[Step
     return []
 
 
-def _rules(have: Observed, elements: nft.Elements) -> list[Step]:
+def _rules(have: Observed, elements: nft_elements.Elements) -> list[Step]:
     in_kernel = have.applied.elements if have.elements is None else have.elements
-    if in_kernel == elements and have.files.get(paths.ELEMENTS) == nft.text(elements):
+    if in_kernel == elements and have.files.get(paths.ELEMENTS) == nft_elements.text(elements):
         return []
     return _rules_now(elements)
 
 
-def _rules_now(elements: nft.Elements) -> list[Step]:
-    return [steps.WriteFile(paths.ELEMENTS, nft.text(elements)), steps.LoadRules(elements)]
+def _rules_now(elements: nft_elements.Elements) -> list[Step]:
+    return [steps.WriteFile(paths.ELEMENTS, nft_elements.text(elements)), steps.LoadRules(elements)]
 
 
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:

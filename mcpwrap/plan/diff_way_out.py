@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from mcpwrap.plan import effect, paths, squid, steps
+from mcpwrap.plan import effect, paths, steps
 from mcpwrap.plan.desired import Desired
-from mcpwrap.plan.instances import OPEN
+from mcpwrap.plan.egress import squid_conf
+from mcpwrap.plan.egress.squid_instances import OPEN
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step
 
@@ -53,8 +54,8 @@ def _instances(want: Desired, have: Observed) -> list[str]:
 def _new_ports(instance: str, want: Desired, have: Observed) -> frozenset[str]:
     """Return the ports that it is to open, but for those that no other can have."""
     is_serving = paths.proxy_unit(instance) in have.serving
-    now = squid.ports(have.files.get(paths.proxy(instance), "")) if is_serving else frozenset()
-    return squid.ports(want.proxies.get(instance, "")) - now
+    now = squid_conf.ports(have.files.get(paths.proxy(instance), "")) if is_serving else frozenset()
+    return squid_conf.ports(want.proxies.get(instance, "")) - now
 
 
 def _load_proxy(instance: str, want: Desired, have: Observed) -> list[Step]:
@@ -82,7 +83,7 @@ def _may_hold(instance: str, ports: frozenset[str], have: Observed) -> bool:
     unit, text = paths.proxy_unit(instance), have.files.get(paths.proxy(instance), "")
     is_known = have.applied.hash_by_unit.get(unit) == effect.digest(text)
     if is_known or not (text or unit in have.serving):
-        ports &= squid.ports(text)
+        ports &= squid_conf.ports(text)
     return bool(ports)
 
 

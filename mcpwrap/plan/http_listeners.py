@@ -11,7 +11,7 @@ from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import PORT, Listener
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
-from mcpwrap.plan.nft import Elements
+from mcpwrap.plan.egress.nft_elements import Elements
 from mcpwrap.plan.registry import Registry
 
 NFT = "/usr/sbin/nft"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mcpwrap.plan.desired import Applied
-from mcpwrap.plan.nft import Elements
+from mcpwrap.plan.egress.nft_elements import Elements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mcpwrap.core.wire.listener_file import Listener, url
-from mcpwrap.plan.nft import Elements
+from mcpwrap.plan.egress.nft_elements import Elements
 from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
 
 _SHOWN = ("wrapped", "own", "direct")

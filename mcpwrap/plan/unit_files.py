@@ -2,7 +2,8 @@
 
 from mcpwrap.config.model import Server
 from mcpwrap.core.names import account_of
-from mcpwrap.plan import egress, paths, workspaces
+from mcpwrap.plan import paths, workspaces
+from mcpwrap.plan.egress import server_egress
 
 RUNTIME_SIZE = "256M"
 RUNTIME = "/run/mcpwrap/rt"
@@ -25,7 +26,7 @@ def drop_in(server: Server, uid: int, instance: str) -> str:
     options = f"mode=0700,uid={uid},gid={uid},size={RUNTIME_SIZE},nr_inodes=16k"
     lines = [
         "[Service]",
-        *egress.unit_lines(server, uid),
+        *server_egress.unit_lines(server, uid),
         f"# {limits.sessions} sessions of this much, and the supervisor.",
         f"MemoryMax={limits.memory_bytes * limits.sessions}",
         f"TasksMax={(limits.tasks + REDACTOR_TASKS) * limits.sessions + 8}",
@@ -45,7 +46,7 @@ def drop_in(server: Server, uid: int, instance: str) -> str:
     if server.secrets():
         lines += _secrets(server.name)
     if instance:
-        lines += egress.unit_section(server, uid, instance)
+        lines += server_egress.unit_section(server, uid, instance)
     return paths.WRITTEN + "\n".join(lines) + "\n"
 
 

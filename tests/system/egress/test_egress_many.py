@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mcpwrap.plan.squid import MAX_LISTENERS
+from mcpwrap.plan.egress.squid_conf import MAX_LISTENERS
 from tests.shared import pace
 from tests.system.bed import installed
 from tests.system.bed.internet import Connected, Internet
@@ -19,7 +19,7 @@ from tests.system.support.tiers import only_in_test_all
 
 # What is true of 128 and the next is here true of 2 and the next: each server is an account, two
 # units and a link, and the machine of a test should not need a minute for them.
-LIMIT_FILE = "/usr/lib/mcpwrap/mcpwrap/plan/squid.py"
+LIMIT_FILE = "/usr/lib/mcpwrap/mcpwrap/plan/egress/squid_conf.py"
 LIMIT = f"MAX_LISTENERS = {MAX_LISTENERS}"
 HOSTS = {"a": "api.good.test", "b": "other.test", "c": "api.good.test", "d": "other.test"}
 OPENED = "intercept = true\n"

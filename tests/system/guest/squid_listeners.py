@@ -16,13 +16,14 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
     from mcpwrap.as_root import proxy
     from mcpwrap.config.model import Destination
     from mcpwrap.linux import tcp_listeners
-    from mcpwrap.plan import squid
+    from mcpwrap.plan.egress import squid_conf
 
     hosts = (Destination("api.good.test", 443, with_subdomains=False),)
     found = [
-        squid.Listener(name=f"n{n}", address=f"127.77.70.{n}", hosts=hosts) for n in range(count)
+        squid_conf.Listener(name=f"n{n}", address=f"127.77.70.{n}", hosts=hosts)
+        for n in range(count)
     ]
-    proxy.load(instance, squid.spliced(instance, found, None))
+    proxy.load(instance, squid_conf.spliced(instance, found, None))
     wanted = {each.address for each in found}
     give_up_at = time.monotonic() + within_s
     while len(wanted & tcp_listeners.inodes(PORT).keys()) < wait_for:

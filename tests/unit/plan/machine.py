@@ -16,10 +16,11 @@ from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.core.wire.webhook_file import decode as decode_webhook
-from mcpwrap.plan import http_listeners, nft, paths, registry, squid, steps, unit_files
+from mcpwrap.plan import http_listeners, paths, registry, steps, unit_files
 from mcpwrap.plan.desired import Applied, Desired, Ids, desired
 from mcpwrap.plan.diff import Retired, diff
-from mcpwrap.plan.egress import PackageSource
+from mcpwrap.plan.egress import nft_elements, squid_conf
+from mcpwrap.plan.egress.server_egress import PackageSource
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.steps import Step
 
@@ -120,14 +121,14 @@ class Machine:
                 assert account.removeprefix(ACCOUNT_PREFIX) not in self.running  # userdel(8): busy
                 del self.accounts[account]
             case steps.LoadRules(elements):
-                assert self.files[paths.ELEMENTS] == nft.text(elements)
+                assert self.files[paths.ELEMENTS] == nft_elements.text(elements)
                 self.elements = set(elements)
             case steps.MakeAuthority(name):
                 self.made += 1
                 self.authorities[name] = self.made
             case steps.LoadProxy(instance, text):
                 others = {p for i in self.squids if i != instance for p in self.ports_of(i)}
-                assert squid.ports(text).isdisjoint(others)  # bind(2): address already in use
+                assert squid_conf.ports(text).isdisjoint(others)  # bind(2): address already in use
                 self.files[paths.proxy(instance)] = text
                 self.squids[instance] = text, self.authorities_in(text)
             case steps.LoadFront():
@@ -190,7 +191,9 @@ class Machine:
         return {paths.proxy_unit(i) for i in self.squids} | serving
 
     def ports_of(self, instance: str) -> frozenset[str]:
-        return squid.ports(self.squids[instance][0]) if instance in self.squids else frozenset()
+        return (
+            squid_conf.ports(self.squids[instance][0]) if instance in self.squids else frozenset()
+        )
 
     def authorities_in(self, text: str) -> dict[str, int]:
         """Return the authorities whose files a configuration or unit names; all must be there."""

@@ -4,14 +4,15 @@ from itertools import permutations
 
 import pytest
 
-from mcpwrap.plan import instances, paths, steps
+from mcpwrap.plan import paths, steps
+from mcpwrap.plan.egress import squid_instances
 from tests.unit.plan.machine import applied, plan, stages, wanted
 
 
 @pytest.fixture(autouse=True)
 def two_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have an instance serve two, so that few servers need several."""
-    monkeypatch.setattr(instances, "MAX_LISTENERS", 2)
+    monkeypatch.setattr(squid_instances, "MAX_LISTENERS", 2)
 
 
 def config(**kinds: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.plan import nft
+from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from tests.unit.plan.configs import URL
 from tests.unit.plan.machine import wanted
@@ -80,12 +80,12 @@ FRONTED = ("fronted", "21770 . 127.77.6.234")
 )
 def test_who_may_go_where(text: str, elements: set[tuple[str, str]]) -> None:
     assert wanted(text, Observed()).elements == elements
-    assert {name for name, _ in elements} <= {*nft.SETS}
+    assert {name for name, _ in elements} <= {*nft_elements.SETS}
 
 
 def test_who_is_refused_is_wrapped_and_no_more() -> None:
-    assert nft.refused([20_001, 20_003]) == {("wrapped", "20001"), ("wrapped", "20003")}
-    assert nft.refused([]) == frozenset()
+    assert nft_elements.refused([20_001, 20_003]) == {("wrapped", "20001"), ("wrapped", "20003")}
+    assert nft_elements.refused([]) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_who_is_refused_is_wrapped_and_no_more() -> None:
 def test_the_sets_become_what_is_wanted_and_nothing_else(
     elements: tuple[tuple[str, str], ...], text: str
 ) -> None:
-    assert nft.text(frozenset(elements)) == HEAD + FLUSH + text
+    assert nft_elements.text(frozenset(elements)) == HEAD + FLUSH + text

@@ -8,10 +8,11 @@ from typing import assert_never
 from mcpwrap.config.model import Config, Destination, Group, Server
 from mcpwrap.core.names import EGRESS_PORT, egress_address
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import paths, squid
-from mcpwrap.plan.instances import OPEN
+from mcpwrap.plan import paths
+from mcpwrap.plan.egress import squid_conf
+from mcpwrap.plan.egress.squid_conf import Listener
+from mcpwrap.plan.egress.squid_instances import OPEN
 from mcpwrap.plan.registry import Registry
-from mcpwrap.plan.squid import Listener
 
 # Each runtime has its own name for the file of certificates it trusts.
 _CA_VARIABLES = (
@@ -90,9 +91,9 @@ def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, s
                 )
             )
     return {
-        instance: squid.intercepted(instance, listeners, config.parent)
+        instance: squid_conf.intercepted(instance, listeners, config.parent)
         if instance.startswith(OPEN)
-        else squid.spliced(instance, listeners, config.parent)
+        else squid_conf.spliced(instance, listeners, config.parent)
         for instance, listeners in found.items()
     }
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from mcpwrap.config.model import Config, Server
+from mcpwrap.plan.egress.squid_conf import MAX_LISTENERS
 from mcpwrap.plan.registry import Allocation, Registry
-from mcpwrap.plan.squid import MAX_LISTENERS
 
 SPLICE, OPEN = "proxy", "intercept"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcpwrap.config.model import Config, Direct
 from mcpwrap.core.names import egress_address
 from mcpwrap.plan import paths
-from mcpwrap.plan.egress import Sources, hosts
+from mcpwrap.plan.egress.server_egress import Sources, hosts
 
 # The sets that `apply` fills; the others are filled by the kernel, or follow /etc/resolv.conf.
 SETS = (

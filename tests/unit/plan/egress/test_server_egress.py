@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.config.model import Destination, Direct, Group, Local, Server
 from mcpwrap.errors import UsageError
-from mcpwrap.plan import egress
+from mcpwrap.plan.egress import server_egress
 from mcpwrap.plan.observed import Observed
 from tests.unit.plan.configs import (
     CACHE,
@@ -65,24 +65,27 @@ def trusting(file: str) -> dict[str, str]:
 def test_a_group_is_the_hosts_that_the_machine_takes_packages_from(
     entries: tuple[Destination | Group, ...], hosts: tuple[Destination, ...]
 ) -> None:
-    assert egress.hosts(replace(SERVER, egress=entries), SOURCES) == hosts
+    assert server_egress.hosts(replace(SERVER, egress=entries), SOURCES) == hosts
 
 
 @pytest.mark.parametrize(("name", "tool"), [("npm", "install npm"), ("pypi", "install pip")])
 def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: str) -> None:
     server = replace(SERVER, egress=(API, Group(name)))
     others = {other: source for other, source in SOURCES.items() if other != name}
-    for ask in (egress.hosts(server, SOURCES), egress.variables(server, UID, SOURCES)):
+    for ask in (
+        server_egress.hosts(server, SOURCES),
+        server_egress.variables(server, UID, SOURCES),
+    ):
         assert ask
     with pytest.raises(UsageError) as caught:
-        egress.hosts(server, others)
+        server_egress.hosts(server, others)
     assert (
         caught.value.problem == f"this machine does not say where @{name} is; nothing was changed"
     )
     assert caught.value.where == "[mcp_servers.git.mcpwrap], egress"
     assert tool in caught.value.fix
     with pytest.raises(UsageError):
-        egress.variables(server, UID, others)
+        server_egress.variables(server, UID, others)
 
 
 @pytest.mark.parametrize(
@@ -110,11 +113,11 @@ def test_a_group_of_which_the_machine_says_nothing_is_refused(name: str, tool: s
     ],
 )
 def test_what_a_server_has_in_its_environment(server: Server, variables: dict[str, str]) -> None:
-    assert egress.variables(server, UID, SOURCES) == variables
+    assert server_egress.variables(server, UID, SOURCES) == variables
 
 
 def test_a_resolver_is_named_at_the_address_of_the_server() -> None:
-    assert egress.resolv_conf(UID).splitlines()[1:] == [
+    assert server_egress.resolv_conf(UID).splitlines()[1:] == [
         "nameserver 127.77.0.1",
         "search .",
         "options timeout:2 attempts:2",

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mcpwrap.config.model import Config, Destination, Local, Server
 from mcpwrap.core.names import FIRST_UID
-from mcpwrap.plan import instances
+from mcpwrap.plan.egress import squid_instances
+from mcpwrap.plan.egress.squid_conf import MAX_LISTENERS
 from mcpwrap.plan.registry import Allocation, Registry
-from mcpwrap.plan.squid import MAX_LISTENERS
 
 HOSTS = (Destination("a.example", 443, with_subdomains=False),)
 RUNS = Local(command="/x")
@@ -68,11 +68,11 @@ FULL = many("proxy-1")
 def test_a_server_gets_the_first_instance_with_room_and_keeps_it(
     configured: Config, before: dict[str, str | None], after: dict[str, str]
 ) -> None:
-    assert instances.assigned(configured, registry(before)) == registry(after)
+    assert squid_instances.assigned(configured, registry(before)) == registry(after)
 
 
 def test_a_retired_name_gives_its_instance_back() -> None:
-    found = instances.assigned(config([]), registry({"a": "proxy-1"}, "a"))
+    found = squid_instances.assigned(config([]), registry({"a": "proxy-1"}, "a"))
     assert found == registry({"a": ""}, "a")
 
 
@@ -85,8 +85,8 @@ def test_nobody_moves_while_others_come_and_go(
 ) -> None:
     everybody = sorted(first | then | opened)
     nothing = registry(dict.fromkeys(everybody, ""))
-    before = instances.assigned(config(first, opened - first), nothing)
-    after = instances.assigned(config(then, opened - then), before)
+    before = squid_instances.assigned(config(first, opened - first), nothing)
+    after = squid_instances.assigned(config(then, opened - then), before)
     served: dict[str, list[str]] = {}
     for name in everybody:
         had, has = before.by_name[name].squid, after.by_name[name].squid

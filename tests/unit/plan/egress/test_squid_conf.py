@@ -10,11 +10,11 @@ import pytest
 
 from mcpwrap.config.model import Destination, Direct, Request
 from mcpwrap.config.value_parsers import request
-from mcpwrap.plan import squid
-from mcpwrap.plan.squid import Listener
+from mcpwrap.plan.egress import squid_conf
+from mcpwrap.plan.egress.squid_conf import Listener
 
 GOLDEN = Path(__file__).parent / "golden"
-SQUID = Path(__file__).parents[3] / "squid"
+SQUID = Path(__file__).parents[4] / "squid"
 API = Destination("api.example.com", 443, with_subdomains=False)
 TREE = Destination("example.org", 8443, with_subdomains=True)
 GIT = Listener(name="git", address="127.77.0.1", hosts=(API, TREE))
@@ -29,11 +29,11 @@ Tell = Callable[[Sequence[Listener], Direct | None], str]
 
 
 def tell_spliced(listeners: Sequence[Listener], parent: Direct | None) -> str:
-    return squid.spliced("proxy-1", listeners, parent)
+    return squid_conf.spliced("proxy-1", listeners, parent)
 
 
 def tell_intercepted(listeners: Sequence[Listener], parent: Direct | None) -> str:
-    return squid.intercepted("intercept-1", listeners, parent)
+    return squid_conf.intercepted("intercept-1", listeners, parent)
 
 
 BOTH = pytest.mark.parametrize("tell", [tell_spliced, tell_intercepted])
@@ -227,8 +227,8 @@ HEALTH: dict[Tell, str] = {tell_spliced: "127.77.128.1:3128", tell_intercepted: 
 def test_where_an_instance_listens_is_read_from_its_text(
     tell: Tell, listeners: list[Listener], expected: set[str]
 ) -> None:
-    assert squid.ports(tell(listeners, PARENT)) == expected | {HEALTH[tell]}
-    assert squid.ports("") == frozenset()
+    assert squid_conf.ports(tell(listeners, PARENT)) == expected | {HEALTH[tell]}
+    assert squid_conf.ports("") == frozenset()
 
 
 PATHS = {

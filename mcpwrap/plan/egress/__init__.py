@@ -1,0 +1,1 @@
+"""PURE: egress of servers as nftables elements and Squid configuration."""
