@@ -16,7 +16,7 @@ from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths, widened_boundaries
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 
 _WHERE = "mcpwrap accept"
 _EMPTY = (

@@ -5,7 +5,7 @@ from mcpwrap.as_root.carry_out import carry_out
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 from mcpwrap.plan.steps import Step
 
 

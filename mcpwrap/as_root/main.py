@@ -11,7 +11,7 @@ from mcpwrap.as_root.lock import only_one
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 
 
 def main() -> int:

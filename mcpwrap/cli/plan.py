@@ -8,7 +8,7 @@ from mcpwrap.cli.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 from mcpwrap.plan.steps import MakeAccounts, Step
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"

@@ -15,7 +15,7 @@ from mcpwrap.machine import observer, package_sources, program_check, way_out
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import http_listeners, registry, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
-from mcpwrap.plan.diff import Retired, diff
+from mcpwrap.plan.diff.diff import Retired, diff
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step

@@ -23,7 +23,7 @@ from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 
 ONE = """
 [mcp_servers.a]

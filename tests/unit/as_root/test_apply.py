@@ -8,7 +8,7 @@ from mcpwrap.as_root import apply, trial
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import planning
 from mcpwrap.plan import steps
-from mcpwrap.plan.diff import Retired
+from mcpwrap.plan.diff.diff import Retired
 
 STEPS: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
 

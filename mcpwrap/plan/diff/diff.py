@@ -11,8 +11,9 @@ import msgspec
 
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.wire import server_files as specs
-from mcpwrap.plan import diff_listeners, diff_way_out, diff_webhook, effect, paths, steps
+from mcpwrap.plan import paths, steps
 from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.diff import diff_listeners, diff_webhook, effective_state, egress_steps
 from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
@@ -40,7 +41,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
-        *diff_way_out.open_ways_out(want, have),
+        *egress_steps.open_ways_out(want, have),
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
@@ -50,7 +51,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_remove_caches(want, have),
         *_remove_accounts(gone, have),
         *_let_packets_go(want, have, gone),
-        *diff_way_out.remove_unused(want, have),
+        *egress_steps.remove_unused(want, have),
         *(_purge(want, have) if retired is Retired.PURGE else []),
         *_note_done(want, have),
     ]
@@ -105,12 +106,12 @@ def _in_both(now: specs.Admission, then: specs.Admission) -> specs.Admission | N
 
 def _forget_changed(want: Desired, have: Observed) -> list[Step]:
     """Note first that these are not in effect: broken off later, the next run does them again."""
-    left = effect.left_as_it_is(want, have)
+    left = effective_state.left_as_it_is(want, have)
     return [] if left == have.applied else [steps.WriteFile(paths.APPLIED, specs.encode(left))]
 
 
 def _note_done(want: Desired, have: Observed) -> list[Step]:
-    text = specs.encode(effect.all_of(want))
+    text = specs.encode(effective_state.all_of(want))
     is_noted = have.files.get(paths.APPLIED) == text and not _forget_changed(want, have)
     return [] if is_noted else [steps.WriteFile(paths.APPLIED, text)]
 
@@ -178,7 +179,7 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
 
 
 def _start(want: Desired, have: Observed) -> list[Step]:
-    names, same = want.uid_by_name, effect.left_as_it_is(want, have).hash_by_server
+    names, same = want.uid_by_name, effective_state.left_as_it_is(want, have).hash_by_server
     changed = [name for name in names if name in have.loaded_units and name not in same]
     return [
         *(steps.RestartServers(some) for some in batches(changed, RESTARTED_AT_ONCE)),

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-from mcpwrap.plan import effect, paths, steps
+from mcpwrap.plan import paths, steps
 from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.diff import effective_state
 from mcpwrap.plan.egress import squid_conf
 from mcpwrap.plan.egress.squid_instances import OPEN
 from mcpwrap.plan.observed import Observed
@@ -81,7 +82,7 @@ def _is_in_the_way(
 def _may_hold(instance: str, ports: frozenset[str], have: Observed) -> bool:
     """Say whether it may listen at one of them: broken off, it may run with what was before."""
     unit, text = paths.proxy_unit(instance), have.files.get(paths.proxy(instance), "")
-    is_known = have.applied.hash_by_unit.get(unit) == effect.digest(text)
+    is_known = have.applied.hash_by_unit.get(unit) == effective_state.digest(text)
     if is_known or not (text or unit in have.serving):
         ports &= squid_conf.ports(text)
     return bool(ports)
@@ -89,8 +90,10 @@ def _may_hold(instance: str, ports: frozenset[str], have: Observed) -> bool:
 
 def is_served(unit: str, file: str, want: Desired, have: Observed) -> bool:
     """Say whether the unit runs with what it should: the file alone does not say that."""
-    is_there = have.files.get(file) == effect.text_by_unit(want)[unit] and unit in have.serving
-    return is_there and unit in effect.left_as_it_is(want, have).hash_by_unit
+    is_there = (
+        have.files.get(file) == effective_state.text_by_unit(want)[unit] and unit in have.serving
+    )
+    return is_there and unit in effective_state.left_as_it_is(want, have).hash_by_unit
 
 
 def without(unit: str, file: str, have: Observed) -> list[Step]:

@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.plan import paths, steps
-from mcpwrap.plan.diff import diff
+from mcpwrap.plan.diff.diff import diff
 from mcpwrap.plan.observed import Observed
 from tests.unit.plan.configs import (
     APPROVALS,

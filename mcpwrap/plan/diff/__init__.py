@@ -1,0 +1,1 @@
+"""PURE: steps from the observed to the desired state."""
