@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpwrap.as_gate import channel
-from mcpwrap.as_gate.agents import Agent, agent_of, claim_in
+from mcpwrap.as_gate.agent_identity import Agent, agent_of, claim_in
 from mcpwrap.as_gate.holding import Session, hold, say_to
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.policies import Policies

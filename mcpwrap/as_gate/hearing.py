@@ -6,7 +6,7 @@ from typing import assert_never
 
 from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.admissions import GuestList
-from mcpwrap.as_gate.agents import Agent, agent_of
+from mcpwrap.as_gate.agent_identity import Agent, agent_of
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.counting import Counting

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate import child
-from mcpwrap.as_gate.agents import Agent, Door
+from mcpwrap.as_gate.agent_identity import Agent, Door
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor

@@ -6,7 +6,7 @@ import pwd
 import msgspec
 import pytest
 
-from mcpwrap.as_gate import agents
+from mcpwrap.as_gate import agent_identity
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admission
 from mcpwrap.linux import accounts
@@ -20,7 +20,7 @@ ADMISSION = Admission(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BOB
 @pytest.fixture(autouse=True)
 def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine of the tests has no such account as the listeners', and no such units."""
-    monkeypatch.setattr(agents, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
+    monkeypatch.setattr(agent_identity, "LISTENERS", pwd.getpwuid(os.getuid()).pw_name)
     units = {7: f"mcpwrap-http@notes.{BOB}.service", 8: "mcpwrap-http@notes.0.service"}
     units |= {9: f"mcpwrap-http@notes.{ALICE}.service"}
     monkeypatch.setattr(peer_credentials, "unit_of", lambda pid: units.get(pid, ""))
@@ -30,7 +30,7 @@ def our_account_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     ("uid", "gids", "may"), [(ALICE, (), True), (BOB, (GUESTS,), True), (BOB, (100,), False)]
 )
 def test_who_connects_is_who_asks(uid: int, gids: tuple[int, ...], *, may: bool) -> None:
-    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "notes", "")
+    agent = agent_identity.agent_of(Peer(7, uid, frozenset(gids)), "notes", "")
     assert (agent.who.uid, agent.who.pid) == (uid, 7)
     assert agent.may_use(ADMISSION) == may
 
@@ -40,14 +40,14 @@ def test_a_listener_asks_for_its_agent_who_brings_no_groups(
     pid: int, uid: int, *, may: bool
 ) -> None:
     listener = Peer(pid, os.getuid(), frozenset({GUESTS}))
-    agent = agents.agent_of(listener, "notes", str(uid))
+    agent = agent_identity.agent_of(listener, "notes", str(uid))
     assert (agent.who.uid, agent.who.gids) == (uid, frozenset())
     assert agent.may_use(ADMISSION) == may
 
 
 def test_nobody_else_asks_for_another() -> None:
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid() + 1, frozenset()), "notes", str(BOB))
+        agent_identity.agent_of(Peer(7, os.getuid() + 1, frozenset()), "notes", str(BOB))
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_a_listener_asks_for_nobody_but_its_own_agent_and_server(
     pid: int, server: str, claim: str
 ) -> None:
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(pid, os.getuid(), frozenset()), server, claim)
+        agent_identity.agent_of(Peer(pid, os.getuid(), frozenset()), server, claim)
 
 
 def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "LISTENERS", "no-such-account")
+    monkeypatch.setattr(agent_identity, "LISTENERS", "no-such-account")
     with pytest.raises(ValueError, match="only the listener"):
-        agents.agent_of(Peer(7, os.getuid(), frozenset()), "notes", str(BOB))
+        agent_identity.agent_of(Peer(7, os.getuid(), frozenset()), "notes", str(BOB))
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_without_the_account_nobody_is_a_listener(monkeypatch: pytest.MonkeyPatc
 def test_root_and_approvers_log_in_where_there_is_a_login(
     monkeypatch: pytest.MonkeyPatch, uid: int, gids: tuple[int, ...], *, has_login: bool, may: bool
 ) -> None:
-    monkeypatch.setattr(accounts, "gid_of", {agents.APPROVERS: GUESTS}.get)
+    monkeypatch.setattr(accounts, "gid_of", {agent_identity.APPROVERS: GUESTS}.get)
     admission = msgspec.structs.replace(ADMISSION, login=has_login)
-    agent = agents.agent_of(Peer(7, uid, frozenset(gids)), "notes", agents.LOGIN)
+    agent = agent_identity.agent_of(Peer(7, uid, frozenset(gids)), "notes", agent_identity.LOGIN)
     assert (agent.who.uid, agent.may_use(admission)) == (uid, may)
 
 
@@ -96,21 +96,21 @@ def test_root_and_approvers_log_in_where_there_is_a_login(
     ],
 )
 def test_what_a_hello_claims(said: dict[str, str], claim: str) -> None:
-    assert agents.claim_in(said) == claim
+    assert agent_identity.claim_in(said) == claim
 
 
 @pytest.mark.parametrize("uid", ["", "login"])
 def test_a_listener_has_to_name_an_account(uid: str) -> None:
     with pytest.raises(ValueError, match="no UID"):
-        agents.claim_in({session_socket.AGENT: uid})
+        agent_identity.claim_in({session_socket.AGENT: uid})
 
 
 def test_nobody_logs_in_for_another() -> None:
     with pytest.raises(ValueError, match="for another"):
-        agents.claim_in({session_socket.AGENT: "1000", session_socket.LOGIN: "login"})
+        agent_identity.claim_in({session_socket.AGENT: "1000", session_socket.LOGIN: "login"})
 
 
 @pytest.mark.parametrize("claim", ["-1", "1e3", "+1", " 1", "٣", "1" * 11, "logout"])
 def test_what_is_no_uid(claim: str) -> None:
     with pytest.raises(ValueError, match="no UID"):
-        agents.agent_of(Peer(7, os.getuid(), frozenset()), "notes", claim)
+        agent_identity.agent_of(Peer(7, os.getuid(), frozenset()), "notes", claim)
