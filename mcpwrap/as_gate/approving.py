@@ -5,19 +5,19 @@ import secrets
 import select
 import time
 
-from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.answering import Answering
-from mcpwrap.as_gate.approval_channel import (
+from mcpwrap.as_gate.deciding import Deciding
+from mcpwrap.as_gate.documents import Documents
+from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc.approval_packets import (
     Answer,
     AnsweredInClient,
     AskPerson,
     PageWanted,
     Withdrawn,
 )
-from mcpwrap.as_gate.deciding import Deciding
-from mcpwrap.as_gate.documents import Documents
-from mcpwrap.as_gate.family import Child, Family
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
@@ -49,7 +49,7 @@ class Approving:
         self.deciding.tell = self._tell
         self.answering = Answering(self.deciding)
 
-    def hear(self, child: Child, packet: approval_channel.FromChild, now_s: float) -> None:
+    def hear(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
         """Do what a session's packet asks for.
 
         Raises:
@@ -98,9 +98,9 @@ class Approving:
             page = self._documents.page(child.pid)
         except OSError as error:
             say(f"nobody can be asked: {error.strerror}")
-            channel.refuse_page(child.channel)
+            packets.refuse_page(child.channel)
         else:
-            channel.hand_page(child.channel, page)
+            packets.hand_page(child.channel, page)
 
     def _ask(self, child: Child, packet: AskPerson, now_s: float) -> None:
         fd, digest, size = self._documents.take_page(child.pid)
@@ -123,9 +123,9 @@ class Approving:
             self._documents.keep(answer.id, fd)
         else:
             os.close(fd)
-        approval_channel.answer(child.channel, _in_words(answer))
+        approval_packets.answer(child.channel, _in_words(answer))
         if isinstance(answer, Waits):
-            approval_channel.tell(child.verdicts, None)
+            approval_packets.tell(child.verdicts, None)
         self._changed()
 
     def _expires_s(self, server: str) -> float:
@@ -156,7 +156,7 @@ class Approving:
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
             try:
-                approval_channel.tell(child.verdicts, news)
+                approval_packets.tell(child.verdicts, news)
             except OSError:
                 self._family.disown(child)
 

@@ -3,7 +3,7 @@
 import os
 import secrets
 
-from mcpwrap.as_gate.approval_channel import AnsweredInClient, AskPerson, Withdrawn
+from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, AskPerson, Withdrawn
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question

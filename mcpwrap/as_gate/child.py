@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.agent_identity import Agent, agent_of, claim_in
 from mcpwrap.as_gate.holding import Session, hold, say_to
+from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.refusal import RefusalError
@@ -78,7 +78,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
         wanted = Wanted(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
-        monitor.say(channel.StartedWell())
+        monitor.say(packets.StartedWell())
     except RefusalError as refusal:
         say(f"uid {who.uid}, {name!r}: {refusal.why}")
         say_to(stub, session_socket.Refused(refusal.status, refusal.why))

@@ -4,14 +4,14 @@ import os
 import time
 from typing import assert_never
 
-from mcpwrap.as_gate import approval_channel, channel
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.agent_identity import Agent, agent_of
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.counting import Counting
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
 from mcpwrap.as_gate.writing import Writing
@@ -45,10 +45,10 @@ class Hearing:
             ValueError: it is one that no child of ours sends.
             OSError: it cannot be answered.
         """
-        if about_approval := approval_channel.decode(packet):
+        if about_approval := approval_packets.decode(packet):
             self._approving.hear(each, about_approval, time.monotonic())
         else:
-            self._answer(each, channel.decode(packet))
+            self._answer(each, packets.decode(packet))
 
     def hand_out(self, each: Child) -> None:
         """Send the policy that is in force; who cannot be told of it is ended."""
@@ -56,29 +56,29 @@ class Hearing:
             return  # it has what was in force when it was made, and asks for no other
         fd = self._policies.sealed_copy(each.server)
         try:
-            channel.hand_out(each.channel, self._policies.digest, fd)
+            packets.hand_out(each.channel, self._policies.digest, fd)
             each.bell.ring()
         except OSError:
             self._family.disown(each)  # or it would go on by rules that are no more
         finally:
             os.close(fd)
 
-    def _answer(self, each: Child, packet: channel.FromChild) -> None:
+    def _answer(self, each: Child, packet: packets.FromChild) -> None:
         now_s = time.monotonic()
         match packet:
-            case channel.Named(server, claim):
+            case packets.Named(server, claim):
                 self._take_name(each, server, claim)
-            case channel.StartedWell():
+            case packets.StartedWell():
                 self._take_start(each)
                 self.backoff.forget(each.server)
-            case channel.StartFailed(why):
+            case packets.StartFailed(why):
                 self._take_start(each)
                 self.backoff.note(each.server, harmless(why), now_s)
-            case channel.Asked():
-                channel.answer(each.channel, self.counting.ask(each, packet, now_s))
-            case channel.PartIsFull():
+            case packets.Asked():
+                packets.answer(each.channel, self.counting.ask(each, packet, now_s))
+            case packets.PartIsFull():
                 self._turn_page(each)
-            case channel.Told():
+            case packets.Told():
                 self.counting.tell(each, packet, now_s)
             case _:
                 assert_never(packet)
@@ -97,18 +97,18 @@ class Hearing:
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")
         if why := self._no_room_for(agent, server, admission):
-            channel.refuse_more(each.channel, why)
+            packets.refuse_more(each.channel, why)
             return
         each.who, each.server = agent.who, server
         if each.policy_digest != self._policies.digest:
             self.hand_out(each)
         opened = self._audit.open(server, each.who, each.tally)
         if opened is None:
-            channel.refuse_audit(each.channel)
+            packets.refuse_audit(each.channel)
             return
         each.entry, opening = opened
         try:
-            channel.open_audit(each.channel, opening)
+            packets.open_audit(each.channel, opening)
         finally:
             os.close(opening.fd)
         self._policies.compiled(server)  # for those who are forked from now on
@@ -128,9 +128,9 @@ class Hearing:
             raise ChannelError("it has no audit")
         fd = self._audit.next_part(each.entry)
         if fd is None:
-            channel.refuse_audit(each.channel)
+            packets.refuse_audit(each.channel)
             return
         try:
-            channel.next_part(each.channel, fd)
+            packets.next_part(each.channel, fd)
         finally:
             os.close(fd)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from mcpwrap.as_gate import approval_channel
+from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.judging import Judging
 from mcpwrap.as_gate.starting import Wanted, harmless
 from mcpwrap.core.protocol.framing import LineTooLongError
@@ -123,10 +123,10 @@ def _follow_people(judged: Judged, session: Session) -> None:
         if session.wrapper.fileno() in ready:
             return
         if session.verdicts.fileno() in ready:
-            packet = session.verdicts.recv(approval_channel.MAX_BYTES)
+            packet = session.verdicts.recv(approval_packets.MAX_BYTES)
             if not packet:
                 os._exit(0)  # the monitor has gone, and the session goes with it
-            told = approval_channel.decode_told(packet)
+            told = approval_packets.decode_told(packet)
             if told is not None and told.stops:
                 if _has_room(session.wanted.agent_fds[1]):  # or its agent would keep it from ending
                     judged.told(told)

@@ -1,7 +1,7 @@
 """Gate of one session, in its process, with its policy, limits, audit and journal notes."""
 
-from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.asking import Asking
+from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
@@ -64,9 +64,9 @@ class _Limits:
     def ask(self, tool: str, call_digest: bytes) -> Held | None:
         if self.policy.limits_for(tool) is None:
             return None
-        return self._monitor.ask(tool, call_digest or bytes(channel.DIGEST_BYTES))
+        return self._monitor.ask(tool, call_digest or bytes(packets.DIGEST_BYTES))
 
     def tell(self, tool: str, *, failed: bool) -> None:
         limits = self.policy.limits_for(tool)
         if limits is not None and (limits.failures or limits.identical_calls):
-            self._monitor.say(channel.Told(tool, failed))
+            self._monitor.say(packets.Told(tool, failed))

@@ -11,11 +11,12 @@ from typing import NoReturn
 
 import msgspec
 
-from mcpwrap.as_gate import channel, child
+from mcpwrap.as_gate import child
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.hearing import Hearing
+from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.statistics import Statistics
@@ -166,7 +167,7 @@ class Monitor:
         A packet that no child of ours sends ends that child.
         """
         try:
-            packet = each.channel.recv(channel.MAX_BYTES, socket.MSG_DONTWAIT)
+            packet = each.channel.recv(packets.MAX_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:

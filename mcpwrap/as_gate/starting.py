@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.as_gate.channel import StartFailed
+from mcpwrap.as_gate.ipc.packets import StartFailed
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.core.text.sanitise import Sanitiser

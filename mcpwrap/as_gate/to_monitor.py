@@ -5,10 +5,10 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.as_gate import approval_channel, channel
-from mcpwrap.as_gate.approval_channel import Answer, AskPerson, PageWanted
 from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.channel import Opening
+from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc.approval_packets import Answer, AskPerson, PageWanted
+from mcpwrap.as_gate.ipc.packets import Opening
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
@@ -37,13 +37,13 @@ class ToMonitor:
         """Return the descriptor, to wait for the monitor's end."""
         return self._socket.fileno()
 
-    def say(self, packet: channel.FromChild) -> None:
+    def say(self, packet: packets.FromChild) -> None:
         """Tell something that has no answer; a monitor that is gone need not know."""
-        self._send(channel.encode(packet))
+        self._send(packets.encode(packet))
 
-    def say_of_approval(self, packet: approval_channel.FromChild) -> None:
+    def say_of_approval(self, packet: approval_packets.FromChild) -> None:
         """Tell something about a request that is held."""
-        self._send(approval_channel.encode(packet))
+        self._send(approval_packets.encode(packet))
 
     def name(self, server: str, claim: str) -> Opening | None:
         """Say which server this is; afterwards no policy of before is in use.
@@ -53,7 +53,7 @@ class ToMonitor:
         Raises:
             RefusalError: there is no room for it.
         """
-        self.say(channel.Named(server, claim))
+        self.say(packets.Named(server, claim))
         packet, fds = self._answer()
         if packet[:1] == b"B":
             raise RefusalError(session_socket.Exit.BUSY, packet[1:].decode())
@@ -61,15 +61,15 @@ class ToMonitor:
 
     def next_part(self) -> int | None:
         """Return the file in which the session's records go on; None if there is none."""
-        self.say(channel.PartIsFull())
+        self.say(packets.PartIsFull())
         _, fds = self._answer()
         return fds[0] if fds else None
 
     def ask(self, tool: str, call_digest: bytes) -> Held | None:
         """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
-        self.say(channel.Asked(tool, call_digest))
+        self.say(packets.Asked(tool, call_digest))
         packet, _ = self._answer()
-        return channel.decode_answer(packet)
+        return packets.decode_answer(packet)
 
     def page(self) -> int | None:
         """Return a page for a document that a person is to read; None if there is none left."""
@@ -81,7 +81,7 @@ class ToMonitor:
         """Ask whether a request may run whose document is on the page."""
         self.say_of_approval(question)
         packet, _ = self._answer()
-        return approval_channel.decode_answer(packet)
+        return approval_packets.decode_answer(packet)
 
     def news(self) -> News:
         """Return the newest policy, if there is one that was not returned yet."""
@@ -103,7 +103,7 @@ class ToMonitor:
 
     def _receive(self, flags: int) -> tuple[bytes, list[int]] | None:
         """Return an answer and what came with it; keep a policy, and return nothing."""
-        packet, fds = fd_passing.receive(self._socket, channel.MAX_BYTES, flags)
+        packet, fds = fd_passing.receive(self._socket, packets.MAX_BYTES, flags)
         if not packet:
             os._exit(0)  # the monitor has gone, and the session goes with it
         if packet[:1] != b"P":

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap import __version__
-from mcpwrap.as_gate.channel import Opening
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc.packets import Opening
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
 from mcpwrap.linux.process.shared_memory import Tally

@@ -13,11 +13,12 @@ from typing import TypeVar, cast
 
 import pytest
 
-from mcpwrap.as_gate import approval_channel, channel, people
+from mcpwrap.as_gate import people
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.to_monitor import ToMonitor
@@ -114,8 +115,8 @@ class Session:
         """Return what came about its holds."""
         heard = []
         with suppress(BlockingIOError):
-            while packet := self.told.recv(approval_channel.MAX_BYTES, socket.MSG_DONTWAIT):
-                heard.append(approval_channel.decode_told(packet))
+            while packet := self.told.recv(approval_packets.MAX_BYTES, socket.MSG_DONTWAIT):
+                heard.append(approval_packets.decode_told(packet))
         return heard
 
 
@@ -238,6 +239,6 @@ class World:
         elif person := self.people.by_fd(fd):
             self.approving.answering.hear(person)
         elif child := self.family.by_channel(fd):
-            packet = approval_channel.decode(child.channel.recv(channel.MAX_BYTES))
+            packet = approval_packets.decode(child.channel.recv(packets.MAX_BYTES))
             assert packet
             self.approving.hear(child, packet, time.monotonic())

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.as_gate import approval_channel, channel
-from mcpwrap.as_gate.approval_channel import (
+from mcpwrap.as_gate.ipc import approval_packets, packets
+from mcpwrap.as_gate.ipc.approval_packets import (
     Answer,
     AnsweredInClient,
     AskPerson,
@@ -20,7 +20,7 @@ from mcpwrap.as_gate.approval_channel import (
     decode_told,
     encode,
 )
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.gate.ports import Told
 
 LAST = 2**32 - 1
@@ -45,7 +45,7 @@ def test_there_and_back(packet: FromChild) -> None:
 
 def test_long_texts_are_cut_and_none_is_two() -> None:
     sent = encode(AskPerson(1, 1.0, "m" * 600, "t\0u", "😀" * 600, "x" * 600))
-    assert len(sent) < channel.MAX_BYTES
+    assert len(sent) < packets.MAX_BYTES
     asked = decode(sent)
     assert isinstance(asked, AskPerson)
     assert asked == AskPerson(1, 1.0, "m" * 512, "t u", "😀" * 512, "x" * 512)
@@ -74,22 +74,22 @@ def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
 
 
 def test_the_other_channel_has_its_own() -> None:
-    for packet in (channel.Named("sqlite"), channel.PartIsFull(), channel.Asked("x", bytes(16))):
-        assert decode(channel.encode(packet)) is None
+    for packet in (packets.Named("sqlite"), packets.PartIsFull(), packets.Asked("x", bytes(16))):
+        assert decode(packets.encode(packet)) is None
 
 
 def test_answers_arrive_and_nobody_is_waited_for() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        approval_channel.answer(monitor, Answer("Y", "a1", "bob (web)"))
-        assert decode_answer(child.recv(channel.MAX_BYTES)) == Answer("Y", "a1", "bob (web)")
+        approval_packets.answer(monitor, Answer("Y", "a1", "bob (web)"))
+        assert decode_answer(child.recv(packets.MAX_BYTES)) == Answer("Y", "a1", "bob (web)")
         for told in (None, Told(hold=1, what="denied", by="bob", reason="nö", stops=True)):
-            approval_channel.tell(monitor, told)
-            assert decode_told(child.recv(approval_channel.MAX_BYTES)) == told
+            approval_packets.tell(monitor, told)
+            assert decode_told(child.recv(approval_packets.MAX_BYTES)) == told
         with pytest.raises(BlockingIOError):
             flood(monitor)
 
 
 def flood(monitor: socket.socket) -> None:
     while True:
-        approval_channel.tell(monitor, None)
+        approval_packets.tell(monitor, None)

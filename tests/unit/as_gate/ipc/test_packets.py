@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.as_gate import channel
 from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.channel import (
+from mcpwrap.as_gate.ipc import packets
+from mcpwrap.as_gate.ipc.packets import (
     MAX_BYTES,
     Asked,
     FromChild,
@@ -22,7 +22,7 @@ from mcpwrap.as_gate.channel import (
     StartFailed,
     Told,
 )
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.to_monitor import News, ToMonitor
 from mcpwrap.core.policy.decision import Held
@@ -49,7 +49,7 @@ DIGEST = bytes(range(16))
     ],
 )
 def test_there_and_back(packet: FromChild) -> None:
-    assert channel.decode(channel.encode(packet)) == packet
+    assert packets.decode(packets.encode(packet)) == packet
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_there_and_back(packet: FromChild) -> None:
     [StartFailed("é" * MAX_BYTES), Asked("😀" * MAX_BYTES, DIGEST), Told("x" * 9999, failed=True)],
 )
 def test_long_texts_are_cut(packet: FromChild) -> None:
-    assert len(channel.encode(packet)) <= MAX_BYTES
-    channel.decode(channel.encode(packet))
+    assert len(packets.encode(packet)) <= MAX_BYTES
+    packets.decode(packets.encode(packet))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_long_texts_are_cut(packet: FromChild) -> None:
 )
 def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
     with pytest.raises(ChannelError):
-        channel.decode(untrusted)
+        packets.decode(untrusted)
 
 
 def test_an_answer_and_a_policy_that_overtakes_it() -> None:
@@ -78,15 +78,15 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
         assert to_monitor.news() == News()
         for text in (b"old", b"new"):
             fd = memfd.sealed("policy", text)
-            channel.hand_out(monitor, "12ab", fd)
+            packets.hand_out(monitor, "12ab", fd)
             bell.ring()
             os.close(fd)
-        channel.answer(monitor, Held("3 calls in 2 s", 1.25))
-        channel.answer(monitor, None)
+        packets.answer(monitor, Held("3 calls in 2 s", 1.25))
+        packets.answer(monitor, None)
         assert to_monitor.ask("x", DIGEST) == Held("3 calls in 2 s", 1.25)
         assert to_monitor.ask("x", DIGEST) is None
         assert (to_monitor.news(), to_monitor.news()) == (News("12ab", b"new"), News())
-        assert channel.decode(monitor.recv(MAX_BYTES)) == Asked("x", DIGEST)
+        assert packets.decode(monitor.recv(MAX_BYTES)) == Asked("x", DIGEST)
 
 
 def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
@@ -96,7 +96,7 @@ def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
         to_monitor = ToMonitor(child, bell, Backoff())
         for text in (b"first", b"second", b"third"):
             fd = memfd.sealed("policy", text)
-            channel.hand_out(monitor, "12ab", fd)
+            packets.hand_out(monitor, "12ab", fd)
             bell.ring()
             os.close(fd)
             if text != b"second":  # of two that were handed out, the newest counts
@@ -105,7 +105,7 @@ def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
 
 def flood(child: socket.socket) -> None:
     while True:
-        channel.answer(child, None)
+        packets.answer(child, None)
 
 
 def test_a_monitor_never_waits_for_a_child_that_does_not_read() -> None:
@@ -117,7 +117,7 @@ def test_a_monitor_never_waits_for_a_child_that_does_not_read() -> None:
 @given(st.binary(max_size=64))
 def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
     with suppress(ChannelError):
-        assert channel.encode(channel.decode(untrusted))[:1] == untrusted[:1]
+        assert packets.encode(packets.decode(untrusted))[:1] == untrusted[:1]
 
 
 def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None:
@@ -126,38 +126,38 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
     with monitor, child, (tmp_path / "1").open("wb") as one, (tmp_path / "2").open("wb") as two:
         to_monitor = ToMonitor(child, Bell(), Backoff())
         policy_fd = memfd.sealed("policy", b"new")
-        channel.hand_out(monitor, "12ab", policy_fd)
-        channel.open_audit(monitor, Opening("3-1", one.fileno()))
+        packets.hand_out(monitor, "12ab", policy_fd)
+        packets.open_audit(monitor, Opening("3-1", one.fileno()))
         opening = to_monitor.name("sqlite", "")
         assert opening is not None
         assert opening.session == "3-1"
         os.write(opening.fd, b"a")
-        channel.next_part(monitor, two.fileno())
+        packets.next_part(monitor, two.fileno())
         part = to_monitor.next_part()
         assert part is not None
         os.write(part, b"b")
         for fd in (policy_fd, opening.fd, part):
             os.close(fd)
         assert [(tmp_path / name).read_bytes() for name in "12"] == [b"a", b"b"]
-        said = [channel.decode(monitor.recv(MAX_BYTES)) for _ in range(2)]
+        said = [packets.decode(monitor.recv(MAX_BYTES)) for _ in range(2)]
         assert said == [Named("sqlite"), PartIsFull()]
 
 
 def test_whoever_has_too_many_sessions_is_told_so() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        channel.refuse_more(monitor, "this account has 128 sessions already")
+        packets.refuse_more(monitor, "this account has 128 sessions already")
         with pytest.raises(RefusalError, match="has 128 sessions") as refused:
             ToMonitor(child, Bell(), Backoff()).name("sqlite", "1000")
         assert refused.value.status is session_socket.Exit.BUSY
-        assert channel.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
+        assert packets.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
 
 
 def test_an_audit_that_cannot_be_written_is_refused() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
         to_monitor = ToMonitor(child, Bell(), Backoff())
-        channel.refuse_audit(monitor)
-        channel.refuse_audit(monitor)
+        packets.refuse_audit(monitor)
+        packets.refuse_audit(monitor)
         assert to_monitor.name("sqlite", "") is None
         assert to_monitor.next_part() is None

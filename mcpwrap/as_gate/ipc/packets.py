@@ -16,7 +16,7 @@ import socket
 from dataclasses import dataclass
 from typing import assert_never
 
-from mcpwrap.as_gate.packets import ChannelError
+from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.policy.decision import Held
 
 MAX_BYTES = 8 * 1024

@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-gate: packets between the monitor and its children."""
