@@ -3,7 +3,7 @@
 import gc
 import os
 
-from mcpwrap.as_gate.monitor import Monitor
+from mcpwrap.as_gate.monitor.monitor import Monitor
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.errors import EXIT_FAILED

@@ -8,10 +8,10 @@ from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.agent_identity import Agent, agent_of
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.counting import Counting
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.monitor.counting import Counting
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.starting import harmless
 from mcpwrap.as_gate.writing import Writing

@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-gate, in the monitor: accepts connections, forks, dispatches packets."""
