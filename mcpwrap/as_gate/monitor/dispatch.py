@@ -13,7 +13,7 @@ from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.monitor.counting import Counting
 from mcpwrap.as_gate.policies import Policies
-from mcpwrap.as_gate.starting import harmless
+from mcpwrap.as_gate.session.wrapper_client import harmless
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core import session_shares
 from mcpwrap.core.wire.server_files import Admission

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import msgspec
 
-from mcpwrap.as_gate import child
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.approving import Approving
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
@@ -19,8 +18,9 @@ from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.monitor.dispatch import Hearing
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.session import admit
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.statistics import Statistics
-from mcpwrap.as_gate.to_monitor import ToMonitor
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admissions
@@ -258,7 +258,7 @@ class Monitor:
                 os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above)
             )
             os.closerange(7, 1_048_576)
-            around = child.Around(
+            around = admit.Around(
                 who,
                 admissions,
                 ToMonitor(socket.socket(fileno=to_monitor), bell, self._hearing.backoff),
@@ -269,7 +269,7 @@ class Monitor:
                 self._audit,
                 self._statistics,
             )
-            child.run(socket.socket(fileno=kept), watched, around)
+            admit.run(socket.socket(fileno=kept), watched, around)
             status = 0
         finally:
             sys.stderr.flush()  # noqa: TID251 - of `linux.log`

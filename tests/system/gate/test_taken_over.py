@@ -26,7 +26,7 @@ limits: {calls: 3/h}
 HOOK = "        news = self._monitor.news()\n"
 REFUSED_ANYWAY = {"write a file", "make a network socket", "read its own memory"}
 CODE = Path(taken_over.__file__).read_text()
-NO_FILTER = ("as_gate/child", "around.filter.enter)", "lambda: None)")
+NO_FILTER = ("as_gate/session/admit", "around.filter.enter)", "lambda: None)")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def tried(machine: Machine) -> dict[str, object]:
 
 
 def test_it_opens_nothing_and_reaches_nobody(machine: Machine) -> None:
-    with machine.patched("as_gate/judging", HOOK, hook(f"{CODE}\ntry_all(self)")):
+    with machine.patched("as_gate/session/judge", HOOK, hook(f"{CODE}\ntry_all(self)")):
         told = tried(machine)
         assert told == dict.fromkeys(ATTACKS, 1) | {"make a thread": "refused"}  # 1 is EPERM
         with machine.patched(*NO_FILTER):  # the twin
@@ -91,7 +91,9 @@ ANOTHER_WORD = only_in_test_all("another word that the monitor takes from none o
 def test_the_monitor_ends_a_child_that_says_what_none_of_ours_says(
     machine: Machine, packet: str
 ) -> None:
-    with machine.patched("as_gate/judging", HOOK, hook(f"self._monitor._socket.send({packet})")):
+    with machine.patched(
+        "as_gate/session/judge", HOOK, hook(f"self._monitor._socket.send({packet})")
+    ):
         machine.announce("mcpwrap-gate")
         with machine.session("other") as bystander, machine.session("probe") as session:
             session.ask("result = 1")
@@ -110,7 +112,7 @@ def test_it_counts_against_nobody_but_its_own_agent_and_server(machine: Machine)
 if self._about.server == "probe":
     for _ in range(1000): self._monitor.ask("run", bytes(16))
 """
-    with machine.patched("as_gate/judging", HOOK, hook(ask)):
+    with machine.patched("as_gate/session/judge", HOOK, hook(ask)):
         with machine.session("probe") as session:
             session.ask("result = 1")
             assert session.receive()["result"]["isError"] is True  # its own are
@@ -122,7 +124,7 @@ def test_a_policy_that_was_handed_out_cannot_be_changed(machine: Machine) -> Non
     """It has a descriptor of it for a moment: sealed, and of its own server alone."""
     take = "        self._news = News(packet[1:].decode(), memfd.read_all(fds[0]))\n"
     said = f"        {run(CODE + 'change_a_policy(fds[0])', fds='fds')}\n"
-    with machine.patched("as_gate/to_monitor", take, said + take):
+    with machine.patched("as_gate/session/monitor_client", take, said + take):
         with machine.session("probe") as session:
             assert session.evaluate("result = 1") == 1
             rule = "rules: [{name: r, server: other, tool: x, action: block}]"

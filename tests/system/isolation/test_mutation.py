@@ -253,7 +253,7 @@ def test_what_the_wrapper_shuts_itself_is_what_refuses(
 def test_the_guest_list_is_what_keeps_others_out(machine: Machine) -> None:
     """The session's process looks, and so does the monitor, when that one says who it serves."""
     connect = "mcpwrap-connect probe </dev/null"
-    child = ("as_gate/child", "if not agent.may_use(admission):", "if False:")
+    child = ("as_gate/session/admit", "if not agent.may_use(admission):", "if False:")
     monitor = ("as_gate/monitor/dispatch", " or not agent.may_use(admission)", "")
     machine.as_user("mallory", connect, status=77)
     with machine.patched(*child):

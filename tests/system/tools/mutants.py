@@ -86,14 +86,14 @@ MUTANTS = (
     ),
     Mutant(
         "the order of `panic` that needs no disk",
-        "mcpwrap/as_gate/child.py",
+        "mcpwrap/as_gate/session/admit.py",
         'PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))',
         'PANIC = (Path("/var/lib/mcpwrap/panic.json"),)',
         "gate",
     ),
     Mutant(
         "the watch on the reader of a session's output",
-        "mcpwrap/as_gate/child.py",
+        "mcpwrap/as_gate/session/admit.py",
         "    ends.register(to_agent_fd, select.EPOLLONESHOT)\n",
         "",
         "session",

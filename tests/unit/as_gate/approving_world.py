@@ -15,13 +15,13 @@ import pytest
 
 from mcpwrap.as_gate import people
 from mcpwrap.as_gate.approving import Approving
-from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.family import Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
-from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.session.approval_client import Asking
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.audit.records import Answered
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mcpwrap.as_gate import admissions, child
+from mcpwrap.as_gate import admissions
+from mcpwrap.as_gate.session import admit
 from mcpwrap.plan import paths
 
 
@@ -62,6 +63,6 @@ def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
 
 
 def test_what_the_gate_refuses_is_what_root_is_told_of() -> None:
-    assert {*map(str, child.PANIC)} <= {*paths.OTHER_FILES}
+    assert {*map(str, admit.PANIC)} <= {*paths.OTHER_FILES}
     assert str(admissions.PATH) == paths.ADMISSIONS
-    assert str(child.SERVERS) == paths.SPECS
+    assert str(admit.SERVERS) == paths.SPECS

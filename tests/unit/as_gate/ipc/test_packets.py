@@ -24,7 +24,7 @@ from mcpwrap.as_gate.ipc.packets import (
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.as_gate.to_monitor import News, ToMonitor
+from mcpwrap.as_gate.session.monitor_client import News, ToMonitor
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.bell import Bell

@@ -4,7 +4,7 @@ import os
 import secrets
 
 from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, AskPerson, Withdrawn
-from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted

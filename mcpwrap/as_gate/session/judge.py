@@ -1,8 +1,8 @@
 """Gate of one session, in its process, with its policy, limits, audit and journal notes."""
 
-from mcpwrap.as_gate.asking import Asking
 from mcpwrap.as_gate.ipc import packets
-from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.session.approval_client import Asking
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.session import Note, shown

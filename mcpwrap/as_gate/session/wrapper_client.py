@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcpwrap.as_gate.ipc.packets import StartFailed
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing

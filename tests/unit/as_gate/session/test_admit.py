@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_gate import child
 from mcpwrap.as_gate.agent_identity import Agent, Door
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.as_gate.to_monitor import ToMonitor
+from mcpwrap.as_gate.session import admit
+from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
@@ -37,8 +37,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Make the folders of both files, with neither in it."""
     for path in (NOW, KEPT):
         (tmp_path / path).parent.mkdir()
-    monkeypatch.setattr(child, "PANIC", (tmp_path / NOW, tmp_path / KEPT))
-    monkeypatch.setattr(child, "SERVERS", tmp_path)
+    monkeypatch.setattr(admit, "PANIC", (tmp_path / NOW, tmp_path / KEPT))
+    monkeypatch.setattr(admit, "SERVERS", tmp_path)
     return tmp_path
 
 
@@ -67,7 +67,7 @@ def test_what_may_be_an_order_keeps_agents_out(
 ) -> None:
     make(folder / where)
     with pytest.raises(RefusalError) as refused:
-        child._expect_no_panic("git")
+        admit._expect_no_panic("git")
     assert why in refused.value.why
 
 
@@ -77,7 +77,7 @@ def test_without_an_order_for_it_they_are_let_in(
     folder: Path, where: str, make: Callable[[Path], None]
 ) -> None:
     make(folder / where)
-    child._expect_no_panic("git")
+    admit._expect_no_panic("git")
 
 
 @pytest.mark.parametrize(("door", "is_told"), [("stub", True), ("http", False), ("login", False)])
@@ -85,7 +85,7 @@ def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: b
     pidfd = os.pidfd_open(os.getpid())
     before = os.umask(0o727)
     try:
-        told = child._umask(Agent(Peer(os.getpid(), 1000, frozenset()), door), pidfd)
+        told = admit._umask(Agent(Peer(os.getpid(), 1000, frozenset()), door), pidfd)
     finally:
         os.umask(before)
         os.close(pidfd)
@@ -100,7 +100,7 @@ def watch() -> Iterator[Callable[[int], select.epoll]]:
     pidfd = os.pidfd_open(os.getpid())
     with stub, its_stub, monitor, its_monitor:
         to_monitor = ToMonitor(monitor, Bell(), Backoff())
-        yield lambda fd: child._ends(stub, pidfd, to_monitor, fd)
+        yield lambda fd: admit._ends(stub, pidfd, to_monitor, fd)
     os.close(pidfd)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from mcpwrap.as_gate.ipc import approval_packets
-from mcpwrap.as_gate.judging import Judging
-from mcpwrap.as_gate.starting import Wanted, harmless
+from mcpwrap.as_gate.session.judge import Judging
+from mcpwrap.as_gate.session.wrapper_client import Wanted, harmless
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket

@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-gate, in a session's process: admits, relays and judges one session."""
