@@ -6,7 +6,7 @@ from typing import assert_never
 
 from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.agent_identity import Agent, agent_of
-from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.approvals.broker import Approving
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets

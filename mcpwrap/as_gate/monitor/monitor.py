@@ -12,11 +12,11 @@ from typing import NoReturn
 import msgspec
 
 from mcpwrap.as_gate.admissions import GuestList
-from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.approvals.broker import Approving
+from mcpwrap.as_gate.approvals.connections import People
 from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.monitor.dispatch import Hearing
-from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor

@@ -13,12 +13,12 @@ from typing import TypeVar, cast
 
 import pytest
 
-from mcpwrap.as_gate import people
-from mcpwrap.as_gate.approving import Approving
+from mcpwrap.as_gate.approvals import connections
+from mcpwrap.as_gate.approvals.broker import Approving
+from mcpwrap.as_gate.approvals.connections import People
 from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.family import Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.session.approval_client import Asking
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
@@ -172,9 +172,9 @@ class World:
     _next_peer: Peer
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(people, "_group", lambda: GROUP)
+        monkeypatch.setattr(connections, "_group", lambda: GROUP)
         monkeypatch.setattr(
-            people, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
+            connections, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
         )
         monkeypatch.setattr(peer_credentials, "of", lambda _: self._next_peer)
         self._next_peer = Peer(7, 0, frozenset())

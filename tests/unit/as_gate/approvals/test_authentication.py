@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from nacl.pwhash import argon2id
 
-from mcpwrap.as_gate import proving
-from mcpwrap.as_gate.proving import (
+from mcpwrap.as_gate.approvals import authentication
+from mcpwrap.as_gate.approvals.authentication import (
     FAILURES_WITHIN_S,
     MAX_AT_ONCE,
     MAX_FAILURES,
@@ -33,7 +33,7 @@ HASH = argon2id.str(RIGHT, argon2id.OPSLIMIT_MIN, argon2id.MEMLIMIT_MIN).decode(
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(proving, "APPROVERS", tmp_path / "approvers.json")
+    monkeypatch.setattr(authentication, "APPROVERS", tmp_path / "approvers.json")
     known = {
         ME: Approver(uid=os.getuid(), hash=HASH),
         "nobody": Approver(uid=os.getuid(), hash=HASH),  # once it was ours, now it is another's
@@ -149,7 +149,7 @@ def test_a_right_one_makes_up_for_the_wrong_ones(checks: Proving) -> None:
 def test_no_number_of_failures_makes_one_forgotten(
     checks: Proving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proving, "_MAX_KNOWN", 2)
+    monkeypatch.setattr(authentication, "_MAX_KNOWN", 2)
     for user in ("x", "y"):
         ended(checks, Proven, (1, user))
     now_s = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_gate import people
+from mcpwrap.as_gate.approvals import connections
 from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.ipc.approval_packets import AskPerson, PageWanted, Withdrawn
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
@@ -405,9 +405,9 @@ def test_a_session_that_does_not_read_is_ended(
 
 
 def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MAX_OF_UID", 2)
-    monkeypatch.setattr(people, "MAX_OTHERS", 3)
-    monkeypatch.setattr(people, "MAX_PEOPLE", 5)
+    monkeypatch.setattr(connections, "MAX_OF_UID", 2)
+    monkeypatch.setattr(connections, "MAX_OTHERS", 3)
+    monkeypatch.setattr(connections, "MAX_PEOPLE", 5)
     refused = [Refused(code="busy", why="too many connections")]
     alice = [world.somebody(1000) for _ in range(3)]
     assert [one.hears() for one in alice] == [[], [], refused]
@@ -460,11 +460,11 @@ def write_approvers(path: Path, uid: int, password: bytes) -> None:
 @pytest.fixture
 def passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`root` has one, here: it is the account that every machine has."""
-    from mcpwrap.as_gate import proving
+    from mcpwrap.as_gate.approvals import authentication
 
     path = tmp_path / "approvers.json"
     write_approvers(path, 0, b"right")
-    monkeypatch.setattr(proving, "APPROVERS", path)
+    monkeypatch.setattr(authentication, "APPROVERS", path)
 
 
 @pytest.mark.usefixtures("passwords")

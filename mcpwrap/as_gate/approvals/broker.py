@@ -5,9 +5,10 @@ import secrets
 import select
 import time
 
-from mcpwrap.as_gate.answering import Answering
-from mcpwrap.as_gate.deciding import Deciding
-from mcpwrap.as_gate.documents import Documents
+from mcpwrap.as_gate.approvals.connections import People
+from mcpwrap.as_gate.approvals.decisions import Deciding
+from mcpwrap.as_gate.approvals.documents import Documents
+from mcpwrap.as_gate.approvals.requests import Answering
 from mcpwrap.as_gate.family import Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
@@ -18,7 +19,6 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.people import People
 from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits

@@ -3,9 +3,9 @@
 import time
 from functools import partial
 
-from mcpwrap.as_gate.deciding import Deciding, gone
-from mcpwrap.as_gate.people import Person
-from mcpwrap.as_gate.proving import Proven, account_of, by_password
+from mcpwrap.as_gate.approvals.authentication import Proven, account_of, by_password
+from mcpwrap.as_gate.approvals.connections import Person
+from mcpwrap.as_gate.approvals.decisions import Deciding, gone
 from mcpwrap.core.approval.authorization import May, may, sees
 from mcpwrap.core.approval.entry import Entry
 from mcpwrap.core.wire.approval_socket import (

@@ -5,9 +5,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from mcpwrap.as_gate.documents import Documents
-from mcpwrap.as_gate.people import People, Person
-from mcpwrap.as_gate.proving import Proven, Proving, account_of, by_password, by_polkit
+from mcpwrap.as_gate.approvals.authentication import (
+    Proven,
+    Proving,
+    account_of,
+    by_password,
+    by_polkit,
+)
+from mcpwrap.as_gate.approvals.connections import People, Person
+from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.writing import Writing
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import Entry, Told

@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-gate: approval broker and its sockets, authentication, decisions."""
