@@ -4,8 +4,8 @@ import gc
 import os
 
 from mcpwrap.as_gate.monitor.monitor import Monitor
-from mcpwrap.as_gate.policies import Policies
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.errors import EXIT_FAILED
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier

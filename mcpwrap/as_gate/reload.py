@@ -8,8 +8,8 @@ import os
 import signal
 import time
 
-from mcpwrap.as_gate.admissions import GuestList
-from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.state.access_list import GuestList
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.gate_client.queries import standing
 from mcpwrap.linux.systemd.stderr_log import say
 

@@ -9,7 +9,6 @@ from mcpwrap.as_gate.approvals.connections import People
 from mcpwrap.as_gate.approvals.decisions import Deciding
 from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.approvals.requests import Answering
-from mcpwrap.as_gate.family import Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     Answer,
@@ -19,8 +18,9 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.policies import Policies
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.children import Child, Family
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.gate import ports

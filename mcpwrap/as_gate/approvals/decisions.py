@@ -14,7 +14,7 @@ from mcpwrap.as_gate.approvals.authentication import (
 )
 from mcpwrap.as_gate.approvals.connections import People, Person
 from mcpwrap.as_gate.approvals.documents import Documents
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import Entry, Told
 from mcpwrap.core.approval.queue import Book

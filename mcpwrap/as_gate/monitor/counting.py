@@ -1,8 +1,8 @@
 """Rate limits and circuit breaker over the calls of all sessions, in the monitor."""
 
-from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.ipc.packets import Asked, Told
-from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.state.children import Child
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import LimitsEntry

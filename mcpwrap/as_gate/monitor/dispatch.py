@@ -4,17 +4,17 @@ import os
 import time
 from typing import assert_never
 
-from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.agent_identity import Agent, agent_of
 from mcpwrap.as_gate.approvals.broker import Approving
-from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.monitor.counting import Counting
-from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.session.wrapper_client import harmless
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.access_list import GuestList
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, Family
+from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core import session_shares
 from mcpwrap.core.wire.server_files import Admission
 

@@ -11,17 +11,17 @@ from typing import NoReturn
 
 import msgspec
 
-from mcpwrap.as_gate.admissions import GuestList
 from mcpwrap.as_gate.approvals.broker import Approving
 from mcpwrap.as_gate.approvals.connections import People
-from mcpwrap.as_gate.family import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.monitor.dispatch import Hearing
-from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.statistics import Statistics
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.access_list import GuestList
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, Family
+from mcpwrap.as_gate.state.counters import Statistics
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Admissions
 from mcpwrap.errors import UsageError

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from mcpwrap.as_gate.agent_identity import Agent, agent_of, claim_in
 from mcpwrap.as_gate.ipc import packets
-from mcpwrap.as_gate.policies import Policies
-from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.session.judge import Judging
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.session.relay import Session, hold, say_to
 from mcpwrap.as_gate.session.wrapper_client import Wanted, start
-from mcpwrap.as_gate.statistics import Statistics
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.counters import Statistics
+from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core import environment, umask
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.params import Keeper

@@ -5,11 +5,11 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import Answer, AskPerson, PageWanted
 from mcpwrap.as_gate.ipc.packets import Opening
-from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.state.refusal import RefusalError
+from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.bell import Bell

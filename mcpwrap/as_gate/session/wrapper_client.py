@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.as_gate.ipc.packets import StartFailed
-from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing

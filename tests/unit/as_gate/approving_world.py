@@ -16,13 +16,13 @@ import pytest
 from mcpwrap.as_gate.approvals import connections
 from mcpwrap.as_gate.approvals.broker import Approving
 from mcpwrap.as_gate.approvals.connections import People
-from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.family import Child, Family
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.policies import Policies
 from mcpwrap.as_gate.session.approval_client import Asking
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.writing import Writing
+from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.children import Child, Family
+from mcpwrap.as_gate.state.policy_store import Policies
+from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import Answered
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.as_gate import admissions
 from mcpwrap.as_gate.session import admit
+from mcpwrap.as_gate.state import access_list
 from mcpwrap.plan import paths
 
 
@@ -64,5 +64,5 @@ def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
 
 def test_what_the_gate_refuses_is_what_root_is_told_of() -> None:
     assert {*map(str, admit.PANIC)} <= {*paths.OTHER_FILES}
-    assert str(admissions.PATH) == paths.ADMISSIONS
+    assert str(access_list.PATH) == paths.ADMISSIONS
     assert str(admit.SERVERS) == paths.SPECS

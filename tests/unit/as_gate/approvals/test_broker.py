@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate.approvals import connections
-from mcpwrap.as_gate.family import Child
 from mcpwrap.as_gate.ipc.approval_packets import AskPerson, PageWanted, Withdrawn
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits

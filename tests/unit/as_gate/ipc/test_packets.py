@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.as_gate.backoff import Backoff
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.ipc.packets import (
     MAX_BYTES,
@@ -23,8 +22,9 @@ from mcpwrap.as_gate.ipc.packets import (
     Told,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.session.monitor_client import News, ToMonitor
+from mcpwrap.as_gate.state.refusal import RefusalError
+from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.bell import Bell

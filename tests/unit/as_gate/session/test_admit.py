@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate.agent_identity import Agent, Door
-from mcpwrap.as_gate.backoff import Backoff
-from mcpwrap.as_gate.refusal import RefusalError
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
+from mcpwrap.as_gate.state.refusal import RefusalError
+from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 

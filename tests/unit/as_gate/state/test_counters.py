@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_gate.family import Child
-from mcpwrap.as_gate.refusal import RefusalError
-from mcpwrap.as_gate.statistics import Statistics
+from mcpwrap.as_gate.state.children import Child
+from mcpwrap.as_gate.state.counters import Statistics
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.gate_client import queries

@@ -4,8 +4,8 @@ import socket
 import time
 from collections.abc import Iterable
 
-from mcpwrap.as_gate.family import Child
-from mcpwrap.as_gate.refusal import RefusalError
+from mcpwrap.as_gate.state.children import Child
+from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core.metrics import counters
 from mcpwrap.core.metrics.counters import NOTHING, Counts
 from mcpwrap.core.wire import session_socket

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_gate.admissions import GuestList
+from mcpwrap.as_gate.state.access_list import GuestList
 from mcpwrap.core.wire.server_files import Admission, Admissions, encode
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import root_files

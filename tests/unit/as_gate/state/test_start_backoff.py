@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.as_gate.backoff import LAST_S, Backoff
+from mcpwrap.as_gate.state.start_backoff import LAST_S, Backoff
 
 
 def failed(*at_s: float) -> Backoff:

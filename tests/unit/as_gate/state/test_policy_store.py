@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_gate.policies import Policies
+from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.policy.rules import Rule, decode
 from mcpwrap.core.wire.server_files import Admission, Admissions
 from mcpwrap.errors import UsageError

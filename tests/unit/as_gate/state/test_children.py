@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from mcpwrap.as_gate.family import Child, Family
+from mcpwrap.as_gate.state.children import Child, Family
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
