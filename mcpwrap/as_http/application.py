@@ -4,10 +4,10 @@ import traceback
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from mcpwrap.as_http import answers, handshake, messages, modern, old_transport
-from mcpwrap.as_http.answers import refusal
+from mcpwrap.as_http import handshake, messages, modern, old_transport, responses
 from mcpwrap.as_http.gate_session import EndedError
 from mcpwrap.as_http.messages import UnheardError
+from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.core.http import request_rules
 from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
@@ -35,7 +35,7 @@ class Application:
             say(f"a bug in mcpwrap-http: {traceback.format_exc()}")
             response = refusal(500, "mcpwrap-http has met a bug: its journal says more")
         if not response.prepared:
-            response.headers[hdrs.SERVER] = answers.SERVER
+            response.headers[hdrs.SERVER] = responses.SERVER
             if not request.content.is_eof():
                 response.force_close()  # what is left of the body is not read
         return response

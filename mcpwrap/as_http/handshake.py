@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from mcpwrap.as_http import answers
-from mcpwrap.as_http.answers import SESSION, Form, refusal
+from mcpwrap.as_http import responses
+from mcpwrap.as_http.event_streams import BusyError
 from mcpwrap.as_http.gate_session import EndedError
 from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.mcp_session import Session
 from mcpwrap.as_http.messages import Posted, UnheardError
-from mcpwrap.as_http.session import Session
+from mcpwrap.as_http.responses import SESSION, Form, refusal
 from mcpwrap.as_http.state import State
-from mcpwrap.as_http.streams import BusyError
 from mcpwrap.core.http import event_history
 from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.protocol import methods
@@ -72,7 +72,7 @@ async def _begin(
     try:
         gate = await state.gates.open()
     except RefusedError as error:
-        return answers.not_let_in(error, asked.id)
+        return responses.not_let_in(error, asked.id)
     session = state.begin(gate)
     state.sessions[session.id] = session
     try:
@@ -95,7 +95,7 @@ async def _answer_handshake(
         session=session.id,
         still_here_every_s=state.around.still_here_every_s,
     )
-    response = await answers.tell(request, stream, form)
+    response = await responses.tell(request, stream, form)
     if not session.version and not response.prepared:
         del response.headers[SESSION]  # the server said no
     return response
@@ -115,7 +115,7 @@ async def _post_in(
             raise UnheardError(refusal(404, why, code=INTERNAL_ERROR)) from None
     _heed_cancellations(session, state, posted)
     if stream is None:
-        return answers.accepted()
+        return responses.accepted()
     form = _form(session, state)
     if not posted.is_batch:
         form = replace(form, json_within_s=_json_within_s(session, state, posted))
@@ -169,7 +169,7 @@ async def _tell(
     if stream is None:
         stream = session.finished(number)
     try:
-        return await answers.tell(request, stream, form, missed)
+        return await responses.tell(request, stream, form, missed)
     except BusyError:
         raise UnheardError(refusal(409, "another connection reads this stream")) from None
     finally:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from mcpwrap.as_http.answers import refusal
+from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.core.http import in_band_tags
 from mcpwrap.core.http.param_headers import passed_on

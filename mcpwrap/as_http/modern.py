@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from mcpwrap.as_http import answers
-from mcpwrap.as_http.answers import Form, refusal
+from mcpwrap.as_http import responses
+from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate_session import EndedError, GateSession
 from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.mcp_session import event_of, why
 from mcpwrap.as_http.messages import Posted, UnheardError
-from mcpwrap.as_http.session import event_of, why
+from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
-from mcpwrap.as_http.streams import Stream
 from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import Event
@@ -55,14 +55,14 @@ async def post(
     if isinstance(message, Notification):
         # It belongs to no request: here, who wants no answer any more closes the connection.
         _expect_known_version(head)
-        return answers.accepted()
+        return responses.accepted()
     wrong = disagreement(message, head) or state.params.disagreement(message, head)
     if wrong is not None:
         raise UnheardError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
     try:
         gate = await state.gates.take()
     except RefusedError as error:
-        return answers.not_let_in(error, message.id)
+        return responses.not_let_in(error, message.id)
     return await _ask(state, request, gate, _Asked(message, posted.line(state, head), state))
 
 
@@ -73,7 +73,7 @@ def _expect_known_version(head: Head) -> None:
         body = error_responses.error(
             None, status_codes.UNSUPPORTED_VERSION, "Unsupported protocol version", data
         )
-        raise UnheardError(answers.as_json(body, 400))
+        raise UnheardError(responses.as_json(body, 400))
 
 
 class _Asked:
@@ -126,7 +126,7 @@ async def _ask(
     try:
         with suppress(EndedError):  # it is told how, as when it ends later
             await gate.send(asked.line)
-        return await answers.tell(request, asked.stream, form)
+        return await responses.tell(request, asked.stream, form)
     finally:
         if asked.is_answered and not gate.has_ended:
             state.gates.give_back(gate)

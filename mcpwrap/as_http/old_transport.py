@@ -5,11 +5,11 @@ Source: MCP 2024-11-05, transports, "HTTP with SSE".
 
 from aiohttp import web
 
-from mcpwrap.as_http import answers
-from mcpwrap.as_http.answers import Form, refusal
+from mcpwrap.as_http import responses
 from mcpwrap.as_http.gate_session import EndedError
 from mcpwrap.as_http.knocking import RefusedError
 from mcpwrap.as_http.messages import Posted, UnheardError
+from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.core.http.request_rules import Head
 
@@ -19,7 +19,7 @@ async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
     try:
         gate = await state.gates.open()
     except RefusedError as error:
-        return answers.not_let_in(error, None)
+        return responses.not_let_in(error, None)
     session = state.begin(gate)
     state.old_sessions[session.id] = session
     form = Form(
@@ -27,7 +27,7 @@ async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
         still_here_every_s=state.around.still_here_every_s,
     )
     try:
-        return await answers.tell(request, session.standing, form)
+        return await responses.tell(request, session.standing, form)
     finally:
         del state.old_sessions[session.id]
         state.spawn(gate.close())
@@ -46,4 +46,4 @@ async def post(state: State, head: Head, session_id: str, posted: Posted) -> web
         await session.gate.send(posted.line(state, head))
     except EndedError:
         raise UnheardError(refusal(404, "the server has ended: begin at /sse")) from None
-    return answers.accepted()
+    return responses.accepted()

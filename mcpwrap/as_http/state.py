@@ -10,7 +10,7 @@ from mcpwrap.as_http import knocking
 from mcpwrap.as_http.connections import Connections, Limits
 from mcpwrap.as_http.gate_session import GateSession, Spawn
 from mcpwrap.as_http.gates import Gates
-from mcpwrap.as_http.session import Session
+from mcpwrap.as_http.mcp_session import Session
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpwrap.as_http import session as session_module
-from mcpwrap.as_http import streams
+from mcpwrap.as_http import event_streams
+from mcpwrap.as_http import mcp_session as session_module
 from tests.shared import pace
 from tests.unit.as_http.agent import Agent, Answer, running
 from tests.unit.as_http.servers import HOLDS, error, note
@@ -253,7 +253,7 @@ def test_ten_thousand_events_and_who_does_not_read_is_waited_for(
 
 def test_what_nobody_reads_is_kept_within_bounds(agent: Agent, gate: StandingGate) -> None:
     agent.begin()
-    for number in range(streams.MAX_AHEAD + 10):
+    for number in range(event_streams.MAX_AHEAD + 10):
         gate.sessions[0].say(note("tools/list_changed", number=number))
     _call(agent).text()
     with agent.ask("GET") as standing:
