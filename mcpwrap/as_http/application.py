@@ -5,7 +5,7 @@ import traceback
 from aiohttp import HttpVersion11, hdrs, web
 
 from mcpwrap.as_http import handshake, messages, modern, old_transport, responses
-from mcpwrap.as_http.gate_session import EndedError
+from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.messages import UnheardError
 from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import State

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.event_streams import BusyError
-from mcpwrap.as_http.gate_session import EndedError
-from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.mcp_session import Session
 from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import SESSION, Form, refusal

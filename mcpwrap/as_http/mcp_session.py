@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from mcpwrap.as_http.event_streams import Stream
-from mcpwrap.as_http.gate_session import GateSession
+from mcpwrap.as_http.gate.gate_session import GateSession
 from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import Event, History

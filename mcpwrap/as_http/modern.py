@@ -9,8 +9,8 @@ from aiohttp import web
 
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.event_streams import Stream
-from mcpwrap.as_http.gate_session import EndedError, GateSession
-from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.as_http.mcp_session import event_of, why
 from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import Form, refusal

@@ -6,8 +6,8 @@ Source: MCP 2024-11-05, transports, "HTTP with SSE".
 from aiohttp import web
 
 from mcpwrap.as_http import responses
-from mcpwrap.as_http.gate_session import EndedError
-from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State

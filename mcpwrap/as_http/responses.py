@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from aiohttp import hdrs, web
 
 from mcpwrap.as_http.event_streams import Stream
-from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.gate.gate_connection import RefusedError
 from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import event_history, sse_events, status_codes
 from mcpwrap.core.http.event_history import Event, History

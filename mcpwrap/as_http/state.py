@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mcpwrap.as_http import knocking
 from mcpwrap.as_http.connections import Connections, Limits
-from mcpwrap.as_http.gate_session import GateSession, Spawn
-from mcpwrap.as_http.gates import Gates
+from mcpwrap.as_http.gate import gate_connection
+from mcpwrap.as_http.gate.gate_session import GateSession, Spawn
+from mcpwrap.as_http.gate.session_pool import Gates
 from mcpwrap.as_http.mcp_session import Session
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
@@ -23,7 +23,7 @@ _UNUSED_S = 60.0  # then one may go where another is needed
 class Surroundings:
     """Settings that tests replace."""
 
-    gate: str = knocking.GATE
+    gate: str = gate_connection.GATE
     port: int = listener_file.PORT
     clock: Callable[[], float] = time.monotonic
     limits: Limits = field(default_factory=Limits)

@@ -188,7 +188,7 @@ SDK_SERVER = [CLIENT, "-W", "ignore", "-m", "tests.system.guest.conformance.sdk_
 # Every length of time of ours on the way, by file: how long it is.
 CLOCKS = {
     "as_http/state": "still_here_every_s: float = 15.0",
-    "as_http/gates": "IDLE_S = 60.0",
+    "as_http/gate/session_pool": "IDLE_S = 60.0",
     "as_wrapper/remote/patience": "HEAD_S = 300.0",
 }
 SQUID = "/var/lib/mcpwrap/squid/proxy-1.conf"

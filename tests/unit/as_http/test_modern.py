@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcpwrap.as_http import gates
+from mcpwrap.as_http.gate import session_pool
 from tests.shared import pace
 from tests.unit.as_http.agent import ENVELOPE, MODERN, Agent, Headers, running
 from tests.unit.as_http.conftest import Clock
@@ -169,7 +169,7 @@ def test_what_a_burst_has_opened_is_given_back_soon(
     gate: StandingGate, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or one agent has all sessions of the server for a minute, and the others none."""
-    monkeypatch.setattr(gates, "MAX_SPARE", 1)
+    monkeypatch.setattr(session_pool, "MAX_SPARE", 1)
     with running({"gate": gate.path, "clock": clock, "idle_s": 0.05}) as port:
         test_requests_side_by_side_have_a_session_each(Agent(port), gate)
         clock.now_s += 6

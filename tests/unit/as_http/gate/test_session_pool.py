@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcpwrap.as_http import gate_session, gates, knocking
-from mcpwrap.as_http.gate_session import EndedError, GateSession
-from mcpwrap.as_http.knocking import RefusedError
+from mcpwrap.as_http.gate import gate_connection, gate_session, session_pool
+from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.session_socket import Ended, Refused, Stderr
@@ -46,7 +46,7 @@ def test_who_is_not_let_in_is_told_why(
 
 
 def test_without_a_gate_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knocking, "_BETWEEN_TRIES_S", 0.001)
+    monkeypatch.setattr(gate_connection, "_BETWEEN_TRIES_S", 0.001)
     with running({"gate": str(tmp_path / "none.sock")}) as port:
         refused = Agent(port).begin()
         assert refused.status == 503
@@ -59,15 +59,15 @@ def test_without_a_gate_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_gate_of_another_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packet: bytes, status: int
 ) -> None:
-    monkeypatch.setattr(knocking, "_TRIES", 1)
-    monkeypatch.setattr(knocking, "_BETWEEN_TRIES_S", 0.0)
+    monkeypatch.setattr(gate_connection, "_TRIES", 1)
+    monkeypatch.setattr(gate_connection, "_BETWEEN_TRIES_S", 0.0)
     path = str(tmp_path / "gate.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(path)
         listening.listen()
 
         async def knock() -> None:
-            knocked = asyncio.to_thread(knocking.knock, path, "notes", 1000)
+            knocked = asyncio.to_thread(gate_connection.knock, path, "notes", 1000)
             task = asyncio.ensure_future(knocked)
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
@@ -84,13 +84,13 @@ def test_a_gate_of_another_version(
 def test_a_gate_that_hears_and_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knocking, "_FIRST_S", 0.01)
+    monkeypatch.setattr(gate_connection, "_FIRST_S", 0.01)
     path = str(tmp_path / "gate.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(path)
         listening.listen()
         with pytest.raises(RefusedError) as refused:
-            knocking.knock(path, "notes", 1000)
+            gate_connection.knock(path, "notes", 1000)
     assert refused.value.status == 69
 
 
@@ -130,7 +130,7 @@ def test_who_was_long_away_is_forgotten(gate: StandingGate, clock: Clock) -> Non
 
 
 def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(session_pool, "MAX_SESSIONS", 2)
     with running({"gate": gate.path}) as port:
         statuses = [Agent(port).begin().status for _ in range(3)]
         assert statuses == [200, 200, 503]
@@ -140,14 +140,14 @@ def test_there_are_so_many_and_no_more(gate: StandingGate, monkeypatch: pytest.M
 
 
 def test_so_many_wait_idle_and_no_more(gate: StandingGate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "MAX_IDLE", 0)
+    monkeypatch.setattr(session_pool, "MAX_IDLE", 0)
     with running({"gate": gate.path}) as port:
         Agent(port).modern("tools/list").text()
         assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
 
 async def _session(path: str) -> GateSession:
-    opened = await asyncio.to_thread(knocking.knock, path, "notes", 1000)
+    opened = await asyncio.to_thread(gate_connection.knock, path, "notes", 1000)
     return GateSession(opened, _spawn)
 
 
@@ -251,7 +251,7 @@ def test_who_leaves_while_the_gate_is_asked_leaves_nothing(
     gate: StandingGate, clock: Clock
 ) -> None:
     async def leave() -> None:
-        pool = gates.Gates(gate.path, LISTENER, _spawn, clock)
+        pool = session_pool.Gates(gate.path, LISTENER, _spawn, clock)
         opening = asyncio.ensure_future(pool.open())
         await asyncio.sleep(0)
         opening.cancel()

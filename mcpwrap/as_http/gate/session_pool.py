@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mcpwrap.as_http.gate_session import GateSession, Spawn, drop
-from mcpwrap.as_http.knocking import Opened, RefusedError, knock
+from mcpwrap.as_http.gate.gate_connection import Opened, RefusedError, knock
+from mcpwrap.as_http.gate.gate_session import GateSession, Spawn, drop
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.session_socket import Exit
 

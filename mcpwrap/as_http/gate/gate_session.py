@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from mcpwrap.as_http import pipes
-from mcpwrap.as_http.knocking import Opened
-from mcpwrap.as_http.outbox import ClosedError, Outbox
+from mcpwrap.as_http.gate import pipes
+from mcpwrap.as_http.gate.gate_connection import Opened
+from mcpwrap.as_http.gate.pipe_io import ClosedError, Outbox
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.systemd.stderr_log import say

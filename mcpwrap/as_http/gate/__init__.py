@@ -1,0 +1,1 @@
+"""RUNS AS mcpwrap-http: sessions of the gate that a listener holds."""
