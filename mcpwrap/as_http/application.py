@@ -4,11 +4,12 @@ import traceback
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from mcpwrap.as_http import handshake, messages, modern, old_transport, responses
+from mcpwrap.as_http import responses
 from mcpwrap.as_http.gate.gate_session import EndedError
-from mcpwrap.as_http.messages import UnheardError
 from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import State
+from mcpwrap.as_http.transports import http_sse, request_body, stateless_http, streamable_http
+from mcpwrap.as_http.transports.request_body import UnheardError
 from mcpwrap.core.http import request_rules
 from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
 from mcpwrap.core.http.request_rules import Head, Heard, Place
@@ -52,27 +53,27 @@ class Application:
             raise UnheardError(response)
         match heard.place:
             case Place.OLD_STREAM:
-                return await old_transport.stream(self._state, request)
+                return await http_sse.stream(self._state, request)
             case Place.OLD_MESSAGES:
                 posted = await self._posted(request)
-                return await old_transport.post(self._state, head, heard.session, posted)
+                return await http_sse.post(self._state, head, heard.session, posted)
             case Place.ENDPOINT:
                 return await self._at_endpoint(request, head)
 
     async def _at_endpoint(self, request: web.BaseRequest, head: Head) -> web.StreamResponse:
         if head.method == "POST":
             posted = await self._posted(request)
-            if modern.is_modern(head, posted):
-                return await modern.post(self._state, request, head, posted)
-            return await handshake.post(self._state, request, head, posted)
-        if modern.is_modern(head, None):
+            if stateless_http.is_modern(head, posted):
+                return await stateless_http.post(self._state, request, head, posted)
+            return await streamable_http.post(self._state, request, head, posted)
+        if stateless_http.is_modern(head, None):
             raise UnheardError(_no_such_method(head))
         if head.method == "GET":
-            return await handshake.get(self._state, request, head)
-        return await handshake.delete(self._state, head)
+            return await streamable_http.get(self._state, request, head)
+        return await streamable_http.delete(self._state, head)
 
-    async def _posted(self, request: web.BaseRequest) -> messages.Posted:
-        return await messages.read(request, self._state.around.limits.body_s)
+    async def _posted(self, request: web.BaseRequest) -> request_body.Posted:
+        return await request_body.read(request, self._state.around.limits.body_s)
 
 
 def _no_such_method(head: Head) -> web.Response:

@@ -84,7 +84,7 @@ def test_who_hangs_up_would_leave_the_upstream_at_work(
     machine: Machine, internet: Internet
 ) -> None:
     gives_back = "        if asked.is_answered and not gate.has_ended:\n"
-    with machine.patched("as_http/modern", gives_back, "        if True:\n"):
+    with machine.patched("as_http/transports/stateless_http", gives_back, "        if True:\n"):
         machine.as_root(BEGIN_ANEW)
         remote.step(machine, "odd", "leave", "idle", {"seconds": 3600})
         # It meets the session that is at work, where its id is taken.

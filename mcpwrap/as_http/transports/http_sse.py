@@ -8,9 +8,9 @@ from aiohttp import web
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.gate.gate_connection import RefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
-from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
+from mcpwrap.as_http.transports.request_body import Posted, UnheardError
 from mcpwrap.core.http.request_rules import Head
 
 

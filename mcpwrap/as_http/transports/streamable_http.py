@@ -12,9 +12,9 @@ from mcpwrap.as_http.event_streams import BusyError
 from mcpwrap.as_http.gate.gate_connection import RefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.mcp_session import Session
-from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import SESSION, Form, refusal
 from mcpwrap.as_http.state import State
+from mcpwrap.as_http.transports.request_body import Posted, UnheardError
 from mcpwrap.core.http import event_history
 from mcpwrap.core.http.request_rules import Head
 from mcpwrap.core.protocol import methods

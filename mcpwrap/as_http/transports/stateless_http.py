@@ -12,9 +12,9 @@ from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_connection import RefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.as_http.mcp_session import event_of, why
-from mcpwrap.as_http.messages import Posted, UnheardError
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
+from mcpwrap.as_http.transports.request_body import Posted, UnheardError
 from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import Event
