@@ -28,7 +28,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.resolvers",
     f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.watch",
     f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.try_session",
-    f"{LIB}/mcpwrap-try-reach": "mcpwrap.as_wrapper.try_reach",
+    f"{LIB}/mcpwrap-try-reach": "mcpwrap.as_wrapper.network_probe",
     f"{LIB}/mcpwrap-gate": "mcpwrap.as_gate.main",
     f"{LIB}/mcpwrap-gate-reload": "mcpwrap.as_gate.reload",
     f"{LIB}/mcpwrap-wrapper": "mcpwrap.as_wrapper.main",

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.session import Surroundings
 from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
-from mcpwrap.as_wrapper.view import View
+from mcpwrap.as_wrapper.workspace_mounts import View
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
 from mcpwrap.linux.isolation import cgroup, prctl

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcpwrap.as_wrapper import remote_headers
+from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import Lasting
-from mcpwrap.as_wrapper.view import View
+from mcpwrap.as_wrapper.workspace_mounts import View
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
@@ -195,8 +195,8 @@ def _program(
         name: environment.filled_in(template, text_by_key) for name, template in spec.env.items()
     }
     if spec.remote:
-        remote_headers.write(spec.remote, folder, value_by_key)
-        declared |= remote_headers.variables(spec.remote, folder)
+        session_files.write(spec.remote, folder, value_by_key)
+        declared |= session_files.variables(spec.remote, folder)
         if spec.remote.oauth and around.logins:
             from mcpwrap.as_wrapper import remote_oauth as oauth  # noqa: PLC0415 - libsodium
 

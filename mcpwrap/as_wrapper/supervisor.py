@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from mcpwrap.as_wrapper import remote_headers
-from mcpwrap.as_wrapper.berths import Berths
-from mcpwrap.as_wrapper.bounds import KILLED, Bounds
-from mcpwrap.as_wrapper.leftovers import Leftovers
+from mcpwrap.as_wrapper import session_files
+from mcpwrap.as_wrapper.resource_limits import KILLED, Bounds
 from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
+from mcpwrap.as_wrapper.session_cleanup import Leftovers
+from mcpwrap.as_wrapper.session_slots import Berths
 from mcpwrap.core.wire import session_socket, unit_status
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.sd_notify import Notifier
@@ -144,7 +144,7 @@ class Supervisor:
             return
         for session in self._session_by_fd.values():
             try:
-                remote_headers.write(remote, session.berth.folder, self._secrets.values())
+                session_files.write(remote, session.berth.folder, self._secrets.values())
             except OSError as error:
                 say(f"session {session.berth.session_id} keeps its headers: {error}")
 

@@ -96,7 +96,7 @@ def inside(server: str) -> Iterator[Inside]:
 
 
 def reach(view: Inside, *what: str) -> Outcome:
-    """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.try_reach`."""
+    """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
     try:
         entry = pwd.getpwnam(view.account)
     except KeyError:

@@ -638,8 +638,12 @@ def test_the_look_at_links_and_second_names_is_what_refuses(machine: Machine) ->
 @TWIN
 def test_watching_names_is_what_notices_those_that_are_gone_again(machine: Machine) -> None:
     with (
-        machine.patched("as_wrapper/view", "self._names.read() & self._unheld", "set[str]()"),
-        machine.patched("as_wrapper/view", "poll.register(self._names, select.POLLIN)", "pass"),
+        machine.patched(
+            "as_wrapper/workspace_mounts", "self._names.read() & self._unheld", "set[str]()"
+        ),
+        machine.patched(
+            "as_wrapper/workspace_mounts", "poll.register(self._names, select.POLLIN)", "pass"
+        ),
         machine.session("rw") as session,
     ):
         flash = f"from {PROBES} import flash; flash('{PROJECT}/.codex'); result = 'gone'"
@@ -666,7 +670,7 @@ def test_the_look_at_the_owner_is_what_refuses(machine: Machine) -> None:
 def test_the_look_at_the_mounts_is_what_notices(machine: Machine) -> None:
     look = f"result = os.listdir('{HOME}/other')"
     assert "file" in tried(machine, "other", look)  # type: ignore[operator]
-    with machine.patched("as_wrapper/view", "if now.get(path) != mount:", "if False:"):
+    with machine.patched("as_wrapper/workspace_mounts", "if now.get(path) != mount:", "if False:"):
         assert tried(machine, "other", look)
         machine.as_user("alice", "mv other old-one; mkdir other")
         assert tried(machine, "other", look)  # what is elsewhere now

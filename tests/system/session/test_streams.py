@@ -60,7 +60,7 @@ def traces(machine: Machine, name: str) -> dict[str, str]:
 @only_in_test_all("mutation twin: shows that the count of files notices a missing removal")
 def test_the_removal_is_what_leaves_no_file(machine: Machine) -> None:
     go_on = "        for paths, tries in waiting:\n"
-    with machine.patched("as_wrapper/leftovers", go_on, "        for paths, tries in []:\n"):
+    with machine.patched("as_wrapper/session_cleanup", go_on, "        for paths, tries in []:\n"):
         machine.call("echo_agent", "sessions_in_a_row", "echo", 2, user="alice")
         machine.await_end_of("echo")
         assert traces(machine, "echo")["files"].count("N/s-ID/home") == 2

@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "the bound on what a server keeps",
-        "mcpwrap/as_wrapper/bounds.py",
+        "mcpwrap/as_wrapper/resource_limits.py",
         "        return self.disk.excess()",
         '        return ""',
         "session",

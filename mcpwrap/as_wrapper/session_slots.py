@@ -4,8 +4,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.as_wrapper.leftovers import Leftovers
 from mcpwrap.as_wrapper.session import Berth, Surroundings, berth
+from mcpwrap.as_wrapper.session_cleanup import Leftovers
 
 
 class Berths:

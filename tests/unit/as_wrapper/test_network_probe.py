@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_wrapper import try_reach
+from mcpwrap.as_wrapper import network_probe
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
 from mcpwrap.machine.doctor.live_probes import Ended
@@ -14,7 +14,7 @@ from mcpwrap.machine.doctor.live_probes import Ended
 def written(monkeypatch: pytest.MonkeyPatch, path: Path | str) -> Ended:
     """Try to write there."""
     monkeypatch.setattr(sys, "argv", ["mcpwrap-try-reach", "write", str(path)])
-    return Ended(try_reach.main())
+    return Ended(network_probe.main())
 
 
 def test_a_folder_is_as_it_was(

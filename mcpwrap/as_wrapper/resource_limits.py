@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
-from mcpwrap.as_wrapper.leftovers import SHARED
 from mcpwrap.as_wrapper.session import Session
+from mcpwrap.as_wrapper.session_cleanup import SHARED
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.core.wire.session_socket import Ended
 from mcpwrap.linux.isolation import cgroup
