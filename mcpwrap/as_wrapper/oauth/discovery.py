@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth import metadata
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, Resource, expect_https, host

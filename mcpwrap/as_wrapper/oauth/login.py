@@ -7,12 +7,12 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from mcpwrap.as_wrapper.oauth import asking
-from mcpwrap.as_wrapper.oauth.asking import UNKNOWN_CLIENT, Login, RefusedError
+from mcpwrap.as_wrapper.oauth import token_endpoint
+from mcpwrap.as_wrapper.oauth.client_registration import client_for
 from mcpwrap.as_wrapper.oauth.discovery import Found, discover
-from mcpwrap.as_wrapper.oauth.registration import client_for
-from mcpwrap.as_wrapper.oauth.store import Store
-from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, Login, RefusedError
+from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
 from mcpwrap.core.wire import login_pipe
@@ -101,7 +101,7 @@ async def log_out(given: Given, web: Web) -> Done:
     revoked = False
     if kept:
         try:
-            revoked = await asking.revoke(web, kept)
+            revoked = await token_endpoint.revoke(web, kept)
         except OAuthError:
             revoked = False
     return Done(revoked=revoked)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from aiohttp import ClientResponse
 
-from mcpwrap.as_wrapper.oauth.tokens import Access
+from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.core.http import www_authenticate
 from mcpwrap.core.http.upstream_errors import RemoteError

@@ -9,9 +9,9 @@ import msgspec
 from aiohttp import ClientSession
 
 from mcpwrap.as_wrapper.oauth import login
+from mcpwrap.as_wrapper.oauth.access_token import Access
+from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.login import Person
-from mcpwrap.as_wrapper.oauth.tokens import Access
-from mcpwrap.as_wrapper.oauth.web import Web
 from mcpwrap.as_wrapper.remote import client
 from mcpwrap.as_wrapper.remote.bearer import Bearer
 from mcpwrap.as_wrapper.remote.client import Place

@@ -7,9 +7,9 @@ import ssl
 import pytest
 from aiohttp import ClientSession, TCPConnector, web
 
-from mcpwrap.as_wrapper.oauth import web as module
+from mcpwrap.as_wrapper.oauth import json_client as module
 from mcpwrap.as_wrapper.oauth.discovery import discover
-from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.wire.login_pipe import Done, Failed
 from tests.unit.as_wrapper.oauth.world import World

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import mcpwrap
-from mcpwrap.as_wrapper.oauth.store import Store
+from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.wire.login_pipe import Begin, Done, Failed, encode, expect
 from tests.unit.as_wrapper.oauth.world import World
 

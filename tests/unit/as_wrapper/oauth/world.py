@@ -18,9 +18,9 @@ import trustme
 from aiohttp import ClientSession, TCPConnector, web
 
 from mcpwrap.as_wrapper.oauth import login
+from mcpwrap.as_wrapper.oauth.access_token import Access
+from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.login import Person
-from mcpwrap.as_wrapper.oauth.tokens import Access
-from mcpwrap.as_wrapper.oauth.web import Web
 from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit

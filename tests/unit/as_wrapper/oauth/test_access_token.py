@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_wrapper.oauth.store import Store
-from mcpwrap.as_wrapper.oauth.tokens import Access
+from mcpwrap.as_wrapper.oauth.access_token import Access
+from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import NotLoggedInError, OAuthError
 from mcpwrap.core.oauth.token_store import EARLY_S, Kept, Tokens
 from mcpwrap.core.wire.login_pipe import Done
@@ -293,7 +293,7 @@ def test_a_folder_in_place_of_the_store_is_said(there: World) -> None:
 def test_a_lock_that_is_never_given_back_is_said(
     inside: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.oauth.store._PATIENCE_S", 0.01)
+    monkeypatch.setattr("mcpwrap.as_wrapper.oauth.token_file._PATIENCE_S", 0.01)
     make_old(inside)
 
     async def ask() -> None:

@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from mcpwrap.as_wrapper.oauth.web import Web
+from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, host
 from mcpwrap.core.oauth.token_store import Client, Given, Kept

@@ -6,10 +6,10 @@ import time
 
 import msgspec
 
-from mcpwrap.as_wrapper.oauth import asking
-from mcpwrap.as_wrapper.oauth.asking import UNKNOWN_CLIENT, RefusedError
-from mcpwrap.as_wrapper.oauth.store import Store
-from mcpwrap.as_wrapper.oauth.web import UnreachableError, Web
+from mcpwrap.as_wrapper.oauth import token_endpoint
+from mcpwrap.as_wrapper.oauth.json_client import UnreachableError, Web
+from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, RefusedError
+from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import not_logged_in
 from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
 
@@ -101,7 +101,7 @@ class Access:
 
     async def _ask(self, kept: Kept, client: Client, tokens: Tokens) -> Tokens:
         try:
-            return await asking.renew(self._web, kept, client, tokens)
+            return await token_endpoint.renew(self._web, kept, client, tokens)
         except RefusedError as refused:
             if refused.code not in _OF_NO_USE:
                 raise

@@ -9,7 +9,7 @@ import msgspec
 from oauthlib.oauth2 import MissingTokenError, OAuth2Error, WebApplicationClient
 
 from mcpwrap.as_wrapper.oauth.discovery import Found
-from mcpwrap.as_wrapper.oauth.web import Reply, Web
+from mcpwrap.as_wrapper.oauth.json_client import Reply, Web
 from mcpwrap.core.oauth import authorization_response
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import host
