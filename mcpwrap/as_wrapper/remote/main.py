@@ -41,24 +41,24 @@ def _serve() -> str:
     environ = os.environ  # noqa: TID251 - a main()
     ca_file = environ.get(_CA_FILE)
     environ[_CA_FILE] = os.devnull
-    from mcpwrap.as_wrapper.remote import serving  # noqa: PLC0415
-    from mcpwrap.as_wrapper.remote.client import place, trusted  # noqa: PLC0415
+    from mcpwrap.as_wrapper.remote import dispatcher  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.credentials import Credentials  # noqa: PLC0415
+    from mcpwrap.as_wrapper.remote.http_client import place, trusted  # noqa: PLC0415
 
     environ.pop(_CA_FILE)
     here = place(environ.get("MCPWRAP_REMOTE", ""))
     headers = environ.get("MCPWRAP_HEADERS")
     credentials = Credentials(Path(headers) if headers else None)
     verify = trusted(ca_file) if here.url.scheme == "https" else None
-    bearer_for: serving.BearerFor | None = None
+    bearer_for: dispatcher.BearerFor | None = None
     if oauth := environ.get("MCPWRAP_OAUTH"):
-        from mcpwrap.as_wrapper.remote import logging_in  # noqa: PLC0415 - libsodium, oauthlib
+        from mcpwrap.as_wrapper.remote import oauth_session  # noqa: PLC0415 - libsodium, oauthlib
 
-        given = logging_in.given(oauth)
+        given = oauth_session.given(oauth)
         if verb := environ.get(session_socket.LOGIN):
-            return logging_in.run(verb, given, here, verify)
-        bearer_for = partial(logging_in.bearer, given, here, credentials)
-    return asyncio.run(serving.serve(here, credentials, verify, (0, 1), bearer_for))
+            return oauth_session.run(verb, given, here, verify)
+        bearer_for = partial(oauth_session.bearer, given, here, credentials)
+    return asyncio.run(dispatcher.serve(here, credentials, verify, (0, 1), bearer_for))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ import asyncio
 from aiohttp import ClientResponse
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import reading
-from mcpwrap.as_wrapper.remote.client import Client
-from mcpwrap.as_wrapper.remote.reading import Cursor
-from mcpwrap.as_wrapper.remote.wire import Output
+from mcpwrap.as_wrapper.remote import response_body
+from mcpwrap.as_wrapper.remote.http_client import Client
+from mcpwrap.as_wrapper.remote.line_io import Output
+from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.core.http import upstream_errors
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
@@ -103,7 +103,7 @@ class Upstream:
         if answer.status == 404 and self.conversation.session_id and not is_modern:
             raise SessionGoneError
         if exchange and exchange.waiting:
-            text = await reading.refusal(answer)
+            text = await response_body.refusal(answer)
             await self._output.write(self.conversation.refused(text, exchange))
             if not exchange.waiting:
                 return
@@ -122,7 +122,7 @@ class Upstream:
                     if not exchange.waiting and deadline.when() is None:
                         deadline.reschedule(loop.time() + _LINGER_S)
 
-                await reading.messages(answer, take, cursor)
+                await response_body.messages(answer, take, cursor)
         except TimeoutError:
             return
 

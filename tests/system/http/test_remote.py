@@ -326,7 +326,7 @@ SLOW: dict[str, tuple[str, dict[str, float], str]] = {
 
 def limited(machine: Machine, seconds: float) -> AbstractContextManager[None]:
     """Have it wait so long for the head of an answer, and for a body that is no stream."""
-    return machine.patched("as_wrapper/remote/patience", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
+    return machine.patched("as_wrapper/remote/timeouts", "HEAD_S = 300.0", f"HEAD_S = {seconds}")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def machine(stage: Connected) -> Iterator[Machine]:
 
 def test_redirects_are_followed_where_the_client_does(machine: Machine, internet: Internet) -> None:
     to = {"to": f"{remote.ODD}/tell", "status": 307}
-    follows = ("as_wrapper/remote/client", "allow_redirects=False", "allow_redirects=True")
+    follows = ("as_wrapper/remote/http_client", "allow_redirects=False", "allow_redirects=True")
     with machine.patched(*follows):
         remote.step(machine, "odd", "call", "redirect", to)
     went = [call.path for call in internet.calls()]

@@ -7,7 +7,7 @@ import zlib
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import serving
+from mcpwrap.as_wrapper.remote import dispatcher
 from mcpwrap.core.http import upstream_session
 from mcpwrap.core.protocol import framing
 from tests.unit.as_wrapper.remote.world import (
@@ -107,7 +107,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     size = 65_536
     monkeypatch.setattr(framing, "MAX_LINE_BYTES", size)
     monkeypatch.setattr(upstream_session, "MAX_LINE_BYTES", size)
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.reading.MAX_LINE_BYTES", size)
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.response_body.MAX_LINE_BYTES", size)
     monkeypatch.setattr("mcpwrap.core.http.sse.EventBuffer.__init__.__defaults__", (size,))
     return size
 
@@ -192,8 +192,8 @@ async def test_a_server_that_hangs_up_is_an_error() -> None:
 
 @played
 async def test_who_asks_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_MAX_WAITING", 3)
-    monkeypatch.setattr(serving, "_AT_ONCE", 2)
+    monkeypatch.setattr(dispatcher, "_MAX_WAITING", 3)
+    monkeypatch.setattr(dispatcher, "_AT_ONCE", 2)
     may_answer = asyncio.Event()
 
     async def handle(asked: Asked) -> web.StreamResponse:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import listening
+from mcpwrap.as_wrapper.remote import standalone_stream
 from tests.unit.as_wrapper.remote.world import (
     HELLO,
     Asked,
@@ -97,7 +97,7 @@ async def test_its_stream_is_its_session() -> None:
 async def test_one_that_never_says_where_is_an_error(
     monkeypatch: pytest.MonkeyPatch, *, ends: bool
 ) -> None:
-    monkeypatch.setattr(listening, "_ENDPOINT_S", 30.0 if ends else 0.1)
+    monkeypatch.setattr(standalone_stream, "_ENDPOINT_S", 30.0 if ends else 0.1)
     old = Old("")
     if ends:
         old.end.set()

@@ -8,7 +8,7 @@ import pytest
 import trustme
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote.client import place, trusted
+from mcpwrap.as_wrapper.remote.http_client import place, trusted
 from mcpwrap.core.http.upstream_errors import RemoteError
 from tests.unit.as_wrapper.remote.proxy import proxy
 from tests.unit.as_wrapper.remote.world import agent, as_usual, modern, played, server

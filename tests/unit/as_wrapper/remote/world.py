@@ -14,9 +14,9 @@ from typing import Any, ParamSpec
 from aiohttp import web
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import serving
-from mcpwrap.as_wrapper.remote.client import Place
+from mcpwrap.as_wrapper.remote import dispatcher
 from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.as_wrapper.remote.http_client import Place
 from tests.shared import pace
 
 P = ParamSpec("P")
@@ -193,7 +193,7 @@ async def agent(
     )
     here = Place(URL(url), proxy)
     async with asyncio.TaskGroup() as tasks:
-        serve = serving.serve(here, Credentials(headers), verify, (from_agent, to_agent))
+        serve = dispatcher.serve(here, Credentials(headers), verify, (from_agent, to_agent))
         one = Agent(write_fd, reader, tasks.create_task(serve))
         try:
             yield one

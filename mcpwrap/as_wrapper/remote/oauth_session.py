@@ -12,10 +12,10 @@ from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.login import Person
-from mcpwrap.as_wrapper.remote import client
-from mcpwrap.as_wrapper.remote.bearer import Bearer
-from mcpwrap.as_wrapper.remote.client import Place
+from mcpwrap.as_wrapper.remote import http_client
+from mcpwrap.as_wrapper.remote.bearer_token import Bearer
 from mcpwrap.as_wrapper.remote.credentials import Credentials
+from mcpwrap.as_wrapper.remote.http_client import Place
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.token_store import Given
@@ -42,7 +42,7 @@ def run(verb: str, what: Given, here: Place, verify: ssl.SSLContext | None) -> s
     """Log in or out with whoever is at descriptors 0 and 1; what goes wrong, they are told."""
 
     async def talk(person: Person) -> None:
-        async with client.session(verify) as http:
+        async with http_client.session(verify) as http:
             await login.run(verb, what, str(here.url), _web(http), person)
 
     with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb", buffering=0) as told:
@@ -51,4 +51,4 @@ def run(verb: str, what: Given, here: Place, verify: ssl.SSLContext | None) -> s
 
 
 def _web(http: ClientSession) -> Web:
-    return Web(http, lambda url: client.place(url).proxy)
+    return Web(http, lambda url: http_client.place(url).proxy)

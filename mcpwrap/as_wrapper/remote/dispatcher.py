@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, aclosing, suppress
 
 from aiohttp import ClientSession
 
-from mcpwrap.as_wrapper.remote import client, patience, wire
-from mcpwrap.as_wrapper.remote.client import Bearer, Client, Place
+from mcpwrap.as_wrapper.remote import http_client, line_io, timeouts
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.listening import OldStream, listen
+from mcpwrap.as_wrapper.remote.http_client import Bearer, Client, Place
+from mcpwrap.as_wrapper.remote.standalone_stream import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
@@ -40,8 +40,8 @@ async def serve(
     bearer_for: BearerFor | None = None,
 ) -> str:
     """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
-    output = wire.Output(fds[1], credentials.clean)
-    async with asyncio.TaskGroup() as tasks, client.session(trusted) as http:
+    output = line_io.Output(fds[1], credentials.clean)
+    async with asyncio.TaskGroup() as tasks, http_client.session(trusted) as http:
         writing = tasks.create_task(output.run())
         bearer = bearer_for(http) if bearer_for else None
         upstream = Upstream(Client(here, http, credentials, bearer), Conversation(), output)
@@ -57,14 +57,14 @@ async def serve(
     return str(why or "")
 
 
-async def _converse(upstream: Upstream, output: wire.Output, fd: int) -> RemoteError | None:
+async def _converse(upstream: Upstream, output: line_io.Output, fd: int) -> RemoteError | None:
     """Serve until either side ends; return why, if it was not the agent."""
     why: RemoteError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(output.expect_reader())
             desk = Desk(upstream, tasks)
-            async with aclosing(wire.lines(fd)) as lines:
+            async with aclosing(line_io.lines(fd)) as lines:
                 async for text in lines:
                     await desk.send(text)
             await desk.finish()
@@ -135,7 +135,7 @@ class Desk:
             return bool(line.version) or not self._upstream.conversation.has_handshake
         if not found.is_modern:
             loop = asyncio.get_running_loop()
-            loop.call_later(patience.CANCELLED_S, self._let_go, found, cancelled)
+            loop.call_later(timeouts.CANCELLED_S, self._let_go, found, cancelled)
             return False
         self._upstream.conversation.drop(found)
         self._task_by_exchange[found].cancel()
@@ -146,7 +146,7 @@ class Desk:
         task = self._task_by_exchange.get(exchange)
         if task is None or cancelled not in exchange.waiting:
             return
-        why = RemoteError(patience.CANCELLED)
+        why = RemoteError(timeouts.CANCELLED)
         lines = self._upstream.conversation.fail_one(exchange, cancelled, why)
         if not exchange.waiting:
             task.cancel()
@@ -166,7 +166,7 @@ class Desk:
             async with AsyncExitStack() as slot:
                 if not is_note:
                     await slot.enter_async_context(self._requests)
-                async with patience.within(patience.patience_s(exchange), patience.SILENT):
+                async with timeouts.within(timeouts.patience_s(exchange), timeouts.SILENT):
                     await self._deliver(exchange)
         except SessionGoneError:
             raise

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from mcpwrap.as_wrapper.remote import patience, serving
+from mcpwrap.as_wrapper.remote import dispatcher, timeouts
 from tests.shared import pace
 from tests.unit.as_wrapper.remote.proxy import proxy
 from tests.unit.as_wrapper.remote.world import (
@@ -44,7 +44,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("client", "reading"):
         monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", SHORT_S)
     for name in ("GREETING_S", "NOTE_S", "CANCELLED_S"):
-        monkeypatch.setattr(patience, name, SHORT_S)
+        monkeypatch.setattr(timeouts, name, SHORT_S)
 
 
 class Hung:
@@ -133,7 +133,7 @@ async def test_what_takes_too_long_is_an_error_and_hung_up_on(way: str, call: ob
 async def test_who_takes_a_connection_and_says_nothing_of_tls_cannot_be_reached(
     monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.CONNECT_S", SHORT_S)
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.CONNECT_S", SHORT_S)
     verify = ssl.create_default_context()
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
@@ -198,7 +198,7 @@ async def test_a_stream_may_be_silent_for_longer_than_any_limit(call: object) ->
 async def test_a_greeting_has_less_time_whatever_it_is_answered_with(
     monkeypatch: pytest.MonkeyPatch, way: str, greeting: dict[str, object]
 ) -> None:
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.HEAD_S", PATIENCE_S)
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -218,7 +218,7 @@ async def test_a_notification_that_is_never_taken_holds_up_nobody_for_long(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """After the one that ends the handshake the others have to wait for it."""
-    monkeypatch.setattr("mcpwrap.as_wrapper.remote.client.HEAD_S", PATIENCE_S)
+    monkeypatch.setattr("mcpwrap.as_wrapper.remote.http_client.HEAD_S", PATIENCE_S)
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -242,7 +242,7 @@ async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Servers that obey say nothing more, and many leave its stream open."""
-    monkeypatch.setattr(serving, "_AT_ONCE", 1)
+    monkeypatch.setattr(dispatcher, "_AT_ONCE", 1)
     hung = Hung()
 
     async def handle(asked: Asked) -> web.StreamResponse:
@@ -254,7 +254,7 @@ async def test_a_request_that_was_cancelled_is_not_waited_for_for_ever(
         await alice.shake_hands()
         await alice.say(request(1), note("notifications/cancelled", requestId=1), request(2))
         heard = await alice.hear()
-        assert (heard["id"], heard["error"]["message"]) == (1, patience.CANCELLED)
+        assert (heard["id"], heard["error"]["message"]) == (1, timeouts.CANCELLED)
         assert (await alice.hear())["id"] == 2  # for which there was no room before
         async with asyncio.timeout(PATIENCE_S):
             await hung.left.wait()
@@ -283,7 +283,7 @@ async def test_the_rest_of_its_batch_is_waited_for() -> None:
         await alice.say([request(1), request(2)])
         await alice.say(note("notifications/cancelled", requestId=1))
         heard = await alice.hear()
-        assert (heard["id"], heard["error"]["message"]) == (1, patience.CANCELLED)
+        assert (heard["id"], heard["error"]["message"]) == (1, timeouts.CANCELLED)
         assert await alice.hear() == result(2)
         await alice.say([request(3), request(4)])
         await alice.say(*(note("notifications/cancelled", requestId=one) for one in (3, 4)))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from aiohttp import ClientError, ClientResponse
 
-from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, JSON, kind_of
-from mcpwrap.as_wrapper.remote.failing import explained
-from mcpwrap.as_wrapper.remote.patience import HEAD_S, UNENDED, within
+from mcpwrap.as_wrapper.remote.error_mapping import explained
+from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, JSON, kind_of
+from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, UNENDED, within
 from mcpwrap.core.http import header_values
 from mcpwrap.core.http.sse import Event, EventBuffer
 from mcpwrap.core.http.upstream_errors import RemoteError

@@ -6,9 +6,9 @@ from contextlib import suppress
 from aiohttp import ClientResponse
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote import reading
-from mcpwrap.as_wrapper.remote.client import EVENT_STREAM, kind_of
-from mcpwrap.as_wrapper.remote.reading import Cursor
+from mcpwrap.as_wrapper.remote import response_body
+from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, kind_of
+from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
 from mcpwrap.core.http.sse import Event
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
@@ -49,7 +49,7 @@ async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
     async with upstream.client.listen(headers) as answer:
         # Where there is none some say 404 and others 405: whether the session is gone says a POST.
         _expect_stream(answer)
-        await reading.events(answer, take, cursor)
+        await response_body.events(answer, take, cursor)
     return has_brought
 
 
@@ -98,7 +98,7 @@ class OldStream:
         try:
             async with self._upstream.client.listen({}) as answer:
                 _expect_stream(answer)
-                await reading.events(answer, self._take, Cursor())
+                await response_body.events(answer, self._take, Cursor())
         except RemoteError as why:
             self._refusal = self._refusal or why
         was_in_use = self._upstream.post_to is not None

@@ -14,8 +14,8 @@ from yarl import URL
 
 from mcpwrap import __version__
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.failing import CONNECT_S, explained
-from mcpwrap.as_wrapper.remote.patience import HEAD_S, SILENT, within
+from mcpwrap.as_wrapper.remote.error_mapping import CONNECT_S, explained
+from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, SILENT, within
 from mcpwrap.core.http.upstream_errors import RemoteError
 
 EVENT_STREAM = "text/event-stream"
