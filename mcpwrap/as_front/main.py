@@ -5,10 +5,10 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcpwrap.as_front import events, listeners
-from mcpwrap.as_front.events import Events
-from mcpwrap.as_front.listeners import Listeners
-from mcpwrap.as_front.place import Ports
+from mcpwrap.as_front import event_log, listener_set
+from mcpwrap.as_front.endpoint import Ports
+from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.listener_set import Listeners
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 
@@ -20,8 +20,8 @@ _SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
 class Surroundings:
     """Paths and ports of the front."""
 
-    configuration: Path = listeners.PATH
-    events: Path = events.PATH
+    configuration: Path = listener_set.PATH
+    events: Path = event_log.PATH
     ports: Ports = field(default_factory=Ports)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_front.listeners import PATH
-from mcpwrap.as_front.place import Ports
+from mcpwrap.as_front.endpoint import Ports
+from mcpwrap.as_front.listener_set import PATH
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.linux import tcp_listeners
 from mcpwrap.linux.systemd.stderr_log import say

@@ -5,10 +5,10 @@ import socket
 import traceback
 from collections.abc import Awaitable, Callable
 
-from mcpwrap.as_front.connection import Connection
-from mcpwrap.as_front.dns import Dns
-from mcpwrap.as_front.events import Events
-from mcpwrap.as_front.place import MAX_CONNECTIONS, Place
+from mcpwrap.as_front.dns_server import Dns
+from mcpwrap.as_front.endpoint import MAX_CONNECTIONS, Place
+from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.sni_connection import Connection
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.linux.systemd.stderr_log import say
 

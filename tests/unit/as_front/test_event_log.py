@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_front import events
-from mcpwrap.as_front.events import Events
+from mcpwrap.as_front import event_log
+from mcpwrap.as_front.event_log import Events
 from mcpwrap.core.wire.sni_front_log import decode
 
 
@@ -23,7 +23,7 @@ def test_the_file_can_be_read_by_its_group_and_is_continued(tmp_path: Path) -> N
 
 
 def test_a_full_file_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_FILE_BYTES", 300)
+    monkeypatch.setattr(event_log, "MAX_FILE_BYTES", 300)
     path = tmp_path / "events.jsonl"
     writer = Events(path)
     for n in range(8):

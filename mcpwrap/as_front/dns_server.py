@@ -4,8 +4,8 @@ import asyncio
 import socket
 from contextlib import suppress
 
-from mcpwrap.as_front.events import Events
-from mcpwrap.as_front.place import Place
+from mcpwrap.as_front.endpoint import Place
+from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.core.egress import dns
 

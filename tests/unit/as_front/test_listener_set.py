@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mcpwrap.as_front.place import MAX_CONNECTIONS
+from mcpwrap.as_front.endpoint import MAX_CONNECTIONS
 from tests.unit.as_front.conftest import MakeWorld
 from tests.unit.as_front.world import DNS, PROXY, TLS, World, rest_of
 from tests.unit.core.hellos import real

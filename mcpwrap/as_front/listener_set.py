@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_front.address import Address
-from mcpwrap.as_front.events import Events
-from mcpwrap.as_front.place import Place, Ports
+from mcpwrap.as_front.address_listener import Address
+from mcpwrap.as_front.endpoint import Place, Ports
+from mcpwrap.as_front.event_log import Events
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
 from mcpwrap.linux.systemd.stderr_log import say
 

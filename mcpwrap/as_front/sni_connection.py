@@ -7,8 +7,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import assert_never
 
-from mcpwrap.as_front.events import Events
-from mcpwrap.as_front.place import Place
+from mcpwrap.as_front.endpoint import Place
+from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.splice import CHUNK_BYTES, Splice, give_way, tune
 from mcpwrap.core.egress import http_connect, tls_client_hello
 from mcpwrap.core.egress.tls_client_hello import NeedMore, NoName, NotTls, ServerName
