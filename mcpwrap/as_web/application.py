@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
-from mcpwrap.as_web import answers, calls, events, guard, login
-from mcpwrap.as_web.calls import behind_login
-from mcpwrap.as_web.guard import Head
+from mcpwrap.as_web import approval_pages, event_stream, login, request_rules, responses
+from mcpwrap.as_web.approval_pages import behind_login
+from mcpwrap.as_web.request_rules import Head
 from mcpwrap.as_web.state import STATE, State
 from mcpwrap.linux.systemd.stderr_log import say
 
@@ -30,11 +30,11 @@ def build(state: State) -> web.Application:
             web.get("/login", login.show),
             web.post("/login", login.log_in),
             web.post("/logout", login.log_out),
-            web.get("/", behind_login(calls.show_list, is_use=True)),
-            web.get("/list", behind_login(calls.show_piece, is_use=False)),
-            web.get("/events", behind_login(events.stream, is_use=False), allow_head=False),
-            web.get(f"/approval/{_ID}", behind_login(calls.show_one, is_use=True)),
-            web.post(f"/approval/{_ID}", behind_login(calls.answer, is_use=True)),
+            web.get("/", behind_login(approval_pages.show_list, is_use=True)),
+            web.get("/list", behind_login(approval_pages.show_piece, is_use=False)),
+            web.get("/events", behind_login(event_stream.stream, is_use=False), allow_head=False),
+            web.get(f"/approval/{_ID}", behind_login(approval_pages.show_one, is_use=True)),
+            web.post(f"/approval/{_ID}", behind_login(approval_pages.answer, is_use=True)),
             web.get("/static/{name}", _static),
         ]
     )
@@ -49,7 +49,7 @@ async def _static(request: web.Request) -> web.Response:
 
 
 async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(answers.HEADERS)
+    response.headers.update(responses.HEADERS)
     response.headers.popall(hdrs.SERVER, None)
 
 
@@ -67,27 +67,27 @@ async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
         return await handler(request)
     except web.HTTPException as error:
         why = "there is no such page" if error.status == 404 else error.reason
-        response = answers.problem(request, error.status, why)
+        response = responses.problem(request, error.status, why)
         if hdrs.ALLOW in error.headers:
             response.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
         return response
     except TimeoutError:
-        return answers.problem(request, 408, "it took too long")
+        return responses.problem(request, 408, "it took too long")
     except ConnectionError:
         raise
     except Exception:  # noqa: BLE001 - one request must not end the others
         say(f"a bug in mcpwrap-web: {traceback.format_exc()}")
-        return answers.problem(request, 500, "mcpwrap-web has met a bug: its journal says more")
+        return responses.problem(request, 500, "mcpwrap-web has met a bug: its journal says more")
 
 
 @web.middleware
 async def _guard(request: web.Request, handler: Next) -> web.StreamResponse:
-    if unheard := guard.judge(_head(request), request.app[STATE].hosts):
+    if unheard := request_rules.judge(_head(request), request.app[STATE].hosts):
         if request.method == "POST":
-            answers.note(request, unheard.why)
-        response = answers.problem(request, unheard.status, unheard.why)
+            responses.note(request, unheard.why)
+        response = responses.problem(request, unheard.status, unheard.why)
         if unheard.status == 405:
-            response.headers[hdrs.ALLOW] = ", ".join(guard.METHODS)
+            response.headers[hdrs.ALLOW] = ", ".join(request_rules.METHODS)
         return response
     if request.path == "/events":
         return await handler(request)

@@ -2,9 +2,9 @@
 
 from aiohttp import web
 
-from mcpwrap.as_web import answers, forms
-from mcpwrap.as_web.answers import LOGIN_COOKIE, SESSION_COOKIE
+from mcpwrap.as_web import forms, responses
 from mcpwrap.as_web.forms import Credentials, FormError
+from mcpwrap.as_web.responses import LOGIN_COOKIE, SESSION_COOKIE
 from mcpwrap.as_web.state import STATE
 from mcpwrap.errors import McpwrapError
 
@@ -28,7 +28,7 @@ async def log_in(request: web.Request) -> web.Response:
     try:
         await request.app[STATE].gate.login(given.user, given.password)
     except McpwrapError as error:
-        status = answers.status_of(error)
+        status = responses.status_of(error)
         return _page(request, given.call, error.problem, error.fix, status=status)
     return await _let_in(request, given)
 
@@ -38,20 +38,20 @@ async def _let_in(request: web.Request, given: Credentials) -> web.Response:
     if await state.viewer(given.user) is None:
         return _page(request, given.call, "there is no such account here", status=403)
     state.sessions.close(request.cookies.get(SESSION_COOKIE, ""))
-    response = answers.to(f"/approval/{given.call}" if given.call else "/")
+    response = responses.to(f"/approval/{given.call}" if given.call else "/")
     # A token of its own for each login: one that somebody planted before is worth nothing.
-    answers.set_cookie(response, SESSION_COOKIE, state.sessions.open(given.user, state.clock()))
+    responses.set_cookie(response, SESSION_COOKIE, state.sessions.open(given.user, state.clock()))
     response.del_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="Strict")
     return response
 
 
 async def log_out(request: web.Request) -> web.Response:
     """`POST /logout`."""
-    session = answers.find_session(request)
+    session = responses.find_session(request)
     if session and not forms.is_ours(await read_form(request), session.csrf):
-        return answers.problem(request, 403, "this form is from before", "load the page again")
+        return responses.problem(request, 403, "this form is from before", "load the page again")
     request.app[STATE].sessions.close(request.cookies.get(SESSION_COOKIE, ""))
-    response = answers.to("/login")
+    response = responses.to("/login")
     response.del_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="Strict")
     return response
 
@@ -80,6 +80,6 @@ def _page(
     call = call if forms.ID.fullmatch(call) else ""
     values: dict[str, object] = {"call": call, "token": token, "user": ""}
     values |= {"problem": problem, "fix": fix}
-    response = answers.page(request, "login.html", values, status)
-    answers.set_cookie(response, LOGIN_COOKIE, cookie)
+    response = responses.page(request, "login.html", values, status)
+    responses.set_cookie(response, LOGIN_COOKIE, cookie)
     return response

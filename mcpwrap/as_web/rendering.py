@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mcpwrap.as_web.asking import Call
+from mcpwrap.as_web.approval_client import Call
 from mcpwrap.as_web.viewer import name_of
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
 from mcpwrap.core.text.sanitise import visible

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from mcpwrap.as_web import viewer
-from mcpwrap.as_web.asking import Gate
+from mcpwrap.as_web.approval_client import Gate
 from mcpwrap.as_web.connections import Connections, Limits
 from mcpwrap.as_web.live import Live
+from mcpwrap.as_web.login_sessions import LoginTokens, Sessions
 from mcpwrap.as_web.rendering import Pages
-from mcpwrap.as_web.sessions import LoginTokens, Sessions
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.gate_client import approvals
 

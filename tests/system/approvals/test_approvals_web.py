@@ -194,7 +194,7 @@ def test_what_is_not_this_pages_own_form_changes_nothing(
     ("module", "check", "instead", "lines", "fields"),
     [
         (
-            "as_web/guard",
+            "as_web/request_rules",
             '    if list(head.origin) != [f"http://{head.host[0]}"]:\n',
             "    if False:\n",
             ["Origin: http://127.0.0.1:8000", FORM],

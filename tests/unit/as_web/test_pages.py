@@ -2,8 +2,8 @@
 
 import pytest
 
+from mcpwrap.as_web.login_sessions import MAX_AGE_S, MAX_IDLE_S
 from mcpwrap.as_web.rendering import MAX_COMPARED_LINES
-from mcpwrap.as_web.sessions import MAX_AGE_S, MAX_IDLE_S
 from mcpwrap.core.wire.approval_socket import Channel, Paused, Proof, Refused, Scope, Verdict
 from tests.unit.as_web.browser import Browser
 from tests.unit.as_web.conftest import Clock

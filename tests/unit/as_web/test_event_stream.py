@@ -2,7 +2,7 @@
 
 from http.client import HTTPResponse
 
-from mcpwrap.as_web.sessions import MAX_IDLE_S
+from mcpwrap.as_web.login_sessions import MAX_IDLE_S
 from tests.unit.as_web.browser import Browser
 from tests.unit.as_web.conftest import Clock
 from tests.unit.as_web.scripted_gate import OTHERS_UID, ScriptedGate, question

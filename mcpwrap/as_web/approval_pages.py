@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from mcpwrap.as_web import answers, forms
-from mcpwrap.as_web.asking import Call
+from mcpwrap.as_web import forms, responses
+from mcpwrap.as_web.approval_client import Call
 from mcpwrap.as_web.forms import FormError
 from mcpwrap.as_web.login import read_form
+from mcpwrap.as_web.login_sessions import Session
 from mcpwrap.as_web.rendering import in_full
-from mcpwrap.as_web.sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.errors import McpwrapError
@@ -28,19 +28,19 @@ async def show_list(request: web.Request, session: Session, viewer: Viewer) -> w
     listing = viewer.cut(await state.gate.listing())
     is_fresh = state.clock() - session.notice_at_s < NOTICE_S
     values = {"listing": listing, "viewer": viewer, "notice": session.notice if is_fresh else ""}
-    return answers.page(request, "list.html", values)
+    return responses.page(request, "list.html", values)
 
 
 async def show_piece(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
     """`GET /list`: what of the list changes, for the page that shows it."""
     listing = viewer.cut(await request.app[STATE].gate.listing())
-    return answers.page(request, "_calls.html", {"listing": listing})
+    return responses.page(request, "_calls.html", {"listing": listing})
 
 
 async def show_one(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
     """`GET /approval/ID`."""
     call = await _call(request, viewer)
-    return answers.problem(request, 404, _GONE) if call is None else await _one(request, call)
+    return responses.problem(request, 404, _GONE) if call is None else await _one(request, call)
 
 
 async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.StreamResponse:
@@ -48,9 +48,9 @@ async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.
     form = await read_form(request)
     call = await _call(request, viewer)
     if call is None:
-        return answers.problem(request, 404, _GONE)
+        return responses.problem(request, 404, _GONE)
     if not forms.is_ours(form, session.csrf):
-        answers.note(request, "without the token of this session")
+        responses.note(request, "without the token of this session")
         return await _one(request, call, None, "this form is from before: fill in the new one", 403)
     try:
         decide = forms.decide(form, call.pending.id, session.user)
@@ -63,10 +63,10 @@ async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.
             raise
         # What another call was answered with is not kept for this one.
         kept = None if error.code == "changed" else form
-        return await _one(request, call, kept, error.problem, answers.status_of(error))
+        return await _one(request, call, kept, error.problem, responses.status_of(error))
     session.notice = f"{call.pending.target}: {done.text}"
     session.notice_at_s = request.app[STATE].clock()
-    return answers.to("/")
+    return responses.to("/")
 
 
 async def _call(request: web.Request, viewer: Viewer) -> Call | None:
@@ -89,7 +89,7 @@ async def _one(
     kept = {name: (form or {}).get(name, "") for name in _KEPT}
     values = await asyncio.to_thread(in_full, call)
     values |= {"kept": kept, "problem": problem}
-    return answers.page(request, "call.html", values, status)
+    return responses.page(request, "call.html", values, status)
 
 
 def behind_login(
@@ -101,7 +101,7 @@ def behind_login(
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        session = answers.find_session(request)
+        session = responses.find_session(request)
         viewer = await request.app[STATE].viewer(session.user) if session else None
         if session is None or viewer is None:
             return _log_in_first(request)
@@ -110,17 +110,17 @@ def behind_login(
         try:
             return await handler(request, session, viewer)
         except McpwrapError as error:
-            return answers.refused(request, error)
+            return responses.refused(request, error)
 
     return handle
 
 
 def _log_in_first(request: web.Request) -> web.Response:
     if request.method == "POST":
-        answers.note(request, "without a session")
+        responses.note(request, "without a session")
         fix = "log in, and answer again"
-        return answers.problem(request, 401, "you are not logged in any more", fix)
+        return responses.problem(request, 401, "you are not logged in any more", fix)
     if request.path in {"/list", "/events"}:
-        return answers.problem(request, 401, "you are not logged in any more")
+        return responses.problem(request, 401, "you are not logged in any more")
     id_ = request.match_info.get("id", "")
-    return answers.to(f"/login?call={id_}" if id_ else "/login")
+    return responses.to(f"/login?call={id_}" if id_ else "/login")

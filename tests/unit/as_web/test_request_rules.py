@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from mcpwrap.as_web.answers import HEADERS
+from mcpwrap.as_web.responses import HEADERS
 from tests.shared import pace
 from tests.unit.as_web.browser import Browser, Headers
 from tests.unit.as_web.scripted_gate import ScriptedGate

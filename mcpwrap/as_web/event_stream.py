@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from mcpwrap.as_web import answers
-from mcpwrap.as_web.sessions import Session
+from mcpwrap.as_web import responses
+from mcpwrap.as_web.login_sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.gate_client.approvals import Listing
@@ -32,7 +32,7 @@ async def stream(request: web.Request, _: Session, viewer: Viewer) -> web.Stream
     shown: Listing | str | None = "nothing yet"
     has_changed = True
     with suppress(ConnectionError):
-        while answers.find_session(request):
+        while responses.find_session(request):
             now = state.live.listing
             seen = None if now is None else viewer.cut(now)
             if seen != shown:

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from mcpwrap.as_web.sessions import Session
+from mcpwrap.as_web.login_sessions import Session
 from mcpwrap.as_web.state import STATE
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
