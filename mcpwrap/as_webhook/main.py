@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_webhook.serving import Surroundings, serve
+from mcpwrap.as_webhook.delivery import Surroundings, serve
 from mcpwrap.core.notify.webhook_post import MIN_KEY_CHARS
 from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from mcpwrap.as_webhook.complaints import Complaints
+from mcpwrap.as_webhook.rate_limited_log import Complaints
 from mcpwrap.core.approval.document import Question
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client.approvals import Door, Listing, RefusedError

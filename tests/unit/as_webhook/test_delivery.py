@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcpwrap.as_webhook import watching
-from mcpwrap.as_webhook.serving import Surroundings, serve
+from mcpwrap.as_webhook.delivery import Surroundings, serve
 from tests.shared import pace
 from tests.unit.as_webhook.gate import QUESTION, Gate, pending
 from tests.unit.as_webhook.receiver import Receiver, receiver

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_webhook.complaints import EVERY_S, Complaints
+from mcpwrap.as_webhook.rate_limited_log import EVERY_S, Complaints
 
 
 def test_the_first_is_said_and_then_one_a_minute(capsys: pytest.CaptureFixture[str]) -> None:

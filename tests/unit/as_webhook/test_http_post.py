@@ -9,9 +9,9 @@ import pytest
 import trustme
 from aiohttp import web
 
-from mcpwrap.as_webhook import posting
-from mcpwrap.as_webhook.complaints import Complaints
-from mcpwrap.as_webhook.posting import Poster, Text
+from mcpwrap.as_webhook import http_post
+from mcpwrap.as_webhook.http_post import Poster, Text
+from mcpwrap.as_webhook.rate_limited_log import Complaints
 from mcpwrap.core.notify.webhook_post import signature
 from tests.unit.as_webhook.receiver import receiver
 
@@ -27,7 +27,7 @@ def text(*, until_s: float | None = None, wanted: int = 100) -> Text:
 
 
 async def post(url: str, what: Text) -> None:
-    async with posting.session() as http:
+    async with http_post.session() as http:
         await Poster(url, KEY, http, Complaints()).post(what, pause_s=0.001)
 
 

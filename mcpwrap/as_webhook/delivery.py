@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.as_webhook import posting, watching
-from mcpwrap.as_webhook.complaints import Complaints
-from mcpwrap.as_webhook.posting import Poster, Text
+from mcpwrap.as_webhook import http_post, watching
+from mcpwrap.as_webhook.http_post import Poster, Text
+from mcpwrap.as_webhook.rate_limited_log import Complaints
 from mcpwrap.core.notify.unseen import Newcomers
 from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
@@ -76,9 +76,9 @@ class Webhook:
 
 async def serve(around: Surroundings) -> None:
     """Serve for good. There is nothing to finish: systemd ends it by a signal."""
-    async with posting.session() as http, asyncio.TaskGroup() as tasks:
+    async with http_post.session() as http, asyncio.TaskGroup() as tasks:
         poster = Poster(around.url, around.key, http, Complaints())
         webhook = Webhook(around, poster, Complaints())
-        for _ in range(posting.AT_A_TIME):
+        for _ in range(http_post.AT_A_TIME):
             tasks.create_task(webhook.work())
         tasks.create_task(webhook.watch())

@@ -9,7 +9,7 @@ from enum import Enum
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from mcpwrap import __version__
-from mcpwrap.as_webhook.complaints import Complaints
+from mcpwrap.as_webhook.rate_limited_log import Complaints
 from mcpwrap.core.notify.webhook_post import HEADER, signature
 
 AT_A_TIME = 4
