@@ -21,7 +21,7 @@ KINDS = ("proxy", "intercept")  # of Squid, which differ in nothing but their na
 PROGRAMS = {
     "usr/bin/mcpwrap": "mcpwrap.cli.main",
     f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
-    f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal",
+    f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
     f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.mint",
     f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit",
     f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.ws",

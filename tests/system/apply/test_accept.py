@@ -272,7 +272,7 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
     """The program tells who it is, and what it can do once it has shut the door behind it."""
     digest = propose(machine, PROBED)
     shut = "    close_behind()\n    answer"
-    with machine.patched("as_nobody/proposal", shut, f"{TOLD_BY_THE_CHILD}    answer"):
+    with machine.patched("as_nobody/proposal_reader", shut, f"{TOLD_BY_THE_CHILD}    answer"):
         done = accept(machine, digest)
     assert done.status == 1
     found = re.search(r"has ended with 1 \(told (.*)\); nothing was changed", done.err)
@@ -315,7 +315,7 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
 def test_a_program_that_was_taken_over_gains_nothing(machine: Machine, says: str, why: str) -> None:
     digest = propose(machine, PROBED)
     before = state(machine)
-    with machine.patched("as_nobody/proposal", "reading(memfd.read_all(0))", says):
+    with machine.patched("as_nobody/proposal_reader", "reading(memfd.read_all(0))", says):
         done = accept(machine, digest)
     assert done.status in {1, 2}
     assert re.search(why, done.err), done.err

@@ -196,7 +196,7 @@ def test_nobody_writes_to_a_terminal_past_python() -> None:
     assert found == {
         "as_agent/connect.py",  # the stub: the gate has made it harmless
         "as_agent/relaying.py",  # a server's stderr, by core.sanitise
-        "as_nobody/proposal.py",  # an answer to root, in a file
+        "as_nobody/proposal_reader.py",  # an answer to root, in a file
         "linux/tty.py",
     }
 

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from mcpwrap.as_nobody.proposal import reading
+from mcpwrap.as_nobody.proposal_reader import reading
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading, decode
 from mcpwrap.linux.unix_socket import memfd
