@@ -23,7 +23,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
     f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
     f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.mint",
-    f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit",
+    f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit_epochs",
     f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.ws",
     f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.resolvers",
     f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.watch",

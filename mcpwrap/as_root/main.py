@@ -6,7 +6,7 @@ It reads root's files, acts, and exits.
 import os
 import sys
 
-from mcpwrap.as_root import accept, apply, panic, passwd, secret
+from mcpwrap.as_root import accept, apply, approver_passwords, panic, secret
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty
@@ -61,12 +61,12 @@ def _panic(verb: str, *names: str) -> int:
 def _passwd(argv: list[str]) -> int:
     match argv:
         case ["--stdin", user]:
-            passwd.set_one(user, secret.read_all().removesuffix(b"\n"))
+            approver_passwords.set_one(user, secret.read_all().removesuffix(b"\n"))
         case ["--remove", user]:
-            passwd.remove(user)
+            approver_passwords.remove(user)
         case [user]:
-            passwd.expect_person(user)
-            passwd.set_one(user, passwd.typed())
+            approver_passwords.expect_person(user)
+            approver_passwords.set_one(user, approver_passwords.typed())
         case _:
             return _misused()
     return EXIT_OK

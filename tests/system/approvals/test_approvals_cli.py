@@ -172,7 +172,9 @@ def test_the_agents_own_account_approves_by_password_alone(machine: Machine) -> 
         machine.as_user("bob", f"mcpwrap approvals deny {id_}")
 
 
-@only_in_test_all("a table of refusals that tests/unit/as_root/test_passwd.py has as well")
+@only_in_test_all(
+    "a table of refusals that tests/unit/as_root/test_approver_passwords.py has as well"
+)
 def test_a_password_is_set_by_root_for_persons_alone(machine: Machine) -> None:
     passwd = "mcpwrap approvals passwd {} --stdin"
     assert "sudo" in machine.as_user("alice", passwd.format("alice"), status=2).err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root import audit
+from mcpwrap.as_root import audit_epochs
 from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "AUDIT", str(folder))
     monkeypatch.setattr(paths, "AUDIT_KEYS", str(tmp_path / "keys.json"))
     monkeypatch.setattr(paths, "AUDIT_LOCK", str(tmp_path / "lock"))
-    root_files.replace(paths.AUDIT_KEYS, audit.encode(KEYS), mode=0o600)
+    root_files.replace(paths.AUDIT_KEYS, audit_epochs.encode(KEYS), mode=0o600)
     for top in ("audit/00000001", "audit/00000002", "audit/00000003", "outside"):
         (tmp_path / top).mkdir(parents=True)
         for name in ("1-1.jsonl", "1-2.jsonl", "master.jsonl"):
@@ -42,27 +42,27 @@ def left(folder: Path) -> list[str]:
 
 
 def test_files_go_and_that_they_may_be_missing_is_noted(folder: Path) -> None:
-    audit.remove(OLD, FIRST[:1])
+    audit_epochs.remove(OLD, FIRST[:1])
     assert left(folder)[0] == "00000001/1-2.jsonl"
     assert len(left(folder)) == 8
-    assert (audit.keys().removed_before, audit.keys().first_epoch) == (OLD, 1)
-    audit.remove(OLD - 5, FIRST[:1])  # missing already; and what was noted is not taken back
-    assert audit.keys().removed_before == OLD
+    assert (audit_epochs.keys().removed_before, audit_epochs.keys().first_epoch) == (OLD, 1)
+    audit_epochs.remove(OLD - 5, FIRST[:1])  # missing already; and what was noted is not taken back
+    assert audit_epochs.keys().removed_before == OLD
 
 
 def test_a_run_goes_with_its_folder(folder: Path) -> None:
-    audit.remove(OLD, FIRST)
+    audit_epochs.remove(OLD, FIRST)
     assert not (folder / "00000001").exists()
-    assert (audit.keys().first_epoch, len(left(folder))) == (2, 6)
+    assert (audit_epochs.keys().first_epoch, len(left(folder))) == (2, 6)
 
 
 def test_what_is_not_ours_keeps_its_folder_and_the_rest_goes(folder: Path) -> None:
     (folder / "00000001/other").write_text("")
-    audit.remove(OLD, FIRST)
+    audit_epochs.remove(OLD, FIRST)
     assert left(folder)[0] == "00000001/other"
     (folder / "00000001/other").unlink()
     (folder / "00000001/1-1.jsonl").write_text("")  # as a removal that was broken off leaves it
-    audit.remove(OLD, FIRST[:1])
+    audit_epochs.remove(OLD, FIRST[:1])
     assert not (folder / "00000001").exists()
 
 
@@ -72,11 +72,11 @@ def test_what_was_noted_holds_before_the_first_file_goes(
     seen = []
 
     def leave(*_: str) -> bool:
-        seen.append(audit.keys())
+        seen.append(audit_epochs.keys())
         return True
 
-    monkeypatch.setattr(audit, "_is_gone", leave)
-    audit.remove(OLD, FIRST)
+    monkeypatch.setattr(audit_epochs, "_is_gone", leave)
+    audit_epochs.remove(OLD, FIRST)
     assert [keys.first_epoch for keys in seen] == [2, 2, 2]
     assert len(left(folder)) == 9
 
@@ -102,15 +102,15 @@ def test_what_cannot_be_changes_nothing(
     folder: Path, before: int, names: list[str], said: str
 ) -> None:
     with pytest.raises(McpwrapError, match=said):
-        audit.remove(before, names)
-    assert audit.keys() == KEYS
+        audit_epochs.remove(before, names)
+    assert audit_epochs.keys() == KEYS
     assert len(left(folder)) == 9
 
 
 def test_without_an_audit_nothing_is_noted(folder: Path) -> None:
     Path(paths.AUDIT_KEYS).unlink()
     with pytest.raises(McpwrapError, match="is not over"):
-        audit.remove(OLD, FIRST)
+        audit_epochs.remove(OLD, FIRST)
     assert not Path(paths.AUDIT_KEYS).exists()
     assert len(left(folder)) == 9
 
@@ -121,7 +121,7 @@ class TestInTheWay:
     def remove(self, *stays: str) -> None:
         names = ["00000002/1-1.jsonl", *FIRST[:2]]
         with pytest.raises(McpwrapError, match=f"{stays[0]} cannot be removed; {3 - len(stays)} "):
-            audit.remove(OLD, [*FIRST[:2], *names[:1]])
+            audit_epochs.remove(OLD, [*FIRST[:2], *names[:1]])
         for name in {*names} - {*stays}:
             assert not os.path.lexists(Path(paths.AUDIT, name))
 
@@ -139,7 +139,7 @@ class TestInTheWay:
             path.unlink()
         (folder / "00000001").symlink_to(outside)
         with pytest.raises(McpwrapError, match="0 of 3 files were"):
-            audit.remove(OLD, FIRST)
+            audit_epochs.remove(OLD, FIRST)
         assert outside.is_dir()
         assert (folder / "00000001").is_symlink()
 
@@ -158,7 +158,7 @@ class TestInTheWay:
         path = folder / FIRST[0]
         path.unlink()
         path.symlink_to(outside / target)
-        audit.remove(OLD, FIRST[:1])
+        audit_epochs.remove(OLD, FIRST[:1])
         assert not path.is_symlink()
         assert len(list(outside.iterdir())) == 3
 
@@ -166,7 +166,7 @@ class TestInTheWay:
         path = folder / FIRST[0]
         path.unlink()
         path.hardlink_to(outside / "1-1.jsonl")
-        audit.remove(OLD, FIRST[:1])
+        audit_epochs.remove(OLD, FIRST[:1])
         assert not path.exists()
         assert (outside / "1-1.jsonl").read_text() == "outside"
 
@@ -194,6 +194,6 @@ class TestInTheWay:
 
         monkeypatch.setattr(os, "unlink", later)
         with pytest.raises(McpwrapError, match="1 of 2 files were"):
-            audit.remove(OLD, FIRST[:2])
+            audit_epochs.remove(OLD, FIRST[:2])
         assert len(list(outside.iterdir())) == 3
         assert len(list((folder / "away").iterdir())) == 2
