@@ -6,7 +6,8 @@ It reads root's files, acts, and exits.
 import os
 import sys
 
-from mcpwrap.as_root import accept, apply, approver_passwords, panic, secret
+from mcpwrap.as_root import approver_passwords, panic, secret
+from mcpwrap.as_root.apply import accept, apply
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty

@@ -197,7 +197,7 @@ def test_without_the_comparison_a_changed_one_would_be_accepted(machine: Machine
     digest = propose(machine, PROBED)
     propose(machine, CHANGED)
     compared = "if hashlib.sha256(raw).hexdigest() != digest:"
-    with machine.patched("as_root/proposed", compared, "if False:"):
+    with machine.patched("as_root/apply/proposal_intake", compared, "if False:"):
         assert accept(machine, digest).status == 0
     assert "evil" in machine.read(f"{CONF_D}/probed.toml")
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.as_root import authority, proxy, secret, webhook
+from mcpwrap.as_root import authority, proxy, secret
+from mcpwrap.as_root.apply import webhook
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError

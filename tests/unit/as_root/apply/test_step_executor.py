@@ -4,7 +4,7 @@ import pwd
 
 import pytest
 
-from mcpwrap.as_root import carry_out
+from mcpwrap.as_root.apply import step_executor
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.systemd.systemctl import ToolError
@@ -24,9 +24,9 @@ def test_no_account_is_made_with_an_id_that_another_has_got(
     monkeypatch.setattr(accounts, "name_of", lambda _: owner)
     monkeypatch.setattr(accounts, "uid_of", lambda _: None)
     monkeypatch.setattr(accounts, "running_ids", lambda: running)
-    monkeypatch.setattr(carry_out, "run", lambda *_: pytest.fail("something was done"))
+    monkeypatch.setattr(step_executor, "run", lambda *_: pytest.fail("something was done"))
     with pytest.raises(McpwrapError, match=problem):
-        carry_out.carry_out(steps.MakeAccounts((("mcpw-github", 31_726),)))
+        step_executor.carry_out(steps.MakeAccounts((("mcpw-github", 31_726),)))
 
 
 UIDS = {f"mcpw-s{number}": 20_000 + number for number in range(50)}
@@ -44,21 +44,21 @@ def made_as(uids: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[tuple
     monkeypatch.setattr(accounts, "name_of", lambda _: None)
     monkeypatch.setattr(accounts, "uid_of", lambda _: None)
     monkeypatch.setattr(accounts, "running_ids", frozenset)
-    monkeypatch.setattr(carry_out, "run", lambda *argv: calls.append(argv))
+    monkeypatch.setattr(step_executor, "run", lambda *argv: calls.append(argv))
     monkeypatch.setattr(pwd, "getpwnam", lambda name: entry(name, uids[name]))
     return calls
 
 
 def test_all_accounts_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = made_as(UIDS, monkeypatch)
-    carry_out.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
-    assert calls == [(carry_out.SYSUSERS, *map(paths.sysusers, NAMES))]
+    step_executor.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
+    assert calls == [(step_executor.SYSUSERS, *map(paths.sysusers, NAMES))]
 
 
 def test_an_account_of_many_that_got_another_uid_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     made_as({**UIDS, "mcpw-s7": 31_000}, monkeypatch)
     with pytest.raises(McpwrapError, match="was made with UID 31000") as found:
-        carry_out.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
+        step_executor.carry_out(steps.MakeAccounts(tuple(UIDS.items())))
     assert found.value.where == "the account mcpw-s7"
 
 
@@ -79,11 +79,11 @@ def test_the_units_of_many_that_failed_are_named(
     def properties(units: list[str], _: list[str]) -> dict[str, dict[str, str]]:
         return {u: {"ActiveState": state} for u, state in zip(units, states, strict=True)}
 
-    monkeypatch.setattr(carry_out, "run", run)
-    monkeypatch.setattr(carry_out, "properties", properties)
+    monkeypatch.setattr(step_executor, "run", run)
+    monkeypatch.setattr(step_executor, "properties", properties)
     said = f"^.*mcpwrap@{named} failed: Job failed.\n" if named else "Job failed"
     with pytest.raises(McpwrapError, match=said) as found:
-        carry_out.carry_out(step)
+        step_executor.carry_out(step)
     assert ("mcpwrap@a" in found.value.problem) is False
 
 
@@ -100,7 +100,7 @@ def test_systemctl_is_run_as_often_for_many_servers_as_for_one(
     step: steps.Step, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[str, ...]] = []
-    monkeypatch.setattr(carry_out, "run", lambda *argv: calls.append(argv))
-    carry_out.carry_out(step)
+    monkeypatch.setattr(step_executor, "run", lambda *argv: calls.append(argv))
+    step_executor.carry_out(step)
     assert len(calls) == count
     assert all({unit.partition(".")[0] for unit in c if "@" in unit} >= UNITS for c in calls)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcpwrap.as_root import apply, proposed, secret, trial
+from mcpwrap.as_root import secret
+from mcpwrap.as_root.apply import apply, proposal_intake, trial
+from mcpwrap.as_root.apply.proposal_intake import Proposed, Secrets
 from mcpwrap.as_root.lock import only_one
-from mcpwrap.as_root.proposed import Proposed, Secrets
 from mcpwrap.config import value_parsers
 from mcpwrap.config.parse import parse
 from mcpwrap.config.proposal import expect_nobodys, settable
@@ -32,8 +33,8 @@ def accept(digest: str, path: str, *, by: str) -> None:
     Raises:
         McpwrapError: it was refused, by a person or by what is wrong with it; or a step failed.
     """
-    wanted = proposed.read(path, digest)
-    secrets = proposed.secrets_for(wanted.servers)
+    wanted = proposal_intake.read(path, digest)
+    secrets = proposal_intake.secrets_for(wanted.servers)
     offer = Offer(
         path=path,
         text_by_name=wanted.text_by_name,

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpwrap.as_root import apply, trial
+from mcpwrap.as_root.apply import apply, trial
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import planning
 from mcpwrap.plan import steps

@@ -1,7 +1,7 @@
 """`mcpwrap apply`: plan the steps, print them and carry them out."""
 
-from mcpwrap.as_root import trial
-from mcpwrap.as_root.carry_out import carry_out
+from mcpwrap.as_root.apply import trial
+from mcpwrap.as_root.apply.step_executor import carry_out
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning

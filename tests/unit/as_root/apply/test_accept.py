@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpwrap.as_root import accept as module
-from mcpwrap.as_root import apply, lock, main, secret, trial
-from mcpwrap.as_root.accept import accept
+from mcpwrap.as_root import lock, main, secret
+from mcpwrap.as_root.apply import accept as module
+from mcpwrap.as_root.apply import apply, trial
+from mcpwrap.as_root.apply.accept import accept
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.secrets.at_rest import Setting, Settings
