@@ -22,7 +22,7 @@ PROGRAMS = {
     "usr/bin/mcpwrap": "mcpwrap.cli.main",
     f"{LIB}/mcpwrap-root": "mcpwrap.as_root.main",
     f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
-    f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.mint",
+    f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.secrets.mint",
     f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit_epochs",
     f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.ws",
     f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.resolvers",

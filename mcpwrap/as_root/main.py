@@ -6,9 +6,10 @@ It reads root's files, acts, and exits.
 import os
 import sys
 
-from mcpwrap.as_root import approver_passwords, panic, secret
+from mcpwrap.as_root import approver_passwords, panic
 from mcpwrap.as_root.apply import accept, apply
 from mcpwrap.as_root.lock import only_one
+from mcpwrap.as_root.secrets import command
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
@@ -39,7 +40,7 @@ def _run(argv: list[str]) -> int:
             return _accept(rest)
         case _:
             # Before the lock: whoever types a value takes their time.
-            given = secret.value_from(secret.read_all()) if _reads_input(argv) else ""
+            given = command.value_from(command.read_all()) if _reads_input(argv) else ""
             with only_one():
                 return _do_as_asked(argv, given)
 
@@ -62,7 +63,7 @@ def _panic(verb: str, *names: str) -> int:
 def _passwd(argv: list[str]) -> int:
     match argv:
         case ["--stdin", user]:
-            approver_passwords.set_one(user, secret.read_all().removesuffix(b"\n"))
+            approver_passwords.set_one(user, command.read_all().removesuffix(b"\n"))
         case ["--remove", user]:
             approver_passwords.remove(user)
         case [user]:
@@ -108,20 +109,20 @@ def _do_as_asked(argv: list[str], given: str) -> int:
 def _secret(argv: list[str], given: str) -> int:
     match argv:
         case ["set", name, key]:
-            secret.set_one(name, key, given)
-            secret.say_what_is_left(name, key)
+            command.set_one(name, key, given)
+            command.say_what_is_left(name, key)
         case ["rotate", name, key]:
-            secret.rotate(name, key, given)
+            command.rotate(name, key, given)
         case ["import"]:
-            secret.import_file(given)
+            command.import_file(given)
         case ["remove", name, key]:
-            secret.remove(name, key)
+            command.remove(name, key)
         case ["rekey"]:
-            secret.rekey(None)
+            command.rekey(None)
         case ["rekey", "--recovery-key"]:
-            secret.rekey(given)
+            command.rekey(given)
         case ["recovery-key"]:
-            secret.show_recovery_key()
+            command.show_recovery_key()
         case _:
             return _misused()
     return EXIT_OK

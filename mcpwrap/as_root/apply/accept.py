@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcpwrap.as_root import secret
 from mcpwrap.as_root.apply import apply, proposal_intake, trial
 from mcpwrap.as_root.apply.proposal_intake import Proposed, Secrets
 from mcpwrap.as_root.lock import only_one
+from mcpwrap.as_root.secrets import command
 from mcpwrap.config import value_parsers
 from mcpwrap.config.parse import parse
 from mcpwrap.config.proposal import expect_nobodys, settable
@@ -60,12 +60,12 @@ def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
     given = {(name, key): value for name, of in secrets.items() for key, value in of.items()}
     with nothing_changed():
         if given:
-            secret.set_all(given, texts)
+            command.set_all(given, texts)
         elif texts:
             root_files.replace_all(texts)
     apply.apply(Retired.KEEP)
     for name, key in given:
-        secret.say_what_is_left(name, key)
+        command.say_what_is_left(name, key)
 
 
 def _agent(name: str) -> str:

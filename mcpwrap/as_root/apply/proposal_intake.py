@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.as_root import secret
+from mcpwrap.as_root.secrets import command
 from mcpwrap.config.model import Server
 from mcpwrap.config.parse import MAX_FILE_BYTES
 from mcpwrap.config.proposal import expect_declared, servers_of
@@ -62,7 +62,7 @@ def secrets_for(servers: Mapping[str, Server]) -> Secrets:
     Raises:
         UsageError: they are not in the form, or of nothing that is proposed.
     """
-    raw = b"" if os.isatty(0) else secret.read_all()
+    raw = b"" if os.isatty(0) else command.read_all()
     if not raw.strip():
         return {}
     try:
@@ -76,7 +76,7 @@ def secrets_for(servers: Mapping[str, Server]) -> Secrets:
     expect_declared(servers, found)
     for by_key in found.values():
         for key, value in by_key.items():
-            secret.expect_usable(key, value)
+            command.expect_usable(key, value)
     return found
 
 

@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.as_root import authority, proxy, secret
+from mcpwrap.as_root import authority, proxy
 from mcpwrap.as_root.apply import webhook
 from mcpwrap.as_root.lock import if_free
+from mcpwrap.as_root.secrets import command as secrets_command
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import accounts, root_files
@@ -46,7 +47,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             os.chown(path, 0, 0, follow_symlinks=False)
             Path(path).chmod(0o700)
         case steps.ForgetSecrets(name):
-            secret.purge(name)
+            secrets_command.purge(name)
         case steps.MakeLink(path, target):
             root_files.replace_link(path, target)
         case steps.MakeAccounts(wanted):

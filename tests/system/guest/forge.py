@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mcpwrap.as_root import store
+from mcpwrap.as_root.secrets import store
 from mcpwrap.core.secrets import capability as caps
 from mcpwrap.linux import clocks
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root import secret, store
+from mcpwrap.as_root.secrets import command, store
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.plan import paths
 
@@ -19,5 +19,5 @@ def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise ToolError("there is none", where=argv[0], fix="")
 
     monkeypatch.setattr(store, "run", no_tool)
-    monkeypatch.setattr(secret, "_is_running", lambda _: False)
+    monkeypatch.setattr(command, "_is_running", lambda _: False)
     return tmp_path

@@ -221,7 +221,7 @@ WAYS_ROUND = [
 HEAD = "import getpass, sys, traceback\nimport click, rich, rich.console\nname = sys.argv[1]\n"
 FILES = [
     f"mcpwrap/{name}.py"
-    for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/mint", "linux/new",
+    for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/secrets/mint", "linux/new",
                  "as_agent/run", "as_agent/try_new", "as_gate/reload", "session/new")
 ]  # fmt: skip
 

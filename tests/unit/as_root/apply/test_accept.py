@@ -11,11 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpwrap.as_root import lock, main, secret
+from mcpwrap.as_root import lock, main
 from mcpwrap.as_root.apply import accept as module
 from mcpwrap.as_root.apply import apply, trial
 from mcpwrap.as_root.apply.accept import accept
 from mcpwrap.as_root.lock import only_one
+from mcpwrap.as_root.secrets import command
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.secrets.at_rest import Setting, Settings
 from mcpwrap.errors import McpwrapError, UsageError
@@ -103,10 +104,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(planning, "planned", planned)
     monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
-    monkeypatch.setattr(secret, "set_all", set_all)
-    monkeypatch.setattr(secret, "say_what_is_left", note("say"))
+    monkeypatch.setattr(command, "set_all", set_all)
+    monkeypatch.setattr(command, "say_what_is_left", note("say"))
     _read_here(monkeypatch)
-    monkeypatch.setattr(secret, "read_all", lambda: b"")
+    monkeypatch.setattr(command, "read_all", lambda: b"")
     monkeypatch.setattr(os, "isatty", lambda _: False)
     return made
 
@@ -138,7 +139,7 @@ def _read_here(monkeypatch: pytest.MonkeyPatch, script: str = READ) -> None:
 def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]:
     def give(what: object) -> None:
         raw = what if isinstance(what, bytes) else json.dumps(what).encode()
-        monkeypatch.setattr(secret, "read_all", lambda: raw)
+        monkeypatch.setattr(command, "read_all", lambda: raw)
 
     return give  # type: ignore[return-value]
 
@@ -177,7 +178,7 @@ def test_where_a_secret_cannot_be_sealed_its_server_is_not_defined_either(
 
     given({"a": {"T": "hidden"}})
     with monkeypatch.context() as during:
-        during.setattr(secret, "set_all", fails)
+        during.setattr(command, "set_all", fails)
         machine.expect_refused("no TPM")
     machine.accept()  # the twin
     assert "conf.d/a.toml" in machine.files()

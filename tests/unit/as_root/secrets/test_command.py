@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root import secret, store
+from mcpwrap.as_root.secrets import command, store
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.plan import paths
@@ -33,18 +33,18 @@ def seen(folder: Path) -> dict[str, str]:
 
 
 VERBS: dict[str, Callable[[], None]] = {
-    "set": lambda: secret.set_one("a", "KEY", LONG),
-    "set another": lambda: secret.set_one("a", "OTHER", LONG),
-    "remove": lambda: secret.remove("a", "KEY"),
-    "rekey": lambda: secret.rekey(None),
-    "rotate": lambda: secret.rotate("a", "KEY", LONG),
+    "set": lambda: command.set_one("a", "KEY", LONG),
+    "set another": lambda: command.set_one("a", "OTHER", LONG),
+    "remove": lambda: command.remove("a", "KEY"),
+    "rekey": lambda: command.rekey(None),
+    "rotate": lambda: command.rotate("a", "KEY", LONG),
 }
 
 
 @pytest.mark.parametrize("size", [1, 600])  # nothing at all; all but the sealed value
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_cannot_be_written_changes_nothing(store_folder: Path, verb: str, size: int) -> None:
-    secret.set_one("a", "KEY", LONG)
+    command.set_one("a", "KEY", LONG)
     before = seen(store_folder)
     if (verb, size) != ("remove", 600):  # which seals nothing
         with no_file_over(size), pytest.raises(McpwrapError, match="; nothing was changed"):
@@ -56,18 +56,18 @@ def test_what_cannot_be_written_changes_nothing(store_folder: Path, verb: str, s
 
 def test_the_first_secret_leaves_no_store_key_behind(store_folder: Path) -> None:
     with no_file_over(600), pytest.raises(McpwrapError, match="; nothing was changed"):
-        secret.set_one("a", "KEY", LONG)
+        command.set_one("a", "KEY", LONG)
     assert seen(store_folder) == {}
-    secret.set_one("a", "KEY", LONG)
+    command.set_one("a", "KEY", LONG)
     assert store.take("a", ["KEY"])["KEY"].value == LONG
 
 
 def test_of_several_values_all_are_set_or_none(store_folder: Path) -> None:
     values = {("a", "KEY"): "short value", ("b", "KEY"): LONG}
     with no_file_over(600), pytest.raises(OSError, match="File too large"):
-        secret.set_all(values)
+        command.set_all(values)
     assert seen(store_folder) == {}
-    secret.set_all(values)
+    command.set_all(values)
     assert store.take("a", ["KEY"])["KEY"].value == "short value"
 
 
@@ -79,7 +79,7 @@ def test_what_is_set_beside_them_is_set_with_them(
         (store_folder / f".{in_the_way}.new").mkdir()  # in the way of the temporary file
     beside = [NewFile(path=str(store_folder / "a.toml"), text="[mcp_servers.a]")]
     with suppress(IsADirectoryError):
-        secret.set_all({("a", "KEY"): LONG}, beside)
+        command.set_all({("a", "KEY"): LONG}, beside)
     assert (str(store_folder / "a.toml") in seen(store_folder)) == is_there
     assert (len(seen(store_folder)) > 1) == is_there
 
@@ -87,7 +87,7 @@ def test_what_is_set_beside_them_is_set_with_them(
 def test_a_rekey_that_cannot_drop_the_old_key_says_so(
     store_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret.set_one("a", "KEY", LONG)
+    command.set_one("a", "KEY", LONG)
     keys_file = store.keys_file
 
     def and_the_disk_is_full(keys: list[bytes]) -> NewFile:
@@ -99,4 +99,4 @@ def test_a_rekey_that_cannot_drop_the_old_key_says_so(
     monkeypatch.setattr(store, "keys_file", and_the_disk_is_full)
     monkeypatch.setattr(store, "is_wrapped", lambda: False)
     with pytest.raises(McpwrapError, match="sealed with the new key, and the file has the old"):
-        secret.rekey(None)
+        command.rekey(None)

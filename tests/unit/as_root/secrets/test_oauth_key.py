@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root import oauth_key, secret, store
+from mcpwrap.as_root.secrets import command, oauth_key, store
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.errors import McpwrapError
@@ -42,7 +42,7 @@ def test_starts_at_once_make_one() -> None:
 def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
     oauth_key.ensure("remote")
     before = held()
-    secret.rekey(None)
+    command.rekey(None)
     assert held() == before
     assert "1 secrets are sealed with a new store key" in capsys.readouterr().out
 
@@ -50,7 +50,7 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_was_removed_is_made_anew() -> None:
     oauth_key.ensure("remote")
     before = held()
-    secret.remove("remote", KEY)
+    command.remove("remote", KEY)
     oauth_key.ensure("remote")
     value, version = held()
     assert (value != before[0], version) == (True, 2)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mcpwrap.as_root import store
 from mcpwrap.as_root.lock import in_turn
+from mcpwrap.as_root.secrets import store
 from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse

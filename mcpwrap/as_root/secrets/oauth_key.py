@@ -4,8 +4,8 @@ import base64
 import os
 from datetime import UTC, datetime
 
-from mcpwrap.as_root import store
 from mcpwrap.as_root.lock import in_turn
+from mcpwrap.as_root.secrets import store
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.at_rest import Label, Setting

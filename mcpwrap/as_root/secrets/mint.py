@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_root import oauth_key, store
+from mcpwrap.as_root.secrets import oauth_key, store
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities

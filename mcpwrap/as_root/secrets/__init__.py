@@ -1,0 +1,1 @@
+"""RUNS AS ROOT, ONCE: the secret store, and secrets minted for one start of a wrapper."""
