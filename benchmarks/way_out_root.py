@@ -18,7 +18,7 @@ from socket import AF_INET, SOCK_DGRAM, socket
 
 import msgspec
 
-from mcpwrap.as_root import proxy
+from mcpwrap.as_root.egress import squid
 from mcpwrap.config.model import Destination
 from mcpwrap.core.names import account_of, egress_address
 from mcpwrap.core.wire.sni_front_file import Front
@@ -140,7 +140,7 @@ def reread(rounds: int) -> list[float]:
     found = []
     for _ in range(rounds):
         began = time.perf_counter()
-        proxy.reread("proxy-1")
+        squid.reread("proxy-1")
         found.append((time.perf_counter() - began) * 1000)
         time.sleep(1.5)  # who waited for it comes by
     return found

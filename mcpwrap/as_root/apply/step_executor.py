@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.as_root import authority, proxy
 from mcpwrap.as_root.apply import webhook
+from mcpwrap.as_root.egress import authority, squid
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.as_root.secrets import command as secrets_command
 from mcpwrap.core.names import ACCOUNT_PREFIX
@@ -59,7 +59,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.MakeAuthority(name):
             authority.make(name)
         case steps.LoadProxy(instance, text):
-            proxy.load(instance, text)
+            squid.load(instance, text)
         case steps.LoadFront():
             run(SYSTEMCTL, "enable", "--quiet", "--", paths.FRONT_UNIT)
             run(SYSTEMCTL, "reload-or-restart", "--", paths.FRONT_UNIT)

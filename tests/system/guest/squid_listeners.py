@@ -13,7 +13,7 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
 
     It opens all in one go: once `wait_for` are there, no other will come.
     """
-    from mcpwrap.as_root import proxy
+    from mcpwrap.as_root.egress import squid
     from mcpwrap.config.model import Destination
     from mcpwrap.linux import tcp_listeners
     from mcpwrap.plan.egress import squid_conf
@@ -23,7 +23,7 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
         squid_conf.Listener(name=f"n{n}", address=f"127.77.70.{n}", hosts=hosts)
         for n in range(count)
     ]
-    proxy.load(instance, squid_conf.spliced(instance, found, None))
+    squid.load(instance, squid_conf.spliced(instance, found, None))
     wanted = {each.address for each in found}
     give_up_at = time.monotonic() + within_s
     while len(wanted & tcp_listeners.inodes(PORT).keys()) < wait_for:

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from mcpwrap.as_root import proxy
+from mcpwrap.as_root.egress import squid
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import root_files
@@ -40,8 +40,8 @@ def _follow() -> None:
         return
     rules.unlink(missing_ok=True)  # until all is done: what is broken off is done by the next look
     run(NFT, "-f", "-", stdin=text)
-    for instance in proxy.running():
-        proxy.reread(instance)
+    for instance in squid.running():
+        squid.reread(instance)
     root_files.replace(paths.RESOLVERS, text)
 
 

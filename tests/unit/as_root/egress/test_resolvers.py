@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_root.resolvers import elements
+from mcpwrap.as_root.egress.resolvers import elements
 
 
 @pytest.mark.parametrize(
