@@ -24,7 +24,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-proposal": "mcpwrap.as_nobody.proposal_reader",
     f"{LIB}/mcpwrap-mint": "mcpwrap.as_root.secrets.mint",
     f"{LIB}/mcpwrap-audit": "mcpwrap.as_root.audit_epochs",
-    f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.ws",
+    f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.workspaces.mount",
     f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.egress.resolvers",
     f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.egress.nft_watchdog",
     f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.try_session",

@@ -2,8 +2,8 @@
 
 import os
 
-from mcpwrap.as_root import shown
-from mcpwrap.as_root.shown import MissingError
+from mcpwrap.as_root.workspaces import idmapped_folder
+from mcpwrap.as_root.workspaces.idmapped_folder import MissingError
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.plan.desired import Desired
 
@@ -18,7 +18,9 @@ def of_workspaces(wanted: Desired) -> list[str]:
     for name, workspaces in wanted.workspaces.items():
         for folder in workspaces.folders:
             try:
-                os.close(shown.opened(folder, workspaces, wanted.uid_by_name[name]).mount_fd)
+                os.close(
+                    idmapped_folder.opened(folder, workspaces, wanted.uid_by_name[name]).mount_fd
+                )
             except MissingError as error:
                 notes.append(f"{name} does not start: {error.problem}; {error.fix}")
             except McpwrapError as error:

@@ -574,16 +574,22 @@ def test_what_apply_saw_is_looked_at_again_at_each_start(machine: Machine) -> No
 
 # ------------------------------------------------------------------------------ what does it
 MUTANTS = [  # the module, the line, what stands there instead, and what a server then gets at
-    ("as_root/shown", "| Attribute.MAPPED", "", "ro", f"open('{PROJECT}/readme.txt')"),
     (
-        "as_root/shown",
+        "as_root/workspaces/idmapped_folder",
+        "| Attribute.MAPPED",
+        "",
+        "ro",
+        f"open('{PROJECT}/readme.txt')",
+    ),
+    (
+        "as_root/workspaces/idmapped_folder",
         "        wanted |= Attribute.READ_ONLY\n",
         "        pass\n",
         "ro",
         f"open('{PROJECT}/src/by-ro', 'w')",
     ),
     (
-        "as_root/ws",
+        "as_root/workspaces/mount",
         "Attribute.READ_ONLY if is_held else Attribute(0)",
         "Attribute(0)",
         "rw",
@@ -611,7 +617,9 @@ def test_each_mechanism_is_what_decides(
     with machine.patched(module, line, instead):
         without_it = tried(machine, name, code)
     assert (with_it == "done") != (without_it == "done")
-    assert (with_it == "done") == (module == "as_root/shown" and "MAPPED" in line)
+    assert (with_it == "done") == (
+        module == "as_root/workspaces/idmapped_folder" and "MAPPED" in line
+    )
 
 
 @TWIN
@@ -624,7 +632,7 @@ def test_the_look_at_links_and_second_names_is_what_refuses(machine: Machine) ->
     ways = ["docs/rules", "readme.txt"]
     look = "        _expect_no_other_way(workspaces, links)\n"
     with (
-        machine.patched("as_root/ws", look, "        pass\n"),
+        machine.patched("as_root/workspaces/mount", look, "        pass\n"),
         machine.session("rw") as session,
     ):
         assert session.call("workspace_probes", "write_each", PROJECT, ways) == {}
@@ -658,7 +666,9 @@ def test_watching_names_is_what_notices_those_that_are_gone_again(machine: Machi
 def test_the_look_at_the_owner_is_what_refuses(machine: Machine) -> None:
     machine.as_root("install -d -o mallory -m 700 /home/mallory/hers")
     text = probe("hers", 'workspace = ["/home/mallory/hers:ro"]')
-    with machine.patched("as_root/shown", "if not _is_agent(owner, workspaces):", "if False:"):
+    with machine.patched(
+        "as_root/workspaces/idmapped_folder", "if not _is_agent(owner, workspaces):", "if False:"
+    ):
         with_server(machine, text)
         assert tried(machine, "hers", "os.listdir('/home/mallory/hers'); result = 1") == 1
     machine.configure(STANDING + text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root import ws
+from mcpwrap.as_root.workspaces import mount
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 from mcpwrap.errors import McpwrapError
 
@@ -26,7 +26,7 @@ def found(top: Path, *makes: Make) -> dict[str, str]:
     for make in makes:
         make(top)
     folder = Folder(str(top), is_writable=True)
-    links = ws._links(Workspaces(folders=(folder,), protect=True, uids=(), gids=()))
+    links = mount._links(Workspaces(folders=(folder,), protect=True, uids=(), gids=()))
     ends = {
         end.replace(f"{top}/", ""): one.replace(f"{top}/", "")
         for end, one in links.link_by_end.items()

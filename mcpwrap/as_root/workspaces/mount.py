@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_root import shown
-from mcpwrap.as_root.shown import Shown
+from mcpwrap.as_root.workspaces import idmapped_folder
+from mcpwrap.as_root.workspaces.idmapped_folder import Shown
 from mcpwrap.core.mount_layout import REPORT, Kind, Layer, is_below, layers, linked
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
@@ -69,7 +69,8 @@ def show(name: str, pid: int) -> int:
     try:
         # Opened in the machine's own view: there they are what the agent sees.
         by_path = {
-            folder.path: shown.opened(folder, workspaces, uid) for folder in workspaces.folders
+            folder.path: idmapped_folder.opened(folder, workspaces, uid)
+            for folder in workspaces.folders
         }
         links = _links(workspaces)
     except McpwrapError as error:
