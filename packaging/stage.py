@@ -27,7 +27,7 @@ PROGRAMS = {
     f"{LIB}/mcpwrap-ws": "mcpwrap.as_root.workspaces.mount",
     f"{LIB}/mcpwrap-resolvers": "mcpwrap.as_root.egress.resolvers",
     f"{LIB}/mcpwrap-watch": "mcpwrap.as_root.egress.nft_watchdog",
-    f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.try_session",
+    f"{LIB}/mcpwrap-try-session": "mcpwrap.as_agent.session_probe",
     f"{LIB}/mcpwrap-try-reach": "mcpwrap.as_wrapper.network_probe",
     f"{LIB}/mcpwrap-gate": "mcpwrap.as_gate.main",
     f"{LIB}/mcpwrap-gate-reload": "mcpwrap.as_gate.reload",
@@ -50,7 +50,7 @@ from {module} import main
 sys.exit(main())
 """
 FILES = [
-    ("mcpwrap/as_agent/connect.py", "usr/bin/mcpwrap-connect", 0o755),
+    ("mcpwrap/as_agent/stub.py", "usr/bin/mcpwrap-connect", 0o755),
     ("nftables/mcpwrap.nft", f"{LIB}/nftables/mcpwrap.nft", 0o644),
     ("squid/common.conf", f"{LIB}/squid/common.conf", 0o644),
     ("squid/intercept.conf", f"{LIB}/squid/intercept.conf", 0o644),

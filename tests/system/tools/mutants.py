@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "the reason that an agent without a session is told",
-        "mcpwrap/as_agent/connect.py",
+        "mcpwrap/as_agent/stub.py",
         "        answer(fds, status, why)\n",
         "        pass\n",
         "session",

@@ -194,7 +194,7 @@ def test_nobody_writes_to_a_terminal_past_python() -> None:
         if number.search(path.read_text())
     }
     assert found == {
-        "as_agent/connect.py",  # the stub: the gate has made it harmless
+        "as_agent/stub.py",  # the stub: the gate has made it harmless
         "as_agent/relaying.py",  # a server's stderr, by core.sanitise
         "as_nobody/proposal_reader.py",  # an answer to root, in a file
         "linux/tty.py",

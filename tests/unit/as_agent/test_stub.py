@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent import connect
+from mcpwrap.as_agent import stub
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.session_socket import Exit
 from mcpwrap.plan import paths
 from tests.shared import pace
 
-FILE = Path(connect.__file__)
+FILE = Path(stub.__file__)
 TREE = ast.parse(FILE.read_text())
 TEXTS = {node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)}
 # not the interpreter of the tests: it starts as its first line says
@@ -65,12 +65,12 @@ def test_it_imports_next_to_nothing() -> None:
 
 
 def test_its_constants_are_ours() -> None:
-    assert connect.MAX_PACKET_BYTES == session_socket.MAX_PACKET_BYTES
-    assert connect.USAGE == Exit.USAGE
-    assert connect.UNAVAILABLE == Exit.UNAVAILABLE
-    assert connect.PROTOCOL == Exit.PROTOCOL
-    assert connect.FIRST_S > 2 * session_socket.HANDSHAKE_S + session_socket.START_S
-    assert paths.link("git").endswith(f"/{connect.LINK_PREFIX}git")
+    assert stub.MAX_PACKET_BYTES == session_socket.MAX_PACKET_BYTES
+    assert stub.USAGE == Exit.USAGE
+    assert stub.UNAVAILABLE == Exit.UNAVAILABLE
+    assert stub.PROTOCOL == Exit.PROTOCOL
+    assert stub.FIRST_S > 2 * session_socket.HANDSHAKE_S + session_socket.START_S
+    assert paths.link("git").endswith(f"/{stub.LINK_PREFIX}git")
 
 
 def test_its_hello_is_ours() -> None:

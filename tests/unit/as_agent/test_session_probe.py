@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_agent.try_session import telling
+from mcpwrap.as_agent.session_probe import telling
 
 
 @pytest.mark.parametrize(
