@@ -6,7 +6,7 @@ import sys
 import click
 
 from mcpwrap import __version__
-from mcpwrap.as_agent import run
+from mcpwrap.as_agent.run import command as run_command
 from mcpwrap.cli import (
     accept,
     apply,
@@ -67,7 +67,7 @@ def cli() -> None:
 
 
 for command in (
-    run.command,
+    run_command.command,
     check.command,
     plan.command,
     policy.command,

@@ -195,7 +195,7 @@ def test_nobody_writes_to_a_terminal_past_python() -> None:
     }
     assert found == {
         "as_agent/stub.py",  # the stub: the gate has made it harmless
-        "as_agent/relaying.py",  # a server's stderr, by core.sanitise
+        "as_agent/run/relay.py",  # a server's stderr, by core.sanitise
         "as_nobody/proposal_reader.py",  # an answer to root, in a file
         "linux/tty.py",
     }
@@ -222,7 +222,7 @@ HEAD = "import getpass, sys, traceback\nimport click, rich, rich.console\nname =
 FILES = [
     f"mcpwrap/{name}.py"
     for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/secrets/mint", "linux/new",
-                 "as_agent/run", "as_agent/try_new", "as_gate/reload", "session/new")
+                 "as_agent/run/command", "as_agent/try_new", "as_gate/reload", "session/new")
 ]  # fmt: skip
 
 

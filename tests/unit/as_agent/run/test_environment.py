@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent import surroundings
+from mcpwrap.as_agent.run import environment
 from mcpwrap.errors import UsageError
 
 AGENTS = {"TOKEN": "x", "SECRET": "y", "TZ": "UTC", "HOME": "/home/alice", "LD_PRELOAD": "z"}
 
 
 def test_it_has_what_was_listed_and_little_else() -> None:
-    given = surroundings.inherited(["TOKEN", "NOT_SET"], AGENTS)
+    given = environment.inherited(["TOKEN", "NOT_SET"], AGENTS)
     assert given == {"TOKEN": "x", "TZ": "UTC"}
-    env = surroundings.variables(
+    env = environment.variables(
         account="alice", home="/state", tmp="/tmp/t", path="/usr/bin", inherited=given
     )
     assert env == {
@@ -27,7 +27,7 @@ def test_it_has_what_was_listed_and_little_else() -> None:
         "TOKEN": "x",
         "npm_config_update_notifier": "false",
     }
-    assert surroundings.offline(env).items() >= {
+    assert environment.offline(env).items() >= {
         ("npm_config_offline", "true"),
         ("UV_OFFLINE", "1"),
     }
@@ -36,7 +36,7 @@ def test_it_has_what_was_listed_and_little_else() -> None:
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "HTTPS_PROXY", "A B", ""])
 def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"--inherit {name}: "):
-        surroundings.inherited([name], AGENTS)
+        environment.inherited([name], AGENTS)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_name_that_decides_what_runs_is_refused(name: str) -> None:
     ],
 )
 def test_where_programs_are_looked_for(agents: str, program: str | None, path: str) -> None:
-    assert surroundings.search_path(agents, Path(program) if program else None) == path
+    assert environment.search_path(agents, Path(program) if program else None) == path
 
 
 def test_a_home_in_a_folder_of_the_system_is_not_given_with_it(
@@ -57,10 +57,10 @@ def test_a_home_in_a_folder_of_the_system_is_not_given_with_it(
 ) -> None:
     for name in ("opt/tool/bin", "opt/people/alice/keys", "opt/people/shared", "etc"):
         (tmp_path / name).mkdir(parents=True)
-    monkeypatch.setattr(surroundings, "SYSTEM", (f"{tmp_path}/opt", f"{tmp_path}/etc"))
+    monkeypatch.setattr(environment, "SYSTEM", (f"{tmp_path}/opt", f"{tmp_path}/etc"))
 
     def given(home: str) -> set[str]:
-        return {path.removeprefix(f"{tmp_path}/") for path in surroundings.system(tmp_path / home)}
+        return {path.removeprefix(f"{tmp_path}/") for path in environment.system(tmp_path / home)}
 
     assert given("opt/people/alice") == {"opt/tool", "opt/people/shared", "etc"}
     assert given("opt") == {"etc"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.deciding import gate_for, read_policy
+from mcpwrap.as_agent.run.local_gate import gate_for, read_policy
 from mcpwrap.core.gate.gate import ToAgent, ToServer
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpwrap import __version__
-from mcpwrap.as_agent import folders
+from mcpwrap.as_agent.run import directories
 from mcpwrap.core.audit.hash_chain import KEY_BYTES, Chain
 from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import Keys, folder_of, start_of
@@ -38,7 +38,7 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
     Raises:
         McpwrapError: it cannot be written.
     """
-    folders.make(folder)
+    directories.make(folder)
     tally = Tally()
     try:
         keys, ledger = _begun(folder)

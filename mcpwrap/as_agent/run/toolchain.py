@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from mcpwrap.as_agent import leading
+from mcpwrap.as_agent.run import leading
 from mcpwrap.linux import shebang
 
 _PROGRAMS = frozenset({"bin", "sbin", "shims", ".bin"})  # beside them lies what they need

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.toolchain import Place, found, names, needed, wide_folders
+from mcpwrap.as_agent.run.toolchain import Place, found, names, needed, wide_folders
 
 
 def program(path: Path, text: str = "\x7fELF") -> Path:

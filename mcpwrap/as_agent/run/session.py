@@ -8,12 +8,20 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_agent import deciding, folders, leading, relaying, surroundings, toolchain, writing
 from mcpwrap.as_agent.closing import SHOWN, Closing, Layer, Network, without
 from mcpwrap.as_agent.launch import Stage, StageError
-from mcpwrap.as_agent.naming import name_of
-from mcpwrap.as_agent.relaying import SIGNALS, WHO, Ended
-from mcpwrap.as_agent.toolchain import Place
+from mcpwrap.as_agent.run import (
+    directories,
+    environment,
+    leading,
+    local_gate,
+    relay,
+    toolchain,
+    user_audit,
+)
+from mcpwrap.as_agent.run.naming import name_of
+from mcpwrap.as_agent.run.relay import SIGNALS, WHO, Ended
+from mcpwrap.as_agent.run.toolchain import Place
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.wire import session_socket
@@ -59,27 +67,27 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
     _open_all()
     account, home = _whose(environ)
-    own = folders.of_user(environ, home)
+    own = directories.of_user(environ, home)
     name = _name(asked)
-    policy = deciding.read_policy(asked.policy, own.policy)
-    inherited = surroundings.inherited(asked.inherit, environ)
+    policy = local_gate.read_policy(asked.policy, own.policy)
+    inherited = environment.inherited(asked.inherit, environ)
     to_write = _to_write(asked, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
-    path = surroundings.search_path(agents_path)
+    path = environment.search_path(agents_path)
     place = Place(toolchain.wide_folders(home), Path.cwd(), path, to_write)
     program, place = _found(asked.command[0], place, agents_path)
-    its_home = folders.make_home(own, name)
-    with folders.temporary() as tmp:
-        env = surroundings.variables(
+    its_home = directories.make_home(own, name)
+    with directories.temporary() as tmp:
+        env = environment.variables(
             account=account, home=its_home, tmp=tmp, path=place.path, inherited=inherited
         )
         if asked.network is Network.NOTHING:
-            env = surroundings.offline(env)
-        system = surroundings.system(home)
+            env = environment.offline(env)
+        system = environment.system(home)
         closing = _closing(asked, program, place, [*system], [its_home, tmp])
         started = Program(command=str(program), args=asked.command[1:], cwd=str(place.cwd), env=env)
-        with writing.session(own.audit, name, policy) as recorder:
-            gate = deciding.gate_for(name, policy, recorder)
+        with user_audit.session(own.audit, name, policy) as recorder:
+            gate = local_gate.gate_for(name, policy, recorder)
             ended = _run_closed(started, closing, (gate, recorder.arrived), asked)
     _tell(ended, name, asked)
     return ended.status
@@ -94,7 +102,7 @@ def _found(command: str, place: Place, agents_path: str) -> tuple[Path, Place]:
             where=command,
             fix="write its whole path, or add its folder to PATH",
         )
-    return program, replace(place, path=surroundings.search_path(agents_path, program))
+    return program, replace(place, path=environment.search_path(agents_path, program))
 
 
 def _open_all() -> None:
@@ -154,7 +162,7 @@ def _closing(
     arguments = asked.command[1:]
     needed = toolchain.needed(program, arguments, place)
     typed = {_typed(path, place.to_write) for path in asked.to_read}
-    to_read = {*system, os.path.realpath(surroundings.RESOLVERS), *map(str, needed | typed)}
+    to_read = {*system, os.path.realpath(environment.RESOLVERS), *map(str, needed | typed)}
     return Closing(
         to_read=tuple(sorted(to_read)),
         to_write=(*own, *map(str, place.to_write)),
@@ -166,7 +174,7 @@ def _closing(
 
 def _links(names: set[Path], asked: Asked, place: Place) -> dict[str, str]:
     """Return the links by which its files may be named: by the system, by us and as was typed."""
-    typed = (*surroundings.SYSTEM, surroundings.RESOLVERS, *asked.to_read, *asked.to_write)
+    typed = (*environment.SYSTEM, environment.RESOLVERS, *asked.to_read, *asked.to_write)
     return {
         str(link): str(target)
         for name in (*names, *(place.cwd / path for path in typed))
@@ -181,7 +189,7 @@ def _run_closed(
     say(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
     while True:
         try:
-            return relaying.run(program, closing, *judge)
+            return relay.run(program, closing, *judge)
         except StageError as error:
             layer = _missing(error, program)
             closing = replace(closing, layers=closing.layers - {layer})

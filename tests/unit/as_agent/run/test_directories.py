@@ -4,42 +4,42 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent import folders
+from mcpwrap.as_agent.run import directories
 from mcpwrap.errors import McpwrapError
 
 HOME = Path("/home/alice")
 
 
 def test_they_are_where_the_user_has_such_things() -> None:
-    own = folders.of_user({}, HOME)
+    own = directories.of_user({}, HOME)
     assert own.policy == HOME / ".config/mcpwrap/policy.yaml"
     assert own.home_of("time") == HOME / ".local/state/mcpwrap/home/time"
-    own = folders.of_user({"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "state"}, HOME)
+    own = directories.of_user({"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "state"}, HOME)
     assert own.policy == Path("/c/mcpwrap/policy.yaml")
     assert own.state == HOME / ".local/state/mcpwrap"  # one that is not absolute does not count
 
 
 def test_a_home_is_for_nobody_else(tmp_path: Path) -> None:
-    made = folders.make(tmp_path / "a/b")
+    made = directories.make(tmp_path / "a/b")
     assert made == str(tmp_path / "a/b")
     assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o700
     (tmp_path / "file").write_text("")
     with pytest.raises(McpwrapError, match="cannot be made: Not a directory"):
-        folders.make(tmp_path / "file/b")
+        directories.make(tmp_path / "file/b")
 
 
 def test_a_home_is_below_folders_that_are_for_nobody_else(tmp_path: Path) -> None:
     """Who has the home may open it; what is above it is not the server's."""
-    own = folders.of_user({"XDG_STATE_HOME": str(tmp_path / "s")}, HOME)
+    own = directories.of_user({"XDG_STATE_HOME": str(tmp_path / "s")}, HOME)
     (tmp_path / "s/mcpwrap").mkdir(parents=True, mode=0o755)  # by a version before this one
-    home = Path(folders.make_home(own, "time"))
+    home = Path(directories.make_home(own, "time"))
     assert home == own.home_of("time")
     for folder in (home, home.parent, own.state):
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_is_temporary_goes() -> None:
-    with folders.temporary() as folder:
+    with directories.temporary() as folder:
         tmp = Path(folder)
         (tmp / "inner").mkdir()
         (tmp / "inner/file").write_text("")
