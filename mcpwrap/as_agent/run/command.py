@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.as_agent.closing import Network
+from mcpwrap.as_agent.run.sandbox.layers import Network
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})

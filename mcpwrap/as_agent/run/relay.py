@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from mcpwrap.as_agent import starting
-from mcpwrap.as_agent.closing import Closing
-from mcpwrap.as_agent.launch import AWAITED, FORWARDED, Launch
+from mcpwrap.as_agent.run.sandbox import spawn
+from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, Launch
+from mcpwrap.as_agent.run.sandbox.layers import Closing
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
@@ -136,7 +136,7 @@ def _start(
     ours = _Streams(to_server, from_server, errors)
     launch = Launch(program=program, closing=closing, stdio=theirs, signals_blocked=blocked)
     try:
-        return starting.start(launch), ours
+        return spawn.start(launch), ours
     except OSError:
         for fd in (to_server, from_server, errors):
             os.close(fd)

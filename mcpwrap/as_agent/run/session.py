@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_agent.closing import SHOWN, Closing, Layer, Network, without
-from mcpwrap.as_agent.launch import Stage, StageError
 from mcpwrap.as_agent.run import (
     directories,
     environment,
@@ -21,6 +19,8 @@ from mcpwrap.as_agent.run import (
 )
 from mcpwrap.as_agent.run.naming import name_of
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, Ended
+from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
+from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Closing, Layer, Network, without
 from mcpwrap.as_agent.run.toolchain import Place
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_agent.closing import Layer, without
+from mcpwrap.as_agent.run.sandbox.layers import Layer, without
 
 ALL = frozenset(Layer)
 

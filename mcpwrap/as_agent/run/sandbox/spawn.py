@@ -8,8 +8,8 @@ process between them ends.
 import os
 from typing import NoReturn
 
-from mcpwrap.as_agent import first
-from mcpwrap.as_agent.launch import Launch, Report, Stage, StageError, read_report
+from mcpwrap.as_agent.run.sandbox import init_process
+from mcpwrap.as_agent.run.sandbox.launch import Launch, Report, Stage, StageError, read_report
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
 
@@ -49,7 +49,7 @@ def _without_return(launch: Launch, report: Report, until_adopted: tuple[int, in
     except BaseException as bug:  # noqa: BLE001 - the relay's code, which called us, must not go on
         tty.show_bug(bug)
     finally:
-        os._exit(first.BUG)
+        os._exit(init_process.BUG)
 
 
 def _part(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> None:
@@ -63,6 +63,6 @@ def _part(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> Non
     if pid == 0:
         os.close(go_fd)
         os.read(wait_fd, 1)  # until the relay closes it; before, its parent's end would be heard
-        first.run(launch, report)
+        init_process.run(launch, report)
     report.say(Stage.FIRST_PROCESS, pid)
     os._exit(0)

@@ -10,7 +10,7 @@ import signal
 from functools import partial
 from typing import NoReturn
 
-from mcpwrap.as_agent.launch import FORWARDED, Launch, Report, Stage
+from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, Launch, Report, Stage
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.process import child_exit, descendants
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mcpwrap.as_agent.closing import Closing, Layer
+from mcpwrap.as_agent.run.sandbox.layers import Closing, Layer
 from mcpwrap.session.launch.spawn import Program
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
