@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from mcpwrap.cli.root import become_root_program
+from mcpwrap.cli.common.become_root import become_root_program
 
 
 @click.command("accept")

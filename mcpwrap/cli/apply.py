@@ -2,7 +2,7 @@
 
 import click
 
-from mcpwrap.cli.root import become_root_program
+from mcpwrap.cli.common.become_root import become_root_program
 
 
 @click.command("apply")

@@ -11,7 +11,7 @@ import msgspec
 from mcpwrap.cli import approvals_answer, approvals_show
 from mcpwrap.cli.approvals_answer import TIMES, Answer
 from mcpwrap.cli.approvals_text import agent
-from mcpwrap.cli.output import expect_yes
+from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.wire.approval_socket import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import click
 
-from mcpwrap.cli.root import become_root_program
+from mcpwrap.cli.common.become_root import become_root_program
 from mcpwrap.errors import UsageError
 
 

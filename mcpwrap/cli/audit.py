@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mcpwrap.cli import audit_filters, audit_place, audit_prune, audit_verify
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.core.audit.audit_params import Unread, box, params_of
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.text_format import Wanted, answer, ascii_json, fields_of, line_of, refusal

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from mcpwrap.cli import audit_place, audit_verify
-from mcpwrap.cli.output import print_json
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.retention import old_files
 from mcpwrap.core.audit.text_format import span_s
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from mcpwrap.cli import audit_place
-from mcpwrap.cli.output import print_json
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.reader import Found, Report
 from mcpwrap.core.audit.records import Anchor, Keys, folder_of
 from mcpwrap.core.audit.verify import Folder, check

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mcpwrap.cli.approvals_text import ON
-from mcpwrap.cli.output import confirm
+from mcpwrap.cli.common.output import confirm
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli import named_file
+from mcpwrap.cli.common import input_file
 from mcpwrap.config.parse import parse
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
@@ -22,6 +22,6 @@ def command(files: tuple[Path, ...]) -> int:
     """
     if not files:
         planning.steps()  # all that `plan` would refuse, agents without an account included
-    servers = parse([named_file.read(path) for path in files] or observer.config_files()).servers
+    servers = parse([input_file.read(path) for path in files] or observer.config_files()).servers
     tty.say(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK

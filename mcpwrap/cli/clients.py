@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.cli import clients_notify
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.wrap_status import Known, State, standing_of
 from mcpwrap.core.names import server_name_for

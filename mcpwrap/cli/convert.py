@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from mcpwrap.cli import named_file
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common import input_file
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
 from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
@@ -32,7 +32,7 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
     Exit status: 0 done, 2 something is wrong with FILE; every problem is shown at once.
     """
     agent = BY_ID[client]
-    targets = _targets(list(parse([named_file.read(file)]).servers), agent, urls(http=http))
+    targets = _targets(list(parse([input_file.read(file)]).servers), agent, urls(http=http))
     found = entries(agent, targets)
     if as_json:
         print_json(_report(agent, found))

@@ -14,8 +14,8 @@ from typing import assert_never
 
 import click
 
-from mcpwrap.cli.output import print_json
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.model import Config, Destination, Local, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.checkup import Check, failed, good, unknown, warned

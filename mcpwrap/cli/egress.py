@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
-from mcpwrap.cli.output import print_json, print_json_line, print_table
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
+from mcpwrap.cli.common.output import print_json, print_json_line, print_table
 from mcpwrap.core.egress.access_log import Asked, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty

@@ -2,7 +2,7 @@
 
 import click
 
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine import observer, sessions

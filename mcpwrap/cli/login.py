@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
-from mcpwrap.cli.output import ask
+from mcpwrap.cli.common.output import ask
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, Answer, Begin, Done, Visit
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError

@@ -19,7 +19,6 @@ from mcpwrap.cli import (
     egress,
     kill,
     login,
-    output,
     panic,
     plan,
     policy,
@@ -32,6 +31,7 @@ from mcpwrap.cli import (
     unwrap,
     wrap,
 )
+from mcpwrap.cli.common import output
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
 

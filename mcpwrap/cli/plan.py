@@ -4,7 +4,7 @@ import os
 
 import click
 
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning

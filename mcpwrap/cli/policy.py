@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli import audit_filters, named_file
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli import audit_filters
+from mcpwrap.cli.common import input_file
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.config.policy.parse import parse_policy, parse_with_warnings
 from mcpwrap.core.policy.rules import Policy, digest
@@ -40,7 +41,7 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
     Exit status: 0 nothing is wrong, 2 something is; each with line and column. Warnings leave 0.
     """
     try:
-        found = parse_with_warnings([named_file.read(path) for path in files] or policy_files())
+        found = parse_with_warnings([input_file.read(path) for path in files] or policy_files())
     except PolicyError as error:
         if not as_json:
             raise
@@ -86,7 +87,7 @@ def test(file: Path, cases: Path, *, as_json: bool) -> int:
     """
     from mcpwrap.cli.policy_judging import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
 
-    return run_cases(parse_policy([named_file.read(file)]), named_file.read(cases), as_json=as_json)
+    return run_cases(parse_policy([input_file.read(file)]), input_file.read(cases), as_json=as_json)
 
 
 @command.command("explain")
@@ -107,7 +108,7 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     from mcpwrap.cli.policy_judging import run_explain  # noqa: PLC0415 - as above
 
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
-    policy = parse_policy([named_file.read(file)] if file else policy_files())
+    policy = parse_policy([input_file.read(file)] if file else policy_files())
     return run_explain(policy, (name, tool), text, as_json=as_json)
 
 
@@ -125,4 +126,4 @@ def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
     from mcpwrap.cli.policy_replay import run_replay  # noqa: PLC0415 - as above
 
     at = audit_filters.time_of(since) if since else 0.0
-    return run_replay(parse_policy([named_file.read(file)]), server, at, as_json=as_json)
+    return run_replay(parse_policy([input_file.read(file)]), server, at, as_json=as_json)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.core.policy.cases import difference

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from mcpwrap.cli import audit_place
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.audit_params import Unread, box
 from mcpwrap.core.audit.replay import Group, Replay
 from mcpwrap.core.audit.text_format import ascii_json, fields_of, line_of

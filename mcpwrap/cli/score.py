@@ -5,7 +5,7 @@ import re
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux.systemd.systemctl import ANALYZE, run
 from mcpwrap.machine import observer

@@ -8,8 +8,8 @@ from typing import NoReturn
 import click
 import msgspec
 
-from mcpwrap.cli.output import ask_hidden, print_json, print_table
-from mcpwrap.cli.root import become_root_program, expect_root
+from mcpwrap.cli.common.become_root import become_root_program, expect_root
+from mcpwrap.cli.common.output import ask_hidden, print_json, print_table
 from mcpwrap.config import value_parsers
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import is_server_name

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import accounts, tty
 from mcpwrap.machine import observer, sessions

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.core.metrics import prometheus
 from mcpwrap.core.metrics.counters import NO_BOUND_US, Counts, ServerStats, Stats
 from mcpwrap.core.wire.session_socket import ProtocolError

@@ -5,7 +5,7 @@ import os
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json, print_table
+from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.core.names import account_of
 from mcpwrap.core.wire.listener_file import url
 from mcpwrap.core.wire.unit_status import sessions_in

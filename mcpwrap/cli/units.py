@@ -6,8 +6,8 @@ from typing import IO, cast
 import click
 import msgspec
 
-from mcpwrap.cli.output import print_json_line
-from mcpwrap.cli.root import expect_root
+from mcpwrap.cli.common.become_root import expect_root
+from mcpwrap.cli.common.output import print_json_line
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd import systemctl

@@ -6,7 +6,7 @@ from pathlib import Path
 from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
 from mcpwrap.cli.clients_found import Asker, Found
-from mcpwrap.cli.output import print_json
+from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.wrap_change import Changed
 from mcpwrap.cli.wrap_decided import Look, Place
 from mcpwrap.cli.wrap_proposal import Proposal

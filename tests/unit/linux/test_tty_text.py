@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli import output
+from mcpwrap.cli.common import output
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty

@@ -1,0 +1,1 @@
+"""RUNS AS WHOEVER TYPED IT: output, input files, and becoming root, shared by commands."""
