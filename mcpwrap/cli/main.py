@@ -8,22 +8,16 @@ import click
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
 from mcpwrap.cli import (
-    accept,
-    apply,
     approvals,
     audit,
-    check,
     clients,
     convert,
     doctor,
     egress,
     kill,
-    login,
     panic,
-    plan,
     policy,
     score,
-    secret,
     sessions,
     stats,
     status,
@@ -32,6 +26,7 @@ from mcpwrap.cli import (
     wrap,
 )
 from mcpwrap.cli.common import output
+from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
 

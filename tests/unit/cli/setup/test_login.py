@@ -16,7 +16,7 @@ import click
 import pytest
 
 from mcpwrap.as_wrapper.oauth.login import Person as Helped
-from mcpwrap.cli import login, login_callback
+from mcpwrap.cli.setup import login, oauth_callback
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
@@ -321,7 +321,7 @@ def test_a_browser_that_never_comes_is_given_up(
     gate: Gate, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(login, "_open", lambda *_: None)
-    monkeypatch.setattr(login_callback, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(oauth_callback, "PATIENCE_S", 0.01)
     with pytest.raises(McpwrapError, match="no browser came back"):
         log_in()
 

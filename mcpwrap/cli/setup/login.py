@@ -110,15 +110,15 @@ def _log_in(door: LoginDoor, name: str, way: Way, who: Person | None) -> Done:
         door.say(Answer(answer=_pasted(visit)))
         return door.hear(Done)
     # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
-    from mcpwrap.cli import login_callback  # noqa: PLC0415
+    from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
 
-    with login_callback.listening(way.port) as listener:
+    with oauth_callback.listening(way.port) as listener:
         door.say(Begin(port=listener.getsockname()[1]))
         visit = _sound(door.hear(Visit), name)
         _show(name, visit)
         if way.may_open and (who is None or who.is_somebody):
             _open(visit.visit, who)
-        query = login_callback.wait(listener, state_of(visit.visit), door.fileno())
+        query = oauth_callback.wait(listener, state_of(visit.visit), door.fileno())
     if query:
         door.say(Answer(answer=query))
     return door.hear(Done)

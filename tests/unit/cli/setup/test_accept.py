@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mcpwrap.cli import accept
 from mcpwrap.cli.main import cli
+from mcpwrap.cli.setup import accept
 
 DIGEST = "0" * 64
 

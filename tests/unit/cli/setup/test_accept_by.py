@@ -3,8 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from mcpwrap.cli import accept
 from mcpwrap.cli.main import cli
+from mcpwrap.cli.setup import accept
 
 
 def test_a_command_that_is_copied_does_not_say_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
