@@ -7,25 +7,9 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import (
-    approvals,
-    audit,
-    clients,
-    convert,
-    doctor,
-    egress,
-    kill,
-    panic,
-    policy,
-    score,
-    sessions,
-    stats,
-    status,
-    units,
-    unwrap,
-    wrap,
-)
+from mcpwrap.cli import approvals, audit, clients, convert, policy, unwrap, wrap
 from mcpwrap.cli.common import output
+from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.cli.stats import StatsRow, decisions_text, report, time_text
+from mcpwrap.cli.operate.stats import StatsRow, decisions_text, report, time_text
 from mcpwrap.core.metrics.counters import BUCKETS, Counts, ServerStats, Stats
 
 

@@ -5,7 +5,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.cli.egress import suggestion
+from mcpwrap.cli.operate.egress import suggestion
 from mcpwrap.config import value_parsers
 from mcpwrap.core.egress.access_log import Note, from_kernel, from_squid, summary
 

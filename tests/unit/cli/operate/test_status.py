@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli import status
+from mcpwrap.cli.operate import status
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import observer, planning, policy_files
 from tests.unit.plain_account import without_root

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpwrap.cli import doctor
+from mcpwrap.cli.operate import doctor
 from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.checkup import Check, good

@@ -1,0 +1,1 @@
+"""RUNS AS WHOEVER TYPED IT: operation: status, doctor, sessions, kill, panic, stats."""
