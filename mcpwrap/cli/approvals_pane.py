@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import RichLog
 
-from mcpwrap.cli.approvals_text import Line, folded, page
+from mcpwrap.cli.approvals.text import Line, folded, page
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.gate_client.approvals import Seen
 

@@ -10,9 +10,10 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
-from mcpwrap.cli import approvals_answer, approvals_dialogue, approvals_list
+from mcpwrap.cli import approvals_dialogue
+from mcpwrap.cli.approvals import answer, list_pending
+from mcpwrap.cli.approvals.text import cell, pause
 from mcpwrap.cli.approvals_pane import QuestionPane, Shown
-from mcpwrap.cli.approvals_text import cell, pause
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Pending, Scope, Verdict
 from mcpwrap.errors import McpwrapError
@@ -21,7 +22,7 @@ from mcpwrap.gate_client.approvals import Door, Listing
 
 _PAUSE_S = 0.7  # less than one reads a question in, more than a second keystroke takes
 _AGAIN_S = 1.0
-_COLUMNS = approvals_list.COLUMNS
+_COLUMNS = list_pending.COLUMNS
 
 
 class ApprovalsView(App[None]):
@@ -186,7 +187,7 @@ class ApprovalsView(App[None]):
         try:
             decide = await approvals_dialogue.decided(self, shown, verdict, scope)
             if decide is not None:
-                said = await asyncio.to_thread(approvals_answer.send, decide)
+                said = await asyncio.to_thread(answer.send, decide)
                 self.notify(one_line(said), markup=False)
         except McpwrapError as error:
             said = f"{one_line(error.problem)}\n{one_line(error.fix)}"
@@ -196,7 +197,7 @@ class ApprovalsView(App[None]):
 
 
 def _texts(one: Pending, now: float) -> list[Text]:
-    return [Text(text) for text in approvals_list.cells(one, now)]
+    return [Text(text) for text in list_pending.cells(one, now)]
 
 
 async def _readable(fd: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mcpwrap.cli.approvals_text import ON
+from mcpwrap.cli.approvals.text import ON
 from mcpwrap.cli.common.output import confirm
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty

@@ -7,7 +7,8 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import approvals, audit, clients, convert, policy, unwrap, wrap
+from mcpwrap.cli import audit, clients, convert, policy, unwrap, wrap
+from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.common import output
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
@@ -55,7 +56,7 @@ for command in (
     secret.command,
     status.command,
     sessions.command,
-    approvals.command,
+    approvals_command.command,
     audit.command,
     stats.command,
     clients.command,

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
-from mcpwrap.cli import approvals, approvals_passwd
-from mcpwrap.cli.approvals_text import agent
+from mcpwrap.cli.approvals import command, passwd
+from mcpwrap.cli.approvals.text import agent
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that types a command and returns what it printed."""
 
     def typed(*args: str) -> str:
-        assert approvals.command.main(list(args), standalone_mode=False) in {0, None}
+        assert command.command.main(list(args), standalone_mode=False) in {0, None}
         return capsys.readouterr().out
 
     return typed
@@ -137,7 +137,7 @@ def test_each_question_is_told_once_as_it_comes(
         events = threading.Thread(target=happen)
         events.start()
         with pytest.raises(McpwrapError, match="hung up"):
-            approvals.command.main(["watch", *filter(None, [form])], standalone_mode=False)
+            command.command.main(["watch", *filter(None, [form])], standalone_mode=False)
         events.join()
         said = capsys.readouterr().out.splitlines()
         assert first in said[0]
@@ -270,7 +270,7 @@ def test_a_gate_that_is_not_there_is_said(gate: ScriptedGate, run: Run) -> None:
 
 def test_passwords_are_roots_to_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[tuple[str, ...]] = []
-    monkeypatch.setattr(approvals_passwd, "become_root_program", lambda *a: became.append(a))
+    monkeypatch.setattr(passwd, "become_root_program", lambda *a: became.append(a))
     monkeypatch.setenv("SUDO_USER", "alice")
     run("passwd")
     run("passwd", "bob", "--remove")

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mcpwrap.cli.approvals_text import ON, Line, cell, folded, page, pause, span, tool_of
+from mcpwrap.cli.approvals.text import ON, Line, cell, folded, page, pause, span, tool_of
 from mcpwrap.core.approval.document import Question, digest, document
 from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client.approvals import Seen

@@ -5,7 +5,7 @@ from typing import NoReturn
 import click
 import msgspec
 
-from mcpwrap.cli.approvals_text import agent, cell, moment, pause, tool_of
+from mcpwrap.cli.approvals.text import agent, cell, moment, pause, tool_of
 from mcpwrap.core.audit.text_format import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending

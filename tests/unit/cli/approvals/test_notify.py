@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.cli import approvals_notify
-from mcpwrap.cli.approvals_notify import Surroundings
+from mcpwrap.cli.approvals import notify
+from mcpwrap.cli.approvals.notify import Surroundings
 from mcpwrap.errors import McpwrapError
 from tests.shared import pace
 from tests.unit.as_webhook.gate import Gate, pending
@@ -26,7 +26,7 @@ class Desktop:
         program.chmod(0o755)
         self._gate, self._is_over = gate, False
         around = Surroundings(gate.path, str(program), every_s, 0.01, lambda: not self._is_over)
-        self._thread = threading.Thread(target=approvals_notify.run, args=[around], daemon=True)
+        self._thread = threading.Thread(target=notify.run, args=[around], daemon=True)
         self._thread.start()
 
     def shown(self) -> list[list[str]]:
@@ -126,4 +126,4 @@ def test_it_goes_on_when_the_gate_was_restarted(gate: Gate, make_desktop: MakeDe
 
 def test_without_notify_send_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(McpwrapError, match="libnotify-bin"):
-        approvals_notify.run(Surroundings(program=str(tmp_path / "none")))
+        notify.run(Surroundings(program=str(tmp_path / "none")))

@@ -5,7 +5,7 @@ import time
 import click
 import msgspec
 
-from mcpwrap.cli.approvals_text import agent, cell, pause, span, tool_of
+from mcpwrap.cli.approvals.text import agent, cell, pause, span, tool_of
 from mcpwrap.cli.common.output import print_json, print_table
 from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.wire.approval_socket import Pending

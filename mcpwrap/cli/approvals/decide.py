@@ -8,9 +8,10 @@ from functools import wraps
 import click
 import msgspec
 
-from mcpwrap.cli import approvals_answer, approvals_show
-from mcpwrap.cli.approvals_answer import TIMES, Answer
-from mcpwrap.cli.approvals_text import agent
+from mcpwrap.cli.approvals import answer as approvals_answer
+from mcpwrap.cli.approvals import show
+from mcpwrap.cli.approvals.answer import TIMES, Answer
+from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.wire.approval_socket import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
 from mcpwrap.errors import EXIT_OK, UsageError
@@ -76,8 +77,8 @@ def approve(*, id_: str | None, yes: bool, by: ProofBy, **said: object) -> int:
             where="mcpwrap approvals approve",
             fix="run it on a terminal, or with --yes and an ID",
         )
-    pending, seen = approvals_show.look(id_)
-    approvals_show.show(pending, seen)
+    pending, seen = show.look(id_)
+    show.show(pending, seen)
     if not yes:
         tty.say()
         expect_yes(_QUESTIONS[answer.scope])
@@ -97,7 +98,7 @@ def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofBy) -> int
     Exit status: as that of `approve`.
     """
     verdict = Verdict.DENY_AND_STOP if stop_server else Verdict.DENY
-    pending, seen = approvals_show.look(id_)
+    pending, seen = show.look(id_)
     decide = Answer(verdict, reason=reason).decide(pending, seen.digest, Channel.COMMAND)
     return _send(decide, pending, by)
 

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from mcpwrap.cli.approvals_text import agent, page, pieces
+from mcpwrap.cli.approvals.text import agent, page, pieces
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.approval.rendering import difference, pretty
 from mcpwrap.core.policy.decision import Json

@@ -2,14 +2,7 @@
 
 import click
 
-from mcpwrap.cli import (
-    approvals_decide,
-    approvals_list,
-    approvals_notify,
-    approvals_passwd,
-    approvals_show,
-    approvals_watch,
-)
+from mcpwrap.cli.approvals import decide, list_pending, notify, passwd, show, watch
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import Door
@@ -36,17 +29,17 @@ def command(context: click.Context) -> int:
         from mcpwrap.cli.approvals_view import ApprovalsView  # noqa: PLC0415
 
         return ApprovalsView().run_until_quit()
-    approvals_list.show(listing)
+    list_pending.show(listing)
     return EXIT_OK
 
 
 for one in (
-    approvals_list.command,
-    approvals_show.command,
-    approvals_decide.approve,
-    approvals_decide.deny,
-    approvals_watch.command,
-    approvals_passwd.command,
-    approvals_notify.command,
+    list_pending.command,
+    show.command,
+    decide.approve,
+    decide.deny,
+    watch.command,
+    passwd.command,
+    notify.command,
 ):
     command.add_command(one)
