@@ -26,7 +26,7 @@ def command(context: click.Context) -> int:
         listing = door.listing()  # a gate that is not there is said before the screen is taken
     if tty.is_interactive():
         # PLC0415: Textual takes 0.3 s to load.
-        from mcpwrap.cli.approvals_view import ApprovalsView  # noqa: PLC0415
+        from mcpwrap.cli.approvals.tui.app import ApprovalsView  # noqa: PLC0415
 
         return ApprovalsView().run_until_quit()
     list_pending.show(listing)

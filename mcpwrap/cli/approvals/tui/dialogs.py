@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from mcpwrap.cli.approvals.answer import Answer, with_password, with_polkit
 from mcpwrap.cli.approvals.text import agent, cell, tool_of
-from mcpwrap.cli.approvals_pane import Shown
+from mcpwrap.cli.approvals.tui.question_pane import Shown
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Scope, Verdict
 

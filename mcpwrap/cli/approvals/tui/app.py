@@ -10,10 +10,10 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
-from mcpwrap.cli import approvals_dialogue
 from mcpwrap.cli.approvals import answer, list_pending
 from mcpwrap.cli.approvals.text import cell, pause
-from mcpwrap.cli.approvals_pane import QuestionPane, Shown
+from mcpwrap.cli.approvals.tui import dialogs
+from mcpwrap.cli.approvals.tui.question_pane import QuestionPane, Shown
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Pending, Scope, Verdict
 from mcpwrap.errors import McpwrapError
@@ -185,7 +185,7 @@ class ApprovalsView(App[None]):
     @work
     async def _answer(self, shown: Shown, verdict: Verdict, scope: Scope) -> None:
         try:
-            decide = await approvals_dialogue.decided(self, shown, verdict, scope)
+            decide = await dialogs.decided(self, shown, verdict, scope)
             if decide is not None:
                 said = await asyncio.to_thread(answer.send, decide)
                 self.notify(one_line(said), markup=False)

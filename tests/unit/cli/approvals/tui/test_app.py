@@ -8,8 +8,8 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from mcpwrap.cli.approvals.text import ON
-from mcpwrap.cli.approvals_pane import QuestionPane
-from mcpwrap.cli.approvals_view import ApprovalsView
+from mcpwrap.cli.approvals.tui.app import ApprovalsView
+from mcpwrap.cli.approvals.tui.question_pane import QuestionPane
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,

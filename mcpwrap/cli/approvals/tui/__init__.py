@@ -1,0 +1,1 @@
+"""RUNS AS WHOEVER TYPED IT: full-screen view of `mcpwrap approvals`."""
