@@ -7,8 +7,9 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import audit, clients, convert, policy, unwrap, wrap
+from mcpwrap.cli import clients, convert, policy, unwrap, wrap
 from mcpwrap.cli.approvals import command as approvals_command
+from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
@@ -57,7 +58,7 @@ for command in (
     status.command,
     sessions.command,
     approvals_command.command,
-    audit.command,
+    audit_command.command,
     stats.command,
     clients.command,
     wrap.command,

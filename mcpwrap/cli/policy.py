@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli import audit_filters
+from mcpwrap.cli.audit import filters
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.policy.errors import PolicyError
@@ -114,7 +114,7 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
 
 @command.command("replay")
 @click.argument("file", type=click.Path(path_type=Path))
-@audit_filters.since
+@filters.since
 @click.option("--server", default="", metavar="G", help="Of this server alone.")
 @_JSON
 def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
@@ -125,5 +125,5 @@ def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
     """
     from mcpwrap.cli.policy_replay import run_replay  # noqa: PLC0415 - as above
 
-    at = audit_filters.time_of(since) if since else 0.0
+    at = filters.time_of(since) if since else 0.0
     return run_replay(parse_policy([input_file.read(file)]), server, at, as_json=as_json)

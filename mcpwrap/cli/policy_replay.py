@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mcpwrap.cli import audit_place
+from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.audit_params import Unread, box
 from mcpwrap.core.audit.replay import Group, Replay
@@ -23,10 +23,10 @@ _WHY_UNREAD = {
 
 def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> int:
     """Exit status: 0, whatever is different."""
-    folder = audit_place.SYSTEM
+    folder = source.SYSTEM
     files = audit_files.since(audit_files.session_files(folder), since)
-    is_root = audit_place.is_readable_as_root(folder)
-    replay = Replay(policy, box(audit_place.keys_of(folder)) if is_root else None)
+    is_root = source.is_readable_as_root(folder)
+    replay = Replay(policy, box(source.keys_of(folder)) if is_root else None)
     for file in files:
         for record in audit_files.records(file.path):
             if record.at >= since and server in {"", record.server}:
@@ -56,7 +56,7 @@ def _print_group(group: Group, by: str) -> None:
     rule = f"the rule {shown(group.rule)}" if group.rule else "the default"
     tty.say(f"  {by} {rule}: {group.count}")
     for record, params in group.examples:
-        line = line_of(record, audit_place.agent(record.uid))
+        line = line_of(record, source.agent(record.uid))
         known = "" if params is None else f"  {shown(ascii_json(params))}"
         tty.say(f"    {line.before}  {line.after}{known}")
 
@@ -72,8 +72,7 @@ def _fields(replay: Replay) -> Json:
 
 def _group_fields(group: Group) -> Json:
     examples: list[Json] = [
-        fields_of(record, audit_place.agent(record.uid), params)
-        for record, params in group.examples
+        fields_of(record, source.agent(record.uid), params) for record, params in group.examples
     ]
     return {"rule": group.rule, "count": group.count, "examples": examples}
 

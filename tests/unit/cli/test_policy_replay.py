@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import audit_place
+from mcpwrap.cli.audit import source
 from mcpwrap.cli.policy import command
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.logs import audit_keys
@@ -33,7 +33,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     gate.record(other, target="t", hash="00")
     gate.record(other, target="free", decision="blocked", rule="old\n")
     put(tmp_path / "audit", gate.files)
-    monkeypatch.setattr(audit_place, "SYSTEM", tmp_path / "audit")
+    monkeypatch.setattr(source, "SYSTEM", tmp_path / "audit")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(audit_keys, "of_system", keys)
     path = tmp_path / "policy.yaml"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli import audit_filters, audit_place, audit_prune, audit_verify
+from mcpwrap.cli.audit import filters as audit_filters
+from mcpwrap.cli.audit import prune, source, verify
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.core.audit.audit_params import Unread, box, params_of
 from mcpwrap.core.audit.records import Record
@@ -32,15 +33,15 @@ def command() -> None:
     """
 
 
-command.add_command(audit_verify.command)
-command.add_command(audit_prune.command)
+command.add_command(verify.command)
+command.add_command(prune.command)
 
 
 @command.command("show")
 @audit_filters.which_and_when
 @click.option("-n", "count", type=click.IntRange(min=1), help="The last N; for people 100.")
 @_JSON
-@audit_place.option
+@source.option
 def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> int:
     """Show what was decided; to root also what the servers were refused on their way out.
 
@@ -70,7 +71,7 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
 @command.command("follow")
 @audit_filters.which
 @_JSON
-@audit_place.option
+@source.option
 def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     """Show what is decided from now on; ends with Ctrl-C.
 
@@ -79,7 +80,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     """
     wanted = audit_filters.wanted(filters)
     coming = audit_files.Coming(folder)
-    is_root = audit_place.is_readable_as_root(folder)
+    is_root = source.is_readable_as_root(folder)
     with closing(egress_log.Coming()) if is_root else nullcontext() as egress:
         while True:
             refusals = filter(None, map(refusal, egress.notes())) if egress else ()
@@ -92,7 +93,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
 @command.command("export")
 @audit_filters.which_and_when
 @click.option("--open", "is_opened", is_flag=True, help="Open sealed params. Needs root.")
-@audit_place.option
+@source.option
 def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     """Print all of each record as one line of JSON, for another program.
 
@@ -101,16 +102,16 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     Exit status: 0, or 1 if something that was sealed does not open.
     """
     wanted = audit_filters.wanted(filters)
-    if is_opened and folder == audit_place.SYSTEM:
+    if is_opened and folder == source.SYSTEM:
         expect_root("audit export --open")
-    opens = box(audit_place.keys_of(folder)) if is_opened else None
+    opens = box(source.keys_of(folder)) if is_opened else None
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
     broken = 0
     for record in _all(files, wanted, []):
         params = params_of(record, opens) if record.sealed else Unread.HASHED
         broken += params is Unread.BROKEN
         known = None if isinstance(params, Unread) else params
-        tty.say(ascii_json(fields_of(record, audit_place.agent(record.uid), known)))
+        tty.say(ascii_json(fields_of(record, source.agent(record.uid), known)))
     if broken:
         tty.warn(f"the sealed params of {broken} records do not open")
     return EXIT_FAILED if broken else EXIT_OK
@@ -124,7 +125,7 @@ def _all(
 
 
 def _refusals(folder: Path) -> Iterator[Record]:
-    if audit_place.is_readable_as_root(folder):
+    if source.is_readable_as_root(folder):
         yield from filter(None, map(refusal, egress_log.with_times()))
 
 
@@ -133,10 +134,10 @@ def _at(record: Record) -> float:
 
 
 def _print(record: Record) -> None:
-    line = line_of(record, audit_place.agent(record.uid))
+    line = line_of(record, source.agent(record.uid))
     colour = _COLOURS.get(record.decision, "yellow")
     tty.say(f"{line.before}  ", tty.styled(f"{line.decision:7}", colour), f"  {line.after}")
 
 
 def _print_json(record: Record) -> None:
-    tty.say(ascii_json(fields_of(record, audit_place.agent(record.uid))))
+    tty.say(ascii_json(fields_of(record, source.agent(record.uid))))

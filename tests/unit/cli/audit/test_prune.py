@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import audit_place, audit_prune
-from mcpwrap.cli.audit import command
+from mcpwrap.cli.audit import prune, source
+from mcpwrap.cli.audit.command import command
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine.logs import audit_keys
 from tests.unit.core.audits import T0, Gate, keys, put
@@ -29,13 +29,13 @@ def removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Removed:
     gate.heads(goes_on)
     gate.anchor()
     put(tmp_path, gate.files)
-    monkeypatch.setattr(audit_place, "SYSTEM", tmp_path)
+    monkeypatch.setattr(source, "SYSTEM", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(time, "time", lambda: NOW)
     monkeypatch.setattr(audit_keys, "of_system", keys)
     monkeypatch.setattr(audit_keys, "anchors", lambda: gate.anchors)
     asked: Removed = []
-    monkeypatch.setattr(audit_prune, "run", lambda *argv, stdin: asked.append((argv, stdin)))
+    monkeypatch.setattr(prune, "run", lambda *argv, stdin: asked.append((argv, stdin)))
     return asked
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mcpwrap.cli import audit_place
+from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.reader import Found, Report
@@ -44,7 +44,7 @@ class Checked:
 
 @click.command("verify")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
-@audit_place.option
+@source.option
 def command(*, folder: Path, as_json: bool) -> int:
     """Check each record with the key that only root has, and the journal. Needs root.
 
@@ -52,7 +52,7 @@ def command(*, folder: Path, as_json: bool) -> int:
     Example:  sudo mcpwrap audit verify
     Exit status: 0 nothing was changed or removed, 1 something was.
     """
-    is_system = folder == audit_place.SYSTEM
+    is_system = folder == source.SYSTEM
     if is_system:
         expect_root("audit verify")
     begun = time.perf_counter()
@@ -68,11 +68,11 @@ def command(*, folder: Path, as_json: bool) -> int:
 
 def checked(folder: Path, anchors: list[Anchor], now: float) -> Checked:
     """Check it all; once more if root has meanwhile begun another run, or removed what is old."""
-    keys = audit_place.keys_of(folder)
+    keys = source.keys_of(folder)
     while True:
         folders = _folders(folder, keys)
         report = check(keys, folders, anchors, now)
-        before, keys = keys, audit_place.keys_of(folder) if report.findings else keys
+        before, keys = keys, source.keys_of(folder) if report.findings else keys
         if keys == before:
             return Checked(report, keys, folders)
 
@@ -83,7 +83,7 @@ def _folders(folder: Path, keys: Keys) -> dict[str, Folder | None]:
         if keys.epochs and folder_of(keys.epochs) not in found:
             time.sleep(_TRY_EVERY_S)
             found = audit_files.to_check(folder)
-    if folder != audit_place.SYSTEM:
+    if folder != source.SYSTEM:
         found.pop(audit_keys.USERS_FILE, None)
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mcpwrap.cli import audit_place, audit_verify
+from mcpwrap.cli.audit import source, verify
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.retention import old_files
@@ -44,7 +44,7 @@ def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
     expect_root("audit prune")
     now = time.time()
     before = max(0, int(now) - _keep_s(keep))
-    folder = audit_place.SYSTEM
+    folder = source.SYSTEM
     names = _old(folder, before, now)
     outcome = Outcome(
         before=before,
@@ -75,10 +75,10 @@ def _old(folder: Path, before: int, now: float) -> list[str]:
     Raises:
         McpwrapError: somebody has changed the audit: what there is of it is evidence.
     """
-    checked = audit_verify.checked(folder, audit_keys.anchors(), now)
+    checked = verify.checked(folder, audit_keys.anchors(), now)
     if number := len(checked.report.findings):
         raise McpwrapError(
-            f"somebody has changed it: {audit_verify.count_of(number)}; nothing was removed",
+            f"somebody has changed it: {verify.count_of(number)}; nothing was removed",
             where=str(folder),
             fix="`mcpwrap audit verify` says where; a copy of it all is evidence",
         )

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import audit as cli_audit
-from mcpwrap.cli import audit_place, audit_verify
-from mcpwrap.cli.audit import command
+from mcpwrap.cli.audit import command as cli_audit
+from mcpwrap.cli.audit import source, verify
+from mcpwrap.cli.audit.command import command
 from mcpwrap.core.audit.records import Anchor, Keys
 from mcpwrap.core.egress.access_log import Note
 from mcpwrap.errors import UsageError
@@ -36,7 +36,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     gate.heads(one, other)
     gate.anchor()
     put(folder, gate.files)
-    monkeypatch.setattr(audit_place, "SYSTEM", folder)
+    monkeypatch.setattr(source, "SYSTEM", folder)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(audit_keys, "of_system", keys)
     monkeypatch.setattr(audit_keys, "anchors", lambda: gate.anchors)
@@ -119,7 +119,7 @@ class TestShow:
 
 
 def test_without_an_audit_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_place, "SYSTEM", tmp_path / "none")
+    monkeypatch.setattr(source, "SYSTEM", tmp_path / "none")
     for verb in ("show", "follow", "export"):
         assert "there is no audit yet" in str(run(verb).exception)
 
@@ -132,10 +132,10 @@ def test_follow_shows_what_comes(gate: Gate, monkeypatch: pytest.MonkeyPatch) ->
             raise KeyboardInterrupt
         new = gate.open("new")
         gate.record(new)
-        put(audit_place.SYSTEM, gate.files)
+        put(source.SYSTEM, gate.files)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(egress_log, "_LOGS", audit_place.SYSTEM / "none")
+    monkeypatch.setattr(egress_log, "_LOGS", source.SYSTEM / "none")
     lines = parsed(run("follow", "--json", "--server", "n*").stdout)
     assert [line["session"] for line in lines] == ["1-3", "1-4"]
 
@@ -163,7 +163,7 @@ class TestExport:
     def test_what_does_not_open_is_told(self, gate: Gate) -> None:
         session = gate.open()
         gate.record(session, sealed="AAAA")
-        put(audit_place.SYSTEM, gate.files)
+        put(source.SYSTEM, gate.files)
         found = run("export", "--open")
         assert found.return_value == 1
         assert "the sealed params of 1 records do not open" in found.stderr
@@ -183,9 +183,9 @@ class TestVerify:
 
     @pytest.mark.usefixtures("gate")
     def test_what_is_not(self) -> None:
-        path = audit_place.SYSTEM / "00000001/1-1.jsonl"
+        path = source.SYSTEM / "00000001/1-1.jsonl"
         path.write_bytes(path.read_bytes().replace(b"read_query", b"READ_QUERY", 1))
-        (audit_place.SYSTEM / "x\x1b[2J").write_text("")
+        (source.SYSTEM / "x\x1b[2J").write_text("")
         found = run("verify")
         assert found.return_value == 1
         lines = found.stdout.splitlines()
@@ -213,7 +213,7 @@ class TestVerify:
         """Root has given it a number, and it has no folder yet."""
 
         def sleep(_: float) -> None:
-            put(audit_place.SYSTEM, Gate({}, epoch=2).files)
+            put(source.SYSTEM, Gate({}, epoch=2).files)
 
         monkeypatch.setattr(time, "sleep", sleep)
         monkeypatch.setattr(audit_keys, "of_system", lambda: keys(2))
@@ -227,7 +227,7 @@ class TestVerify:
     def test_a_run_that_never_gets_a_folder_is_missed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(audit_verify, "_TRY_EVERY_S", 0)
+        monkeypatch.setattr(verify, "_TRY_EVERY_S", 0)
         monkeypatch.setattr(audit_keys, "of_system", lambda: keys(2))
         found = run("verify")
         assert found.return_value == 1
