@@ -7,11 +7,12 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import clients, convert, policy, unwrap, wrap
+from mcpwrap.cli import clients, convert, unwrap, wrap
 from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output
 from mcpwrap.cli.operate import doctor, egress, kill, panic, score, sessions, stats, status, units
+from mcpwrap.cli.policy import command as policy_command
 from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
@@ -51,7 +52,7 @@ for command in (
     run_command.command,
     check.command,
     plan.command,
-    policy.command,
+    policy_command.command,
     apply.command,
     accept.command,
     secret.command,

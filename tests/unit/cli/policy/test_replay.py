@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli.audit import source
-from mcpwrap.cli.policy import command
+from mcpwrap.cli.policy.command import command
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.logs import audit_keys
 from tests.unit.core.audit_records import sealed

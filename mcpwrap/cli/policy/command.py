@@ -85,7 +85,7 @@ def test(file: Path, cases: Path, *, as_json: bool) -> int:
     Example:  mcpwrap policy test ./policy.yaml ./policy.cases.yaml
     Exit status: 0 all as expected, 1 one differs or more, 2 a file is wrong.
     """
-    from mcpwrap.cli.policy_judging import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
+    from mcpwrap.cli.policy.judge import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
 
     return run_cases(parse_policy([input_file.read(file)]), input_file.read(cases), as_json=as_json)
 
@@ -105,7 +105,7 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
     \b
     Example:  mcpwrap policy explain sqlite read_query '{"query": "SELECT * FROM t"}'
     """
-    from mcpwrap.cli.policy_judging import run_explain  # noqa: PLC0415 - as above
+    from mcpwrap.cli.policy.judge import run_explain  # noqa: PLC0415 - as above
 
     text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
     policy = parse_policy([input_file.read(file)] if file else policy_files())
@@ -123,7 +123,7 @@ def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
     \b
     Example:  mcpwrap policy replay --since 7d ./policy.yaml
     """
-    from mcpwrap.cli.policy_replay import run_replay  # noqa: PLC0415 - as above
+    from mcpwrap.cli.policy.replay import run_replay  # noqa: PLC0415 - as above
 
     at = filters.time_of(since) if since else 0.0
     return run_replay(parse_policy([input_file.read(file)]), server, at, as_json=as_json)

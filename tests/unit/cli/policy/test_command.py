@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli.policy import command
+from mcpwrap.cli.policy.command import command
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 
