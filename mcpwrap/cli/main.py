@@ -7,7 +7,8 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import clients, convert, unwrap, wrap
+from mcpwrap.cli import unwrap, wrap
+from mcpwrap.cli.agents import clients, convert
 from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output

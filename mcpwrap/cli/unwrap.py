@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli.changes_shown import agreed
-from mcpwrap.cli.clients_found import asker, known
+from mcpwrap.cli.agents.diff_view import agreed
+from mcpwrap.cli.agents.discovery import asker, known
 from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
 from mcpwrap.cli.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.known_agents import BY_ID

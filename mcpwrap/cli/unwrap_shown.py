@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mcpwrap.cli.changes_shown import diff_of
+from mcpwrap.cli.agents.diff_view import diff_of
 from mcpwrap.cli.unwrap_files import Unwound
 from mcpwrap.config.agent_files.rollback import Place
 from mcpwrap.linux import tty

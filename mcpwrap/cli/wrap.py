@@ -8,8 +8,8 @@ from types import MappingProxyType
 import click
 
 from mcpwrap.cli import wrap_files, wrap_proposal
-from mcpwrap.cli.changes_shown import agreed
-from mcpwrap.cli.clients_found import Asker, Found, asker, known
+from mcpwrap.cli.agents.diff_view import agreed
+from mcpwrap.cli.agents.discovery import Asker, Found, asker, known
 from mcpwrap.cli.wrap_change import Changed, changes, write
 from mcpwrap.cli.wrap_decided import Egress, Look, Place
 from mcpwrap.cli.wrap_look import Looking

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, Found
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.env_file import parse_env_file

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.cli.clients_found import Asker
+from mcpwrap.cli.agents.discovery import Asker
 from mcpwrap.cli.wrap_decided import Become, Look
 from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mcpwrap.cli.clients_found import Found
+from mcpwrap.cli.agents.discovery import Found
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
 from mcpwrap.config.agent_files.syntax.document import Key
 from mcpwrap.config.agent_files.wrap_status import Known, Standing

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from mcpwrap.cli.clients_found import Asker, Found, found, look
+from mcpwrap.cli.agents.discovery import Asker, Found, found, look
 from mcpwrap.config.agent_files.known_agents import BY_ID, Agent, AgentFile
 from mcpwrap.config.agent_files.wrap_status import Known, standing_of
 from mcpwrap.core.text.sanitise import one_line

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcpwrap.cli import wrap_around
-from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, Found
 from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
 from mcpwrap.config.agent_files.transport import Remote, Stdio

@@ -1,6 +1,6 @@
 """State of the machine for `mcpwrap wrap`: servers, names, secrets without a value."""
 
-from mcpwrap.cli.clients_found import Asker, known
+from mcpwrap.cli.agents.discovery import Asker, known
 from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse

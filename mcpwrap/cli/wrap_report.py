@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mcpwrap.cli import wrap_files, wrap_proposal
-from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
-from mcpwrap.cli.clients_found import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, Found
+from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.cli.wrap_change import Changed
 from mcpwrap.cli.wrap_decided import Look, Place

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from mcpwrap.cli.changes_shown import diff_of
-from mcpwrap.cli.clients_found import Found
+from mcpwrap.cli.agents.diff_view import diff_of
+from mcpwrap.cli.agents.discovery import Found
 from mcpwrap.cli.wrap_change import NOT_YET, Changed
 from mcpwrap.cli.wrap_decided import Left, Look
 from mcpwrap.config.migration.draft import Draft

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mcpwrap.cli import wrap_shown
-from mcpwrap.cli.clients_found import Found
+from mcpwrap.cli.agents.discovery import Found
 from mcpwrap.cli.wrap_change import Changed
 from mcpwrap.cli.wrap_decided import Look
 from mcpwrap.cli.wrap_proposal import Proposal

@@ -78,5 +78,5 @@ def test_without_the_table_nothing_of_plugins_is_seen(agents_machine: Machine) -
     for plugin in PLUGINS:
         machine.as_user("alice", plugin.install)
     assert all(servers(machine, plugin) for plugin in PLUGINS)
-    with machine.patched("cli/clients_found", "for row in PLUGINS:", "for row in ():"):
+    with machine.patched("cli/agents/discovery", "for row in PLUGINS:", "for row in ():"):
         assert not any(servers(machine, plugin) for plugin in PLUGINS)

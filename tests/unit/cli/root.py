@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli import clients, unwrap, wrap, wrap_proposal
-from mcpwrap.cli.clients_found import Asker, asker
+from mcpwrap.cli import unwrap, wrap, wrap_proposal
+from mcpwrap.cli.agents import clients
+from mcpwrap.cli.agents.discovery import Asker, asker
 from mcpwrap.cli.wrap_decided import Machine
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.model import Local, Server

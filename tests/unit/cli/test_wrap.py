@@ -12,7 +12,7 @@ import tomli
 from click.testing import CliRunner
 
 from mcpwrap.cli import unwrap, wrap, wrap_machine
-from mcpwrap.cli.clients_found import Asker
+from mcpwrap.cli.agents.discovery import Asker
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.migration.draft import Program
 from mcpwrap.config.model import Config

@@ -9,7 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import clients, unwrap, wrap
+from mcpwrap.cli import unwrap, wrap
+from mcpwrap.cli.agents import clients
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.machine.agent_files import programs

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import clients, convert
+from mcpwrap.cli.agents import clients, convert
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer

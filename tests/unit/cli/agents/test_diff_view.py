@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli.changes_shown import agreed, diff_of
+from mcpwrap.cli.agents.diff_view import agreed, diff_of
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty
 from tests.shared import pace

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.cli.clients_found import Asker, Found, found
+from mcpwrap.cli.agents.discovery import Asker, Found, found
 from mcpwrap.config.agent_files.wrap_status import Known, standing_of
 from mcpwrap.core.notify import desktop as notify_desktop
 from mcpwrap.core.notify.drift import Sight, Told, news

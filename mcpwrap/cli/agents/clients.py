@@ -7,9 +7,9 @@ from typing import Literal
 import click
 import msgspec
 
-from mcpwrap.cli import clients_notify
-from mcpwrap.cli.clients_entry import kind_of, project_of, runs_of
-from mcpwrap.cli.clients_found import Asker, Found, asker, found, known
+from mcpwrap.cli.agents import notify as agents_notify
+from mcpwrap.cli.agents.discovery import Asker, Found, asker, found, known
+from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.wrap_status import Known, State, standing_of
@@ -71,7 +71,7 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     environ = context.obj or {}
     who = asker(os.geteuid(), Path.cwd(), environ)
     if notify:
-        clients_notify.run(who, known(who), clients_notify.surroundings(environ))
+        agents_notify.run(who, known(who), agents_notify.surroundings(environ))
         return EXIT_OK
     rows = file_rows(who, known(who))
     if as_json:

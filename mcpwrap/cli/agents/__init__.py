@@ -1,0 +1,1 @@
+"""RUNS AS WHOEVER TYPED IT: commands about agents' files: clients, convert, wrap, unwrap."""
