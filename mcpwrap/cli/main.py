@@ -7,8 +7,9 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import unwrap, wrap
+from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients, convert
+from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.common import output
@@ -63,7 +64,7 @@ for command in (
     audit_command.command,
     stats.command,
     clients.command,
-    wrap.command,
+    wrap_command.command,
     convert.command,
     unwrap.command,
     egress.command,

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli import unwrap, wrap, wrap_proposal
+from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients
 from mcpwrap.cli.agents.discovery import Asker, asker
-from mcpwrap.cli.wrap_decided import Machine
+from mcpwrap.cli.agents.wrap import command
+from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
+from mcpwrap.cli.agents.wrap.decision import Machine
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.parse import SourceFile, parse
@@ -48,13 +50,13 @@ class Root:
         """Make one with whom the commands deal from now on."""
         folder.mkdir()
         root = cls(folder)
-        monkeypatch.setattr(wrap, "machine", root.machine)
+        monkeypatch.setattr(command, "machine", root.machine)
         monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
         monkeypatch.setattr(listener_files, "urls_of", root.urls)
         for module in (clients, unwrap):
             monkeypatch.setattr(module, "known", root.known)
         if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
-            monkeypatch.setattr(wrap, "_person", _as_alice)
+            monkeypatch.setattr(command, "_person", _as_alice)
         root.agrees()
         return root
 

@@ -9,8 +9,16 @@ import pytest
 from click.testing import Result
 
 from mcpwrap.errors import UsageError
+from tests.unit.cli.agents.wrap.wrapping import (
+    RAW,
+    REMOTE,
+    STUB,
+    change_when_agreed,
+    entries,
+    put,
+    run,
+)
 from tests.unit.cli.root import Root
-from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run
 
 SECRETS = ("s3cr3t", "t0p")
 NOTES = [

@@ -7,15 +7,16 @@ from types import MappingProxyType
 
 import click
 
-from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.agents.diff_view import agreed
 from mcpwrap.cli.agents.discovery import Asker, Found, asker, known
-from mcpwrap.cli.wrap_change import Changed, changes, write
-from mcpwrap.cli.wrap_decided import Egress, Look, Place
-from mcpwrap.cli.wrap_look import Looking
-from mcpwrap.cli.wrap_machine import machine
-from mcpwrap.cli.wrap_report import Report
-from mcpwrap.cli.wrap_telling import Telling, ToPeople
+from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
+from mcpwrap.cli.agents.wrap import select_files
+from mcpwrap.cli.agents.wrap.decide import Looking
+from mcpwrap.cli.agents.wrap.decision import Egress, Look, Place
+from mcpwrap.cli.agents.wrap.edits import Changed, changes, write
+from mcpwrap.cli.agents.wrap.json_reporter import Report
+from mcpwrap.cli.agents.wrap.text_reporter import Telling, ToPeople
+from mcpwrap.cli.agents.wrap.wrap_machine import machine
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.model import Destination, Group
@@ -69,7 +70,7 @@ def command(  # noqa: PLR0913 - one for each option
             fix="look with `--dry-run`, or say `--yes`",
         )
     who = _person(context.obj or {})
-    of_agents = wrap_files.chosen(who, clients, files, is_all=is_all)
+    of_agents = select_files.chosen(who, clients, files, is_all=is_all)
     telling: Telling = Report(who, of_agents) if as_json else ToPeople()
     wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents), telling)
     is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
@@ -90,7 +91,7 @@ class _Wrapping:
     ) -> None:
         self._who, self._egress, self._telling = who, egress, telling
         self._is_any = bool(files)
-        self._ready, self._refused = wrap_files.readable(files, approved, known(who))
+        self._ready, self._refused = select_files.readable(files, approved, known(who))
 
     def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
         """Do all of it, and say whether nothing is left; if it `is_dry`, whether nothing would."""

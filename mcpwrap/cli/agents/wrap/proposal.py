@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.wrap_decided import Look
+from mcpwrap.cli.agents.wrap.decision import Look
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError, UsageError

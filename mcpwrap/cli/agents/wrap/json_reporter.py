@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mcpwrap.cli import wrap_files, wrap_proposal
 from mcpwrap.cli.agents.discovery import Asker, Found
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
+from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
+from mcpwrap.cli.agents.wrap import select_files
+from mcpwrap.cli.agents.wrap.decision import Look, Place
+from mcpwrap.cli.agents.wrap.edits import Changed
+from mcpwrap.cli.agents.wrap.proposal import Proposal
+from mcpwrap.cli.agents.wrap.text_reporter import Refused
+from mcpwrap.cli.agents.wrap.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.cli.wrap_change import Changed
-from mcpwrap.cli.wrap_decided import Look, Place
-from mcpwrap.cli.wrap_proposal import Proposal
-from mcpwrap.cli.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
-from mcpwrap.cli.wrap_telling import Refused
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.plugin_layouts import Plugin
 from mcpwrap.errors import McpwrapError
@@ -98,7 +99,7 @@ class Report:
             agents=[agent.id for agent in found.agents],
             scope=found.file.scope,
             path=str(found.path),
-            sha256=wrap_files.digest(found) if found.opened and found.project else "",
+            sha256=select_files.digest(found) if found.opened and found.project else "",
             problem=self._problem(found),
             is_written=found.path in self._backup_by_path,
             backup=str(self._backup_by_path.get(found.path, "")),

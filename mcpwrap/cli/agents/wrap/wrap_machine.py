@@ -1,7 +1,7 @@
 """State of the machine for `mcpwrap wrap`: servers, names, secrets without a value."""
 
 from mcpwrap.cli.agents.discovery import Asker, known
-from mcpwrap.cli.wrap_decided import Machine
+from mcpwrap.cli.agents.wrap.decision import Machine
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli import wrap_around
 from mcpwrap.cli.agents.discovery import Asker, Found
-from mcpwrap.cli.wrap_decided import Become, Egress, Left, Look, Machine, Place
+from mcpwrap.cli.agents.wrap import entry_context
+from mcpwrap.cli.agents.wrap.decision import Become, Egress, Left, Look, Machine, Place
 from mcpwrap.config.agent_files.parsed_file import Listed, Opened
 from mcpwrap.config.agent_files.transport import Remote, Stdio
 from mcpwrap.config.agent_files.wrap_status import standing
@@ -81,13 +81,13 @@ class Looking:
 
     def _raw(self, found: Found, opened: Opened, listed: Listed) -> Become:
         """Return what a raw entry becomes."""
-        around = wrap_around.around(self._who, found, listed)
+        around = entry_context.around(self._who, found, listed)
         launch = entry.launch_of(listed, around)
         if isinstance(launch, Stdio):
-            around = wrap_around.seen(launch, around, self._who)
+            around = entry_context.seen(launch, around, self._who)
         draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
         sources.expect_known(draft.server, self._machine.sources)
-        wrap_around.expect_no_links(draft)
+        entry_context.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)
         if name and draft.value_by_key:

@@ -11,8 +11,9 @@ import pytest
 import tomli
 from click.testing import CliRunner
 
-from mcpwrap.cli import unwrap, wrap, wrap_machine
+from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents.discovery import Asker
+from mcpwrap.cli.agents.wrap import command, wrap_machine
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.migration.draft import Program
 from mcpwrap.config.model import Config
@@ -23,8 +24,16 @@ from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
 from mcpwrap.machine.agent_files import programs
 from mcpwrap.plan.registry import Allocation, Registry
+from tests.unit.cli.agents.wrap.wrapping import (
+    RAW,
+    REMOTE,
+    STUB,
+    change_when_agreed,
+    entries,
+    put,
+    run,
+)
 from tests.unit.cli.root import URL, Root
-from tests.unit.cli.wrapping import RAW, REMOTE, STUB, change_when_agreed, entries, put, run
 
 
 def states(home: Path) -> list[Path]:
@@ -299,7 +308,7 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
         file.write_text(file.read_text() + " ")
         return bool(question) and is_agreed
 
-    monkeypatch.setattr(wrap, "agreed", agree_late)
+    monkeypatch.setattr(command, "agreed", agree_late)
     other = put(home / ".kiro/settings/mcp.json", other=RAW)
     done = run("cursor", "kiro", "--yes")
     assert done.return_value == 1
@@ -325,7 +334,7 @@ def test_a_file_that_changes_at_the_last_moment_keeps_its_change(
 
 def test_a_no_changes_nothing(root: Root, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = put(home / ".cursor/mcp.json", local=RAW)
-    monkeypatch.setattr(wrap, "agreed", lambda _question, is_agreed: is_agreed)
+    monkeypatch.setattr(command, "agreed", lambda _question, is_agreed: is_agreed)
     done = run("cursor")
     assert (done.return_value, done.stdout.splitlines()[-1]) == (1, "nothing was changed")
     assert entries(file) == {"local": RAW}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import wrap
+from mcpwrap.cli.agents.wrap import command
 
 STUB = "/usr/bin/mcpwrap-connect"
 RAW = {"command": "sh", "args": ["-c", "true"], "env": {"API_KEY": "s3cr3t-s3cr3t", "L": "info"}}
@@ -19,7 +19,7 @@ REMOTE = {
 
 def run(*arguments: str, **variables: str) -> Result:
     environ = {"PATH": "/usr/bin:/bin", **variables}
-    return CliRunner().invoke(wrap.command, arguments, standalone_mode=False, obj=environ)
+    return CliRunner().invoke(command.command, arguments, standalone_mode=False, obj=environ)
 
 
 def put(path: Path, **entries: object) -> Path:
@@ -41,4 +41,4 @@ def change_when_agreed(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
         file.write_text(file.read_text() + " ")
         return is_agreed
 
-    monkeypatch.setattr(wrap, "agreed", agreed)
+    monkeypatch.setattr(command, "agreed", agreed)

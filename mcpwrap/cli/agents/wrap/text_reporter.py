@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from mcpwrap.cli import wrap_shown
 from mcpwrap.cli.agents.discovery import Found
-from mcpwrap.cli.wrap_change import Changed
-from mcpwrap.cli.wrap_decided import Look
-from mcpwrap.cli.wrap_proposal import Proposal
+from mcpwrap.cli.agents.wrap import wrap_shown
+from mcpwrap.cli.agents.wrap.decision import Look
+from mcpwrap.cli.agents.wrap.edits import Changed
+from mcpwrap.cli.agents.wrap.proposal import Proposal
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.wrap_decided import Become, Look
+from mcpwrap.cli.agents.wrap.decision import Become, Look
 from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.syntax.document import FileError

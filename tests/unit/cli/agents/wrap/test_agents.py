@@ -9,8 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import unwrap, wrap
+from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients
+from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.machine.agent_files import programs
@@ -91,7 +92,7 @@ def states(file: Path) -> dict[str, list[str]]:
 def test_there_and_back(agent: str, file: Path, root: Root) -> None:
     before = file.read_bytes()
     raw = states(file)
-    done = run(wrap.command, agent, "--yes")
+    done = run(wrap_command.command, agent, "--yes")
     proposal = (root.folder / "proposal").read_text()
     for shown in (done.output, proposal):
         assert "s3cr3t" not in shown.replace("/srv/s3cr3t.db", "")  # a name in an argument
@@ -106,7 +107,7 @@ def test_there_and_back(agent: str, file: Path, root: Root) -> None:
     assert file.stat().st_mode & 0o777 == 0o640
 
     wrapped = file.read_bytes()
-    assert run(wrap.command, agent, "--yes").output.endswith(("nothing to do\n", "to do\n"))
+    assert run(wrap_command.command, agent, "--yes").output.endswith(("nothing to do\n", "to do\n"))
     assert file.read_bytes() == wrapped
 
     back = run(unwrap.command, agent, "--yes")
@@ -116,7 +117,7 @@ def test_there_and_back(agent: str, file: Path, root: Root) -> None:
 
 def test_what_changed_in_between_stays(agent: str, file: Path, root: Root) -> None:
     before = file.read_bytes()
-    run(wrap.command, agent, "--yes")
+    run(wrap_command.command, agent, "--yes")
     more, language = LATER[file.suffix.removeprefix(".")]
     wrapped = file.read_bytes()
     file.write_bytes(more(wrapped))
@@ -145,7 +146,10 @@ def test_ten_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Ro
     before = file.read_bytes()
     assert len(before) > 10_000_000
     done = CliRunner().invoke(
-        wrap.command, ["claude-code", "--yes"], standalone_mode=False, obj={"PATH": "/usr/bin"}
+        wrap_command.command,
+        ["claude-code", "--yes"],
+        standalone_mode=False,
+        obj={"PATH": "/usr/bin"},
     )
     assert done.return_value == 0
     assert sorted(root.servers) == ["one", "one-2"]

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from mcpwrap.cli.agents.diff_view import diff_of
 from mcpwrap.cli.agents.discovery import Found
-from mcpwrap.cli.wrap_change import NOT_YET, Changed
-from mcpwrap.cli.wrap_decided import Left, Look
+from mcpwrap.cli.agents.wrap.decision import Left, Look
+from mcpwrap.cli.agents.wrap.edits import NOT_YET, Changed
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.config.toml_writer import toml_of
