@@ -7,8 +7,8 @@ import click
 
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import command as run_command
-from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients, convert
+from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.cli.approvals import command as approvals_command
 from mcpwrap.cli.audit import command as audit_command
@@ -66,7 +66,7 @@ for command in (
     clients.command,
     wrap_command.command,
     convert.command,
-    unwrap.command,
+    unwrap_command.command,
     egress.command,
     doctor.command,
     login.login,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients
 from mcpwrap.cli.agents.discovery import Asker, asker
+from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap.decision import Machine
@@ -53,7 +53,7 @@ class Root:
         monkeypatch.setattr(command, "machine", root.machine)
         monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
         monkeypatch.setattr(listener_files, "urls_of", root.urls)
-        for module in (clients, unwrap):
+        for module in (clients, unwrap_command):
             monkeypatch.setattr(module, "known", root.known)
         if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
             monkeypatch.setattr(command, "_person", _as_alice)

@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents import clients
+from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Language
@@ -110,7 +110,7 @@ def test_there_and_back(agent: str, file: Path, root: Root) -> None:
     assert run(wrap_command.command, agent, "--yes").output.endswith(("nothing to do\n", "to do\n"))
     assert file.read_bytes() == wrapped
 
-    back = run(unwrap.command, agent, "--yes")
+    back = run(unwrap_command.command, agent, "--yes")
     assert (back.return_value, file.read_bytes()) == (0, before)
     assert file.stat().st_mode & 0o777 == 0o640
 
@@ -122,7 +122,7 @@ def test_what_changed_in_between_stays(agent: str, file: Path, root: Root) -> No
     wrapped = file.read_bytes()
     file.write_bytes(more(wrapped))
     assert file.read_bytes() != wrapped
-    back = run(unwrap.command, agent, "--yes")
+    back = run(unwrap_command.command, agent, "--yes")
     assert back.return_value == 0
     assert "was changed since" in back.output
     assert file.read_bytes() == more(before)
@@ -154,5 +154,5 @@ def test_ten_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Ro
     assert done.return_value == 0
     assert sorted(root.servers) == ["one", "one-2"]
     assert b"s3cr3t" not in file.read_bytes()
-    assert run(unwrap.command, "claude-code", "--yes").return_value == 0
+    assert run(unwrap_command.command, "claude-code", "--yes").return_value == 0
     assert file.read_bytes() == before

@@ -11,8 +11,8 @@ import pytest
 import tomli
 from click.testing import CliRunner
 
-from mcpwrap.cli import unwrap
 from mcpwrap.cli.agents.discovery import Asker
+from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command, wrap_machine
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.config.migration.draft import Program
@@ -444,7 +444,10 @@ def test_what_an_agent_passes_on_it_goes_on_to_pass(root: Root, home: Path) -> N
     assert file.read_text() == wrapped
     file.write_text(more)
     back = CliRunner().invoke(
-        unwrap.command, ["codex", "--yes"], standalone_mode=False, obj={"PATH": "/usr/bin:/bin"}
+        unwrap_command.command,
+        ["codex", "--yes"],
+        standalone_mode=False,
+        obj={"PATH": "/usr/bin:/bin"},
     )
     assert "had MORE beside the stub, which goes" in back.output
     assert file.read_text() == before

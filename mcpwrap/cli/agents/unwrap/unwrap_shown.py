@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcpwrap.cli.agents.diff_view import diff_of
-from mcpwrap.cli.unwrap_files import Unwound
+from mcpwrap.cli.agents.unwrap.files import Unwound
 from mcpwrap.config.agent_files.rollback import Place
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files.wrap_records import backup_of

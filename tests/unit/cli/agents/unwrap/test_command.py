@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli import unwrap
+from mcpwrap.cli.agents.unwrap import command
 from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile
@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(home: Path, *arguments: str) -> Result:
     """Run it without a terminal."""
     environ = {"HOME": str(home)}
-    return CliRunner().invoke(unwrap.command, arguments, standalone_mode=False, obj=environ)
+    return CliRunner().invoke(command.command, arguments, standalone_mode=False, obj=environ)
 
 
 def kept(home: Path) -> list[Record]:
@@ -269,7 +269,7 @@ def test_where_records_are_the_environment_says(home: Path, tmp_path: Path) -> N
     wrap_records.save(tmp_path / "state/mcpwrap", record)
     agent_files_files.replace(path, record.before, new)
     environ = {"HOME": str(home), "XDG_STATE_HOME": str(tmp_path / "state")}
-    CliRunner().invoke(unwrap.command, ["--all", "--yes"], standalone_mode=False, obj=environ)
+    CliRunner().invoke(command.command, ["--all", "--yes"], standalone_mode=False, obj=environ)
     assert path.read_text() == SIMPLE
 
 
@@ -309,7 +309,7 @@ def test_a_person_is_asked_and_decides(home: Path, typed: str, status: int) -> N
         wrap(home, path, agent)
     argv = [sys.executable, "-m", "mcpwrap.cli.main", "unwrap", "--all"]
     ours, theirs = pty.openpty()
-    root = str(Path(unwrap.__file__).parents[2])
+    root = str(Path(command.__file__).parents[4])
     environ = {**os.environ, "HOME": str(home), "PYTHONPATH": root}
     environ.pop("XDG_STATE_HOME", None)
     with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environ) as process:
@@ -336,7 +336,7 @@ def test_who_does_not_agree_has_changed_nothing(
         questions.append(question)
         return is_agreed
 
-    monkeypatch.setattr(unwrap, "agreed", disagrees)
+    monkeypatch.setattr(command, "agreed", disagrees)
     done = run(home, "--all")
     assert isinstance(done.exception, click.Abort)
     assert done.stdout.endswith("\nnothing was changed\n")
@@ -434,7 +434,7 @@ def test_a_file_that_changes_while_somebody_thinks_is_left(
         path.write_text("{}")
         return is_agreed
 
-    monkeypatch.setattr(unwrap, "agreed", thinks)
+    monkeypatch.setattr(command, "agreed", thinks)
     done = run(home, "--all", "--yes")
     assert done.return_value == 1
     assert "was changed by somebody in the meantime; nothing was changed" in done.stderr

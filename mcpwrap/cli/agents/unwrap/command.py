@@ -8,8 +8,8 @@ import click
 
 from mcpwrap.cli.agents.diff_view import agreed
 from mcpwrap.cli.agents.discovery import asker, known
-from mcpwrap.cli.unwrap_files import Unwound, canonical, is_of, unwound
-from mcpwrap.cli.unwrap_shown import servers_left, show
+from mcpwrap.cli.agents.unwrap.files import Unwound, canonical, is_of, unwound
+from mcpwrap.cli.agents.unwrap.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError

@@ -1,0 +1,1 @@
+"""RUNS AS WHOEVER TYPED IT: `mcpwrap unwrap`."""
