@@ -15,7 +15,7 @@ from mcpwrap.core.wire.server_files import Folder, Workspaces
 _GIT = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
 # Names at the top of a folder from which an agent, or a program of its account, runs code without
 # being asked to. What is run on request is not among them: sources, Makefiles, package.json. An
-# agent's own folder is held as a whole. `config/agent_files/known_agents` takes no file that is not held.
+# agent's own folder is held as a whole. `config/agent_files/known_agents` takes no other file.
 HELD = (
     # git and its like. With HEAD a folder without `.git` can be made a bare repository. `.bare` is
     # where worktrees side by side have theirs, and `.gitconfig` what `include.path` mostly names.

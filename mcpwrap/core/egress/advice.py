@@ -1,8 +1,8 @@
 """Reason and remedy for each egress refusal, and the configuration entry that would allow it.
 
 There is one line for each rule. An entry is pasted into the configuration, and a server chose its
-content. So it is an entry that config/value_parsers.py accepts, and it allows what was requested and no
-more: no `*`, no group.
+content. So it is an entry that config/value_parsers.py accepts, and it allows what was requested
+and no more: no `*`, no group.
 """
 
 import re

@@ -221,8 +221,9 @@ WAYS_ROUND = [
 HEAD = "import getpass, sys, traceback\nimport click, rich, rich.console\nname = sys.argv[1]\n"
 FILES = [
     f"mcpwrap/{name}.py"
-    for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/secrets/mint", "linux/new",
-                 "as_agent/run/command", "as_agent/try_new", "as_gate/reload", "session/new")
+    for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/secrets/mint",
+                 "linux/new", "as_agent/run/command", "as_agent/new_probe", "as_gate/reload",
+                 "session/new")
 ]  # fmt: skip
 
 
