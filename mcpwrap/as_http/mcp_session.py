@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_session import GateSession
-from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import Event, History
 from mcpwrap.core.http.in_band_tags import Untagged, untagged
@@ -22,6 +21,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Result,
     Sender,
     decode,
+    error_response,
 )
 from mcpwrap.core.wire import session_socket
 
@@ -133,7 +133,7 @@ class Session:
     async def _fail(self, request_id: Id, code: int, text: str) -> None:
         number = self._routes.take(request_id)
         if number is not None:
-            json = error_responses.error(request_id, code, f"mcpwrap: {text}")
+            json = error_response(request_id, code, f"mcpwrap: {text}")
             await self._put(number, Event(number, 0, json, request_id, code))
 
     def _have_polled(self, told: Untagged) -> None:

@@ -6,11 +6,10 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_connection import RefusedError
-from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import event_history, sse_events, status_codes
 from mcpwrap.core.http.event_history import Event, History
 from mcpwrap.core.http.request_rules import EVENTS, JSON
-from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, error_response
 
 SESSION = "Mcp-Session-Id"
 RETRY_MS = 1000  # after which an agent that was cut off asks again
@@ -45,7 +44,7 @@ def refusal(
     status: int, why: str, *, code: int = INVALID_REQUEST, request_id: Id | None = None
 ) -> web.Response:
     """Return a JSON-RPC error that is ours, with a status of HTTP."""
-    return as_json(error_responses.error(request_id, code, f"mcpwrap: {why}"), status)
+    return as_json(error_response(request_id, code, f"mcpwrap: {why}"), status)
 
 
 def not_let_in(error: RefusedError, request_id: Id | None) -> web.Response:

@@ -25,7 +25,7 @@ _LIMITS = (
 
 
 def main() -> int:
-    """Read the proposal behind descriptor 0, and write the answer behind 1 (`core/wire/proposal_answer`)."""
+    """Read the proposal behind descriptor 0; write behind 1: `core/wire/proposal_answer`."""
     prctl.forbid_dumps()
     close_behind()
     answer = proposal_answer.encode(reading(memfd.read_all(0)))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.wire.oauth_session_file import Given
 from mcpwrap.core.wire.server_files import OAuth
 
 STORE = "oauth.sealed"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import Lasting
+from mcpwrap.as_wrapper.session_files import _secret_files
 from mcpwrap.as_wrapper.workspace_mounts import View
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
@@ -210,19 +211,6 @@ def _program(
         declared=declared,
     )
     return spawn.Program(command=spec.command, args=spec.args, cwd=spec.cwd or str(home), env=env)
-
-
-def _secret_files(spec: Spec, folder: Path, value_by_key: Mapping[str, str]) -> dict[str, str]:
-    """Write the secrets that are given as files; return the path of each."""
-    path_by_key = {}
-    for key in spec.secret_files:
-        path = folder / "secrets" / key
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-        with os.fdopen(fd, "w") as file:
-            file.write(value_by_key[key])
-        path_by_key[key] = str(path)
-    return path_by_key
 
 
 def _end(leaf: Leaf, session_id: str) -> None:

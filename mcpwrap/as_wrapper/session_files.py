@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import environment
-from mcpwrap.core.wire.server_files import Remote
+from mcpwrap.core.wire.server_files import Remote, Spec
 
 
 def path_in(folder: Path) -> Path:
@@ -39,3 +39,16 @@ def write(remote: Remote, folder: Path, value_by_key: Mapping[str, str]) -> None
 def variables(remote: Remote, folder: Path) -> dict[str, str]:
     """Return what its program is told by."""
     return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(path_in(folder))}
+
+
+def _secret_files(spec: Spec, folder: Path, value_by_key: Mapping[str, str]) -> dict[str, str]:
+    """Write the secrets that are given as files; return the path of each."""
+    path_by_key = {}
+    for key in spec.secret_files:
+        path = folder / "secrets" / key
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        with os.fdopen(fd, "w") as file:
+            file.write(value_by_key[key])
+        path_by_key[key] = str(path)
+    return path_by_key

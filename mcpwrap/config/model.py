@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from mcpwrap.core import oauth_key
-from mcpwrap.core.audit.records import Keep
-from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, OAuth, Relay
+from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Relay
 from mcpwrap.errors import UsageError, problem_lines
 
 GIB = 1024**3

@@ -17,8 +17,7 @@ from mcpwrap.config.model import (
 )
 from mcpwrap.core import environment, oauth_key
 from mcpwrap.core import umask as umasks
-from mcpwrap.core.audit.records import Keep
-from mcpwrap.core.wire.server_files import Relay
+from mcpwrap.core.wire.server_files import Keep, Relay
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_KEY = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")

@@ -29,8 +29,8 @@ from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import nft_table
 from mcpwrap.machine.policy_files import gone
 from mcpwrap.plan import paths
-from mcpwrap.plan.desired import Applied, Ids
-from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.desired import Ids
+from mcpwrap.plan.observed import Applied, Observed
 from mcpwrap.plan.registry import Registry, decode
 
 

@@ -227,11 +227,3 @@ def _id(server: Server, agent: str, id_by_name: Mapping[str, int], name: str) ->
         where=f"[mcp_servers.{server.name}.mcpwrap], agents",
         fix=f"make the {kind}, or take {agent!r} out",
     )
-
-
-class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """State that the last complete `apply` made effective: `/var/lib/mcpwrap/applied.json`."""
-
-    hash_by_server: dict[str, str] = {}
-    hash_by_unit: dict[str, str] = {}  # of the way out, and the webhook: what it serves
-    elements: nft_elements.Elements = frozenset()

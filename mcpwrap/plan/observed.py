@@ -3,8 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mcpwrap.plan.desired import Applied
+import msgspec
+
+from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.egress.nft_elements import Elements
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """State that the last complete `apply` made effective: `/var/lib/mcpwrap/applied.json`."""
+
+    hash_by_server: dict[str, str] = {}
+    hash_by_unit: dict[str, str] = {}  # of the way out, and the webhook: what it serves
+    elements: nft_elements.Elements = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate, ToServer
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Decision, Json
+from mcpwrap.core.policy.decision import Decision
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits
 
 HOSTILE = sorted((Path(__file__).parent / "hostile_messages").glob("*.txt"))

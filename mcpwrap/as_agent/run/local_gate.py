@@ -7,9 +7,10 @@ from pathlib import Path
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate
+from mcpwrap.core.gate.ports import Audit
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Audit, Held
+from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.stderr_log import say

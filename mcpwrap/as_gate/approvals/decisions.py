@@ -19,8 +19,8 @@ from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import Entry, Told
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.audit import records
-from mcpwrap.core.gate.session import shown
 from mcpwrap.core.rate_limit import Quota
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 

@@ -9,13 +9,13 @@ from mcpwrap.as_gate.approvals.broker import Approving
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.monitor.counting import Counting
-from mcpwrap.as_gate.session.wrapper_client import harmless
 from mcpwrap.as_gate.state.access_list import GuestList
 from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, Family
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core import session_shares
+from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire.server_files import Admission
 
 

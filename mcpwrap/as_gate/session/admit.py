@@ -21,11 +21,10 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core import environment, umask
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.params import Keeper
-from mcpwrap.core.audit.records import Keep
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket
-from mcpwrap.core.wire.server_files import Admission, Admissions
+from mcpwrap.core.wire.server_files import Admission, Admissions, Keep
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.process.zeroize import wipe

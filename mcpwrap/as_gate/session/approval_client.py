@@ -8,7 +8,7 @@ from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
 from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
-from mcpwrap.core.gate.session import shown
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.session.audit_log.recorder import Recorder
 

@@ -5,10 +5,11 @@ from mcpwrap.as_gate.session.approval_client import Asking
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
-from mcpwrap.core.gate.session import Note, shown
+from mcpwrap.core.gate.session import Note
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.session.audit_log.journal_notes import Notes

@@ -11,9 +11,9 @@ from functools import partial
 
 from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.session.judge import Judging
-from mcpwrap.as_gate.session.wrapper_client import Wanted, harmless
+from mcpwrap.as_gate.session.wrapper_client import Wanted
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.text.sanitise import Sanitiser, harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.relay import copy

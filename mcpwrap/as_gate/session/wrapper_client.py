@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpwrap.as_gate.ipc.packets import StartFailed
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
-from mcpwrap.core.text.sanitise import Sanitiser
+from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 
@@ -115,8 +115,3 @@ def _pipes(how_many: int) -> tuple[list[int], list[int]]:
     ours = [write_fd for _, write_fd in to_server] + [read_fd for read_fd, _ in pairs[-2:]]
     theirs = [read_fd for read_fd, _ in to_server] + [write_fd for _, write_fd in pairs[-2:]]
     return ours, theirs
-
-
-def harmless(why: str) -> str:
-    """Return what a wrapper says as no terminal obeys it."""
-    return Sanitiser().feed(why.encode()).decode()

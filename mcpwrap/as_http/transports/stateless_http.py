@@ -15,13 +15,12 @@ from mcpwrap.as_http.mcp_session import event_of, why
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.transports.request_body import Posted, UnheardError
-from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import Event
 from mcpwrap.core.http.in_band_tags import untagged
 from mcpwrap.core.http.mcp_headers import HANDSHAKE_VERSIONS, MODERN, VERSION_HEADER, disagreement
 from mcpwrap.core.http.request_rules import Head
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     Decoded,
@@ -31,6 +30,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Result,
     Sender,
     decode,
+    error_response,
 )
 from mcpwrap.core.protocol.methods import Era, era_of
 from mcpwrap.core.wire import session_socket
@@ -70,7 +70,7 @@ def _expect_known_version(head: Head) -> None:
     requested = head.every(VERSION_HEADER)
     if requested != [MODERN]:
         data: Json = {"supported": [MODERN], "requested": ", ".join(requested)}
-        body = error_responses.error(
+        body = error_response(
             None, status_codes.UNSUPPORTED_VERSION, "Unsupported protocol version", data
         )
         raise UnheardError(responses.as_json(body, 400))
@@ -107,7 +107,7 @@ class _Asked:
     async def fail(self, ended: session_socket.Ended) -> None:
         """Answer for a server that has ended."""
         if not self.is_answered:
-            json = error_responses.error(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
+            json = error_response(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
             await self.stream.put(Event(1, 0, json, self.request.id, INTERNAL_ERROR))
         self.stream.end()
 

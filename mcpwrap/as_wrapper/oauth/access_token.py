@@ -11,7 +11,8 @@ from mcpwrap.as_wrapper.oauth.json_client import UnreachableError, Web
 from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, RefusedError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import not_logged_in
-from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
+from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
+from mcpwrap.core.wire.oauth_session_file import Given
 
 _OF_NO_USE = UNKNOWN_CLIENT | {"invalid_grant"}
 _NOT_AGAIN_S = 30.0  # a server that refuses new tokens is not a reason to ask for more

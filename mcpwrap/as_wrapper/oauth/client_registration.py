@@ -10,7 +10,8 @@ import msgspec
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, host
-from mcpwrap.core.oauth.token_store import Client, Given, Kept
+from mcpwrap.core.oauth.token_store import Client, Kept
+from mcpwrap.core.wire.oauth_session_file import Given
 
 _BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
 _METHODS = ("none", _BASIC, "client_secret_post")

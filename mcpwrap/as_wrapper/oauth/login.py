@@ -14,9 +14,10 @@ from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, Login, RefusedError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.oauth.token_store import Client, Given, Kept, Tokens
+from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit, Word, WordsError
+from mcpwrap.core.wire.oauth_session_file import Given
 
 PATIENCE_S = 900.0  # a person finds a password, and a second factor
 T = TypeVar("T", bound=Word)

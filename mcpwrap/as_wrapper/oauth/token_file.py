@@ -9,9 +9,10 @@ from pathlib import Path
 
 from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.oauth.token_store import Given, Kept
+from mcpwrap.core.oauth.token_store import Kept
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.wire.oauth_session_file import Given
 from mcpwrap.linux import root_files
 
 _LOOK_EVERY_S = 0.05

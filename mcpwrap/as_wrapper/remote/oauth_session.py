@@ -17,8 +17,7 @@ from mcpwrap.as_wrapper.remote.bearer_token import Bearer
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.http_client import Place
 from mcpwrap.core.http.upstream_errors import RemoteError
-from mcpwrap.core.oauth import token_store
-from mcpwrap.core.oauth.token_store import Given
+from mcpwrap.core.wire.oauth_session_file import Given, read_given
 
 
 def given(path: str) -> Given:
@@ -28,7 +27,7 @@ def given(path: str) -> Given:
         RemoteError: it cannot be read.
     """
     try:
-        return token_store.read_given(Path(path).read_bytes())
+        return read_given(Path(path).read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise RemoteError("What the wrapper gives for the login cannot be read") from error
 

@@ -12,7 +12,7 @@ from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
 from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
 from mcpwrap.config.parse import parse
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine import listener_files

@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.cli.approvals.text import agent, cell, pause, span, tool_of
 from mcpwrap.cli.common.output import print_json, print_table
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.gate_client import approvals

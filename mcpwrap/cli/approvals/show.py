@@ -6,7 +6,7 @@ import msgspec
 from mcpwrap.cli.approvals.text import agent, page, pieces
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.approval.rendering import difference, pretty
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.gate_client import approvals

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
-from mcpwrap.core.gate.held_requests import without
 from mcpwrap.core.protocol.confusable_names import told_apart
+from mcpwrap.core.protocol.jsonrpc import without
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from mcpwrap.cli.approvals.text import agent, cell, moment, pause, tool_of
-from mcpwrap.core.audit.text_format import ascii_json
+from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client import approvals

@@ -1,11 +1,13 @@
 """Output and prompts of commands: JSON for machines, tables for people."""
 
+import json
+
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from mcpwrap.core.audit.text_format import ascii_json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.linux import tty
 
@@ -69,3 +71,10 @@ def expect_yes(question: str) -> None:
         click.Abort: it was no.
     """
     click.confirm(tty.harmless(question), abort=True)
+
+
+def ascii_json(value: Json, indent: int | None = None) -> str:
+    """Return JSON in printable ASCII; one line, unless indented."""
+    separators = (",", ":") if indent is None else None
+    # As it can stand in a text alone, DEL may be written out everywhere.
+    return json.dumps(value, separators=separators, indent=indent).replace("\x7f", "\\u007f")

@@ -7,9 +7,10 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.core.policy.cases import difference
 from mcpwrap.core.policy.compiled import CALL, compile_policy
-from mcpwrap.core.policy.decision import Decision, Json, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.policy.explain import ExplainedRule, Explanation, explain
 from mcpwrap.core.policy.rules import LimitsEntry, Policy
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, UsageError
 from mcpwrap.linux import tty
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from mcpwrap.cli.audit import source
-from mcpwrap.cli.common.output import print_json
+from mcpwrap.cli.common.output import ascii_json, print_json
 from mcpwrap.core.audit.audit_params import Unread, box
 from mcpwrap.core.audit.replay import Group, Replay
-from mcpwrap.core.audit.text_format import ascii_json, fields_of, line_of
-from mcpwrap.core.gate.session import shown
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.audit.text_format import fields_of, line_of
 from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files

@@ -10,7 +10,7 @@ from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.cases import Case, Expected, Result
 from mcpwrap.core.policy.compiled import CALL
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 KEYS = (
     "name", "server", "tool", "arguments", "method", "params", "result", "becomes", "expect",

@@ -11,7 +11,6 @@ from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Node
 from mcpwrap.config.value_parsers import absolute_path
 from mcpwrap.core.policy.argument_path import Place, steps_of
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import (
     Action,
     Condition,
@@ -28,6 +27,7 @@ from mcpwrap.core.policy.rules import (
     Sql,
     Test,
 )
+from mcpwrap.core.protocol.json_value import Json
 
 TESTS = ("equals", "one_of", "matches", "length", "range", "inside", "sql")
 KEYS = ("arg", *TESTS, "not", "default", "dialect")

@@ -5,7 +5,7 @@ import re
 
 from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 _WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "~": None, "": None}
 # Booleans of YAML 1.1, and words that are in other capitals (yaml.org/type/bool.html).

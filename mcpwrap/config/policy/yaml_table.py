@@ -8,7 +8,7 @@ from mcpwrap.config.policy.errors import Flaw, Mark
 from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, text_of
 from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar, Table
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 T = TypeVar("T")
 MAX_ITEMS = 1000

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import encode_sorted
 
 MAX_DOCUMENT_BYTES = 1024 * 1024  # nobody reads more, so nobody can approve it

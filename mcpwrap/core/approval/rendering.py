@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.gate.held_requests import without
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import without
 from mcpwrap.core.text.sanitise import visible
 
 _MAX_COMPARED_LINES = 5000  # the time it takes grows with the square

@@ -9,7 +9,7 @@ from nacl.public import PrivateKey, SealedBox
 
 from mcpwrap.core.audit.reader import UNREADABLE
 from mcpwrap.core.audit.records import Keys, Record, box_of
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 Params = dict[str, Json]
 Box = SealedBox[PrivateKey]

@@ -6,12 +6,13 @@ from hashlib import blake2b
 import msgspec
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit.records import NOTHING, Keep
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.audit.records import NOTHING
 from mcpwrap.core.policy.result_rules import compiled, judge_result
 from mcpwrap.core.policy.rules import ResultRule
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.secrets.patterns import NAMES, VALUES
+from mcpwrap.core.wire.server_files import Keep
 
 MAX_BYTES = 64 * 1024  # of params that are kept as a whole
 _HASH_BYTES = 16

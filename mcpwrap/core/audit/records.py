@@ -16,7 +16,6 @@ from nacl.public import PrivateKey
 
 from mcpwrap.core.audit.hash_chain import KEY_BYTES, derived
 
-Keep = Literal["hash", "sealed", "plain"]  # what becomes of the params of a request
 _EPOCH_BYTES, _BOOT_BYTES = 8, 16
 _HEAD_BYTES = _EPOCH_BYTES + _BOOT_BYTES
 NOTHING = msgspec.Raw(b"")

@@ -1,6 +1,5 @@
 """Output of audit records: filter, line of text, JSON, and parser of times and spans."""
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,10 +10,11 @@ from msgspec.structs import replace
 from mcpwrap.core.audit.reader import UNREADABLE
 from mcpwrap.core.audit.records import NOTHING, Answered, Record, encode
 from mcpwrap.core.egress.access_log import Note, row_of
-from mcpwrap.core.gate.session import shown, subject
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.gate.session import subject
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
 from mcpwrap.core.text.globs import matches
+from mcpwrap.core.text.sanitise import shown
 
 NOBODY = -1  # the UID in what is of a server, and of none of its sessions
 _OF_TOOLS = {TOOLS_CALL} | TASK_RESULTS
@@ -81,13 +81,6 @@ def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json
     if params is not None:
         fields["params"] = params
     return fields
-
-
-def ascii_json(value: Json, indent: int | None = None) -> str:
-    """Return JSON in printable ASCII; one line, unless indented."""
-    separators = (",", ":") if indent is None else None
-    # As it can stand in a text alone, DEL may be written out everywhere.
-    return json.dumps(value, separators=separators, indent=indent).replace("\x7f", "\\u007f")
 
 
 def refusal(note: Note) -> Record | None:

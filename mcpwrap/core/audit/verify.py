@@ -12,7 +12,7 @@ from mcpwrap.core.audit.reader import Report
 from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
 from mcpwrap.core.audit.verify_master import Master
 from mcpwrap.core.audit.verify_session import Read, Setting, Unfit, check_session
-from mcpwrap.core.gate.session import shown
+from mcpwrap.core.text.sanitise import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from mcpwrap.core.gate import (
     approval_wait,
     decision_records,
     elicitation,
-    error_responses,
     from_agent,
 )
 from mcpwrap.core.gate.session import (
@@ -30,6 +29,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Result,
     Sender,
     as_id,
+    error_response,
 )
 
 
@@ -58,7 +58,7 @@ def judge(session: Session, decoded: Decoded) -> Outcome:
 
 def refuse(session: Session, malformed: Malformed) -> Outcome:
     """Return what becomes of a line, or an element of a batch, that is no message."""
-    answer = error_responses.error(malformed.id, malformed.code, malformed.reason)
+    answer = error_response(malformed.id, malformed.code, malformed.reason)
     outcome = Outcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
     return decision_records.write_refusal(session, Sender.AGENT, outcome, malformed.id)
 

@@ -3,22 +3,14 @@
 from typing import assert_never
 
 from mcpwrap.core.gate import approval_wait, error_responses
-from mcpwrap.core.gate.held_requests import MAX_HELD, Hold, without
+from mcpwrap.core.gate.held_requests import MAX_HELD, Hold
 from mcpwrap.core.gate.in_flight import Asked
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
-from mcpwrap.core.gate.session import (
-    Approval,
-    Note,
-    NoteKind,
-    Outcome,
-    Session,
-    blocked,
-    shown,
-    subject,
-)
+from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, blocked, subject
 from mcpwrap.core.policy.decision import Decision, Judgement
-from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id
+from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id, without
 from mcpwrap.core.protocol.methods import TOOLS_CALL, Way
+from mcpwrap.core.text.sanitise import shown
 
 
 def ask(

@@ -1,12 +1,13 @@
 """Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
-from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold, without
-from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, shown, subject
-from mcpwrap.core.policy.decision import Json
-from mcpwrap.core.protocol.jsonrpc import Id, Request
+from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold
+from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, subject
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import Id, Request, without
 from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
 from mcpwrap.core.protocol.strict_json import encode
+from mcpwrap.core.text.sanitise import shown
 
 WORD_EVERY_S = 5.0
 MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the agent reads it all

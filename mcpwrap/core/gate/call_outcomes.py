@@ -2,8 +2,8 @@
 
 from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
 from mcpwrap.core.gate.session import Session
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.json_value import Json
 
 
 def tell_of_result(session: Session, asked: Asked, value: Json) -> None:

@@ -7,8 +7,9 @@ refused. A cancellation of a request that is not open is dropped without a recor
 import msgspec
 
 from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.ports import Decided
 from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session
-from mcpwrap.core.policy.decision import Decided, Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
 from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
 

@@ -6,8 +6,8 @@ of 2025-06-18 and later; inputRequests of 2026-07-28.
 
 from mcpwrap.core.approval.rendering import pretty_params
 from mcpwrap.core.gate.held_requests import Hold
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.confusable_names import told_apart
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
 from mcpwrap.core.protocol.methods import CANCELLED, ELICITATION
 from mcpwrap.core.protocol.strict_json import encode

@@ -2,28 +2,15 @@
 
 from math import ceil
 
-from mcpwrap.core.policy.decision import Decision, Held, Json, Judgement
-from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id
+from mcpwrap.core.policy.decision import Decision, Held, Judgement
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, error_response, result_response
 from mcpwrap.core.protocol.methods import CALL_RESULTS, Era
-from mcpwrap.core.protocol.strict_json import encode
 
 # Outside of -32768 to -32000, which JSON-RPC and MCP keep for themselves.
 DENIED = -31403
 LIMITED = -31429
 UNRECORDED = "Refused by mcpwrap: the audit cannot be written"
-
-
-def error(request_id: Id | None, code: int, message: str, data: Json = None) -> bytes:
-    """Return a JSON-RPC error; without an id it answers what could not be read."""
-    told: dict[str, Json] = {"code": code, "message": message}
-    if data is not None:
-        told["data"] = data
-    return encode({"jsonrpc": "2.0", "id": request_id, "error": told})
-
-
-def result(request_id: Id, value: Json) -> bytes:
-    """Return a JSON-RPC result."""
-    return encode({"jsonrpc": "2.0", "id": request_id, "result": value})
 
 
 def failed_call(text: str, era: Era) -> Json:
@@ -37,33 +24,33 @@ def failed_call(text: str, era: Era) -> Json:
 def denied(request_id: Id, method: str, era: Era, judgement: Judgement) -> bytes:
     """Return what a request gets that the policy refuses, or whose result it does."""
     if method in CALL_RESULTS:
-        return result(request_id, failed_call(why(judgement), era))
-    return error(request_id, DENIED, why(judgement), {"rule": judgement.rule})
+        return result_response(request_id, failed_call(why(judgement), era))
+    return error_response(request_id, DENIED, why(judgement), {"rule": judgement.rule})
 
 
 def held_back(request_id: Id, held: Held, era: Era) -> bytes:
     """Return what a call gets that a limit holds back."""
-    return result(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
+    return result_response(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
 
 
 def not_approved(request_id: Id, method: str, era: Era, text: str, rule: str) -> bytes:
     """Return what a request gets that no person approved, or not yet."""
     if method in CALL_RESULTS:
-        return result(request_id, failed_call(text, era))
-    return error(request_id, DENIED, text, {"rule": rule})
+        return result_response(request_id, failed_call(text, era))
+    return error_response(request_id, DENIED, text, {"rule": rule})
 
 
 def unrecorded(request_id: Id, method: str, era: Era) -> bytes:
     """Return what a request gets that could not be written down."""
     if method in CALL_RESULTS:
-        return result(request_id, failed_call(f"{UNRECORDED}.", era))
-    return error(request_id, DENIED, f"{UNRECORDED}.")
+        return result_response(request_id, failed_call(f"{UNRECORDED}.", era))
+    return error_response(request_id, DENIED, f"{UNRECORDED}.")
 
 
 def server_ended(request_id: Id, why: str) -> bytes:
     """Return what a request gets whose server ended before it answered."""
     text = f"The server ended before it answered: {why}. Start a new session."
-    return error(request_id, INTERNAL_ERROR, text)
+    return error_response(request_id, INTERNAL_ERROR, text)
 
 
 def why_held(held: Held) -> str:

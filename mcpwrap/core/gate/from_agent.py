@@ -13,30 +13,24 @@ from mcpwrap.core.gate import (
 )
 from mcpwrap.core.gate.held_requests import StateError
 from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.gate.session import (
-    Note,
-    NoteKind,
-    Outcome,
-    Session,
-    blocked,
-    logged,
-    shown,
-    subject,
-)
-from mcpwrap.core.policy.decision import Decision, Json, Judgement
+from mcpwrap.core.gate.session import Note, NoteKind, Outcome, Session, blocked, logged, subject
+from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt
 from mcpwrap.core.protocol.confusable_names import why_deceptive
 from mcpwrap.core.protocol.json_keys import has_control_characters
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Request,
     Sender,
+    error_response,
 )
 from mcpwrap.core.protocol.methods import Way
 from mcpwrap.core.protocol.strict_json import encode, encode_sorted
+from mcpwrap.core.text.sanitise import shown
 
 _DIGEST_BYTES = 16
 
@@ -115,7 +109,7 @@ def _come_again(session: Session, request: Request, json: bytes) -> tuple[Reques
 def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
-    answer = error_responses.error(request.id, code, reason)
+    answer = error_response(request.id, code, reason)
     return Outcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
 
 
@@ -212,7 +206,7 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
 def _ask_policy(session: Session, request: Request, asked: Asked, way: Way) -> Judgement:
     if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
         # As a server says it of a tool it does not have: the official SDKs do in these words.
-        answer = error_responses.error(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
+        answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
         note = Note(NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target)
         raise _RefusedError(Outcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)

@@ -5,7 +5,6 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses, server_answer
-from mcpwrap.core.gate.held_requests import without
 from mcpwrap.core.gate.in_flight import Asked
 from mcpwrap.core.gate.session import (
     Note,
@@ -33,6 +32,8 @@ from mcpwrap.core.protocol.jsonrpc import (
     Result,
     Sender,
     as_id,
+    error_response,
+    without,
 )
 from mcpwrap.core.protocol.methods import Era, Way
 from mcpwrap.core.protocol.strict_json import encode
@@ -110,7 +111,7 @@ def _check(session: Session, request: Request) -> Outcome | None:
 
 def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
     about = subject(request.method, request_id=request.id)
-    answer = error_responses.error(request.id, code, reason)
+    answer = error_response(request.id, code, reason)
     return Outcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
 
 

@@ -7,9 +7,9 @@ import msgspec
 
 from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
 from mcpwrap.core.gate import from_server as gate_from_server
-from mcpwrap.core.gate.ports import NOBODY, Approvals, Told
+from mcpwrap.core.gate.ports import NOBODY, Approvals, Audit, Told
 from mcpwrap.core.gate.session import Note, Outcome, Session
-from mcpwrap.core.policy.decision import Audit, Limits, ServerPolicy
+from mcpwrap.core.policy.decision import Limits, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,

@@ -7,8 +7,9 @@ from typing import Self
 
 from mcpwrap.core.gate.in_flight import Asked
 from mcpwrap.core.gate.ports import Waits
-from mcpwrap.core.policy.decision import Json, Judgement
-from mcpwrap.core.protocol.jsonrpc import Id, Request
+from mcpwrap.core.policy.decision import Judgement
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import Id, Request, without
 from mcpwrap.core.protocol.methods import Way
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
@@ -121,11 +122,6 @@ class Holds:
         if _mark(request) != _mark(hold.request):
             raise StateError("requestState is that of another request")
         return self._aside.pop(number)
-
-
-def without(params: dict[str, Json], *keys: str) -> dict[str, Json]:
-    """Return params without some keys."""
-    return {key: params[key] for key in params if key not in keys}
 
 
 def _mark(request: Request) -> bytes:

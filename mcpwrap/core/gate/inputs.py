@@ -6,9 +6,10 @@ Since 2026-07-28 these are `inputRequests` of a result; in 2025-11-25 the URLs o
 from collections.abc import Iterator
 
 from mcpwrap.core.gate.session import ALLOWED, Session, is_refused
-from mcpwrap.core.policy.decision import Decision, Json, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import Way
 
 MISSPELT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")

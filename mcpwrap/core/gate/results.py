@@ -4,12 +4,14 @@ from msgspec.structs import replace
 
 from mcpwrap.core.gate.in_flight import Asked
 from mcpwrap.core.gate.inputs import MISSPELT, judge_error, judge_inputs
-from mcpwrap.core.gate.session import Session, is_refused, shown
-from mcpwrap.core.policy.decision import Json, Judgement, ResultJudgement
+from mcpwrap.core.gate.session import Session, is_refused
+from mcpwrap.core.policy.decision import Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
 from mcpwrap.core.protocol.confusable_names import why_deceptive
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.text.sanitise import shown
 
 # Lists whose entries the agent calls by name.
 _NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}

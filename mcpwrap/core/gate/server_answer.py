@@ -14,14 +14,24 @@ from mcpwrap.core.gate.session import (
     blocked,
     logged,
     pass_notification,
-    shown,
     subject,
 )
-from mcpwrap.core.policy.decision import Json, Judgement, ResultJudgement
+from mcpwrap.core.policy.decision import Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Failure, Id, Notification, Result, Sender
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    Failure,
+    Id,
+    Notification,
+    Result,
+    Sender,
+    error_response,
+    result_response,
+)
 from mcpwrap.core.protocol.methods import Era
 from mcpwrap.core.protocol.strict_json import encode
+from mcpwrap.core.text.sanitise import shown
 
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
@@ -51,7 +61,7 @@ def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -
     if judged.refusal is not None:
         return _deny(session, asked, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not value
-    forward = error_responses.result(answer.id, judged.value) if is_changed else json
+    forward = result_response(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(asked, answer.id), judged) if is_changed or judged.notes else ()
     outcome = Outcome(forward, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
@@ -112,7 +122,7 @@ def give_up(session: Session, request_id: Id) -> bytes | None:
         return None
     tell_of_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
-    return error_responses.error(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+    return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
 
 
 def server_ended(session: Session, why: str) -> list[Outcome]:

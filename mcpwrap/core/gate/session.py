@@ -1,7 +1,6 @@
 """Session state between messages, and the outcome of one message."""
 
 import hashlib
-from codecs import unicode_escape_encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,17 +9,18 @@ import msgspec
 
 from mcpwrap.core.gate.held_requests import Hold, Holds
 from mcpwrap.core.gate.in_flight import InFlight
-from mcpwrap.core.gate.ports import Approvals
-from mcpwrap.core.policy.decision import Audit, Decision, Json, Judgement, Limits, ServerPolicy
+from mcpwrap.core.gate.ports import Approvals, Audit
+from mcpwrap.core.policy.decision import Decision, Judgement, Limits, ServerPolicy
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
 from mcpwrap.core.protocol.strict_json import encode_sorted
+from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 
 MAX_TASKS = 16_384
 MAX_TOOLS = 4096  # servers have tens
 _MANY = ""  # stands for all tools beyond these: whichever changes, all have
-_MAX_SHOWN_CHARS = 80
 
 
 class NoteKind(StrEnum):
@@ -201,11 +201,3 @@ def subject(method: str, target: str = "", request_id: Id | None = None) -> str:
     """Return how the journal names a message: in parts without spaces, so none fakes another."""
     parts = [method, bare(target), "" if request_id is None else f"id={request_id}"]
     return " ".join(shown(part).replace(" ", "\\x20") for part in parts if part)
-
-
-def shown(untrusted: str, max_chars: int = _MAX_SHOWN_CHARS) -> str:
-    r"""Return a text as printable ASCII, cut to a bearable length; `\x1b` is an escape."""
-    # Not by the codec's name: the first who asks for that opens a file, which a session may not.
-    text = unicode_escape_encode(untrusted[:max_chars])[0].decode()
-    is_cut = len(untrusted) > max_chars or len(text) > max_chars
-    return f"{text[:max_chars]}..." if is_cut else text

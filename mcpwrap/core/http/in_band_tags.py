@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpwrap.core.http.http_challenge import without_addresses
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     Decoded,
     Failure,

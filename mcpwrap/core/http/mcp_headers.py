@@ -8,7 +8,7 @@ import binascii
 from dataclasses import dataclass
 
 from mcpwrap.core.http.request_rules import Head
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 from mcpwrap.core.protocol.methods import PROTOCOL_VERSION
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, Disagreement, decoded
 from mcpwrap.core.http.request_rules import Head
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 

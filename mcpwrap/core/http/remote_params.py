@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from mcpwrap.core.http import header_values
 from mcpwrap.core.http.mcp_headers import decoded
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 PREFIX = "Mcp-Param-"
 MAX_TOOLS = 4096  # servers have tens

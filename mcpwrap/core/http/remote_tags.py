@@ -3,8 +3,8 @@
 The gate between them passes `_meta` and the data of errors as they are, but for rules on results.
 """
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id
 
 HEADERS = "mcpwrap/headers"  # in `_meta`: the agent's Mcp-Param-*; whoever sets it knows the others

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from mcpwrap.core.http.in_band_tags import Untagged
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Notification, Request, Result, as_id
 from mcpwrap.core.protocol.methods import PROGRESS
 

@@ -6,8 +6,8 @@ from enum import Enum
 import msgspec
 
 from mcpwrap.core.http import remote_params, remote_tags
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, INITIALIZE, PROTOCOL_VERSION, TARGET_KEY
 from mcpwrap.core.protocol.strict_json import NotJsonError

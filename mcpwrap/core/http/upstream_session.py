@@ -5,15 +5,14 @@ Its lines go to the gate, which does the policy checks: this module only matches
 
 from dataclasses import dataclass, field
 
-from mcpwrap.core.gate import error_responses
 from mcpwrap.core.http import header_values, remote_tags
 from mcpwrap.core.http.remote_params import Tools
 from mcpwrap.core.http.upstream_errors import NOT_JSON, TOO_LONG, RemoteError
 from mcpwrap.core.http.upstream_request import Line, Step
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
-from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, as_id
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, as_id, error_response
 from mcpwrap.core.protocol.methods import BATCHES_IN, INITIALIZE, TOOLS_CALL, TOOLS_LIST
 
 _MAX_SESSION_ID_CHARS = 4096
@@ -158,7 +157,7 @@ class Conversation:
         self._forget(request_id, exchange)
         is_told = why.status >= 400 and request_id in exchange.line.tagged
         data = remote_tags.refusal(why.status, why.challenge) if is_told else None
-        return self._lines([error_responses.error(request_id, INTERNAL_ERROR, str(why), data)])
+        return self._lines([error_response(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
         """Return word that a stream has ended before its answer: whoever asked can come back."""

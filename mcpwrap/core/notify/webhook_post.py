@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text import uris
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import Pending

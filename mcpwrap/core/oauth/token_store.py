@@ -53,17 +53,6 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tokens: Tokens | None = None
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """OAuth file of a session, written by the wrapper: `secrets/oauth.json` in its folder."""
-
-    name: str
-    key: str  # 32 bytes as base64, of `/var/lib/mcpwrap/sealed/NAME/MCPWRAP_OAUTH_KEY.sealed`
-    store: str  # the path of what is kept
-    scopes: tuple[str, ...] = ()
-    client_id: str = ""
-    client_id_metadata: str = ""
-
-
 def put(kept: Kept, name: str, key: str, nonce: bytes) -> str:
     """Return the text of a file with what is kept, sealed for the server `name`.
 
@@ -85,15 +74,6 @@ def take(sealed: str, name: str, key: str) -> Kept:
         return msgspec.json.decode(text, type=Kept)
     except msgspec.MsgspecError:
         raise SealError("another version of mcpwrap wrote it") from None
-
-
-def read_given(text: bytes) -> Given:
-    """Return what the wrapper gives.
-
-    Raises:
-        msgspec.MsgspecError: it is not that.
-    """
-    return msgspec.json.decode(text, type=Given)
 
 
 def _bound(name: str) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.json_keys import ANY, folded
+from mcpwrap.core.protocol.json_value import Json
 
 MAX_STEPS = 16
 _FEW_KEYS = 32  # of an object: up to here looking through them costs less than counting

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcpwrap.core.policy.compiled import CALL, CompiledPolicy
-from mcpwrap.core.policy.decision import Decision, Json, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import DESCRIPTIONS
 
 Expected = Literal["allow", "block", "needs-approval", "hidden"]

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from mcpwrap.core.policy import result_rules
 from mcpwrap.core.policy.conditions import Judge, compiled, patterns_by_path
-from mcpwrap.core.policy.decision import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement
 from mcpwrap.core.policy.list_rules import judge_description
 from mcpwrap.core.policy.result_rules import CompiledResultRule
 from mcpwrap.core.policy.rules import Action, LimitsEntry, Policy, Rule, for_server
 from mcpwrap.core.policy.tristate import FAILS, UNJUDGEABLE
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TOOLS_LIST
 from mcpwrap.core.text.globs import matches_any
 from mcpwrap.core.text.uris import is_normal

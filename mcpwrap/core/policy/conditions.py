@@ -7,7 +7,6 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of, value_of
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.paths import inside
 from mcpwrap.core.policy.regex import ArgumentPatterns, NulError
 from mcpwrap.core.policy.rules import (
@@ -37,6 +36,7 @@ from mcpwrap.core.policy.tristate import (
     inverted,
 )
 from mcpwrap.core.protocol.json_keys import ANY, folded
+from mcpwrap.core.protocol.json_value import Json
 
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6

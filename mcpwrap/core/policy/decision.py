@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+from mcpwrap.core.protocol.json_value import Json
 
 
 class Decision(StrEnum):
@@ -88,29 +88,3 @@ class Limits(Protocol):
 
     def tell(self, tool: str, *, failed: bool) -> None:
         """Report the outcome of an allowed call."""
-
-
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision, to be recorded before it is carried out."""
-
-    sender: str  # "agent" or "server"
-    method: str  # "" where there is none to be read
-    target: str = ""  # a tool, a URI or a prompt
-    id: int | str | None = None
-    era: str = ""
-    decision: str  # "allowed", "changed", or the kind of the note that says why not
-    rule: str = ""
-    why: str = ""
-    watched: tuple[str, ...] = ()  # rules that matched and only watch
-    params: dict[str, Json] | None = None  # of a request
-    size: int = 0  # of the line it came in, in bytes
-    approval: str = ""  # the id by which a person was asked
-    shown: str = ""  # digest of what was shown
-    by: str = ""  # who decided, and by which channel
-
-
-class Audit(Protocol):
-    """Interface of the audit, which records decisions."""
-
-    def write(self, decided: Decided) -> bool:
-        """Write one down; say whether it is written. What is not may not be carried out."""

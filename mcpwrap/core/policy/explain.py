@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of
 from mcpwrap.core.policy.compiled import CALL, CompiledPolicy, CompiledRule
-from mcpwrap.core.policy.decision import Json, Judgement
+from mcpwrap.core.policy.decision import Judgement
 from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
@@ -23,6 +23,7 @@ from mcpwrap.core.policy.rules import (
     Test,
 )
 from mcpwrap.core.policy.tristate import UNJUDGEABLE
+from mcpwrap.core.protocol.json_value import Json
 
 MAX_SHOWN_CHARS = 60
 

@@ -7,11 +7,12 @@ those of schemas, and a list refused for its size would make the server unusable
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
-from mcpwrap.core.gate.session import shown
-from mcpwrap.core.policy.decision import Json, ResultJudgement
+from mcpwrap.core.policy.decision import ResultJudgement
 from mcpwrap.core.policy.result_rules import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.text.sanitise import shown
 
 Rules = tuple[CompiledResultRule, ...]
 Checks = Sequence[tuple[str, tuple[Check, ...]]]  # by the names of their rules

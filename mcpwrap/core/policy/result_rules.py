@@ -13,9 +13,10 @@ import msgspec
 import re2
 from msgspec.structs import replace
 
-from mcpwrap.core.policy.decision import Decision, Json, Judgement, ResultJudgement
+from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement
 from mcpwrap.core.policy.regex import Pattern, Patterns
 from mcpwrap.core.policy.rules import ResultRule
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.globs import matches_any
 
 # C0 but tab, newline and return; DEL; C1; and what is not seen, by which text is hidden from people

@@ -9,8 +9,8 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import json_keys, strict_json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import MAX_DEPTH, NotJsonError, TooDeepError, encode
 
 Id = int | str
@@ -242,3 +242,21 @@ def _concerned(value: Json, sender: Sender) -> Id | None:
         case _:
             assert_never(sender)
     return as_id(value.get("id")) if is_the_agents else None
+
+
+def without(params: dict[str, Json], *keys: str) -> dict[str, Json]:
+    """Return params without some keys."""
+    return {key: params[key] for key in params if key not in keys}
+
+
+def error_response(request_id: Id | None, code: int, message: str, data: Json = None) -> bytes:
+    """Return a JSON-RPC error; without an id it answers what could not be read."""
+    told: dict[str, Json] = {"code": code, "message": message}
+    if data is not None:
+        told["data"] = data
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": told})
+
+
+def result_response(request_id: Id, value: Json) -> bytes:
+    """Return a JSON-RPC result."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": value})

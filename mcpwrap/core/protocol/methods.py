@@ -8,8 +8,8 @@ extensions io.modelcontextprotocol/tasks and /skills. /ui has resources, and no 
 from collections.abc import Mapping
 from enum import Enum
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol.json_keys import folded
+from mcpwrap.core.protocol.json_value import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"  # a key of `params._meta`
 _VERSION_FOLDED = folded(PROTOCOL_VERSION)

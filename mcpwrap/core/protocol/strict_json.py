@@ -9,7 +9,7 @@ from json import JSONDecoder
 
 import msgspec
 
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 MAX_DEPTH = 64  # of arrays and objects, the message's own among them; real ones have ten
 _SMALL_BYTES = 4096  # up to here counting brackets costs less than looking at the values

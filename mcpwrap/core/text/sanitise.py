@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from codecs import unicode_escape_encode
 
 # C0 but tab and newline, DEL, C1 (8-bit escape sequences), and the characters that reorder text or
 # are not seen. Source: ECMA-48; Unicode TR 9, CVE-2021-42574; Default_Ignorable_Code_Point.
@@ -67,3 +68,19 @@ def _if_unseen(char: re.Match[str]) -> str:
 def _escaped(char: re.Match[str]) -> str:
     # Not by the codec's name: the first who asks for that opens a file, which a session may not.
     return codecs.unicode_escape_encode(char[0])[0].decode()
+
+
+_MAX_SHOWN_CHARS = 80
+
+
+def shown(untrusted: str, max_chars: int = _MAX_SHOWN_CHARS) -> str:
+    r"""Return a text as printable ASCII, cut to a bearable length; `\x1b` is an escape."""
+    # Not by the codec's name: the first who asks for that opens a file, which a session may not.
+    text = unicode_escape_encode(untrusted[:max_chars])[0].decode()
+    is_cut = len(untrusted) > max_chars or len(text) > max_chars
+    return f"{text[:max_chars]}..." if is_cut else text
+
+
+def harmless(why: str) -> str:
+    """Return what a wrapper says as no terminal obeys it."""
+    return Sanitiser().feed(why.encode()).decode()

@@ -4,7 +4,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from mcpwrap.core.audit.records import Keep
+Keep = Literal["hash", "sealed", "plain"]  # what becomes of the params of a request
+
 
 T = TypeVar("T")
 Relay = Literal["gate", "direct"]

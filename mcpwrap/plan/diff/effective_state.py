@@ -7,8 +7,8 @@ import msgspec
 
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.plan import paths
-from mcpwrap.plan.desired import Applied, Desired
-from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.desired import Desired
+from mcpwrap.plan.observed import Applied, Observed
 
 
 def _guests(want: Desired, name: str) -> str:

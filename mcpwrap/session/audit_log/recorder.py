@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
-from mcpwrap.core.policy.decision import Decided
+from mcpwrap.core.gate.ports import Decided
 from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import Tally

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpwrap.core.policy.argument_path import Place, found_at, steps_of
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from tests.shared.judged_lines import ARGUMENTS_JUDGED
 from tests.system.bed.machine import BED_AT, CLIENT, Machine
 

@@ -26,8 +26,8 @@ from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import Answered
 from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy, Rule
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Decide,

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from mcpwrap.as_wrapper.session import Opening, Surroundings, _program
-from mcpwrap.core.oauth import token_store
-from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.wire import session_socket
+from mcpwrap.core.wire.oauth_session_file import Given, read_given
 from mcpwrap.core.wire.server_files import OAuth, Remote, SecretPart, Spec
 from mcpwrap.linux.unix_socket import fd_passing
 
@@ -64,7 +63,7 @@ def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
     assert "k3y" not in str(program.env)
     path = Path(program.env["MCPWRAP_OAUTH"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
-    assert token_store.read_given(path.read_bytes()) == Given(
+    assert read_given(path.read_bytes()) == Given(
         name="far", key="k3y", store="/var/lib/mcpwrap/state/far/oauth.sealed", scopes=("a",)
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from mcpwrap.core.gate.gate import Gate, ToServer
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 # In an agent's message the gate refuses keys with a control character, and those of languages, of
 # which Hypothesis knows, as it draws words of our sources.

@@ -7,9 +7,10 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.gate.gate import Action, ToAgent, ToServer
-from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.gate.ports import Approved, Decided, NotAsked, Waits, Wanted
 from mcpwrap.core.gate.session import ALLOWED, Note
-from mcpwrap.core.policy.decision import Decided, Held, Json, Judgement, ResultJudgement, Times
+from mcpwrap.core.policy.decision import Held, Judgement, ResultJudgement, Times
+from mcpwrap.core.protocol.json_value import Json
 
 MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so
 

@@ -17,11 +17,11 @@ from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.core.wire.webhook_file import decode as decode_webhook
 from mcpwrap.plan import http_listeners, paths, registry, steps, unit_files
-from mcpwrap.plan.desired import Applied, Desired, Ids, desired
+from mcpwrap.plan.desired import Desired, Ids, desired
 from mcpwrap.plan.diff.diff import Retired, diff
 from mcpwrap.plan.egress import nft_elements, squid_conf
 from mcpwrap.plan.egress.server_egress import PackageSource
-from mcpwrap.plan.observed import Observed
+from mcpwrap.plan.observed import Applied, Observed
 from mcpwrap.plan.steps import Step
 
 IDS = Ids(

@@ -21,9 +21,9 @@ from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.login import Person
-from mcpwrap.core.oauth.token_store import Given
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit
+from mcpwrap.core.wire.oauth_session_file import Given
 from tests.shared import pace
 from tests.shared.authorization_server import AuthorizationServer, Ways
 

@@ -6,7 +6,7 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.config.policy.errors import PolicyError
 from mcpwrap.core.policy.cases import Case, Result
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 RIGHT = """
 - {name: one, server: s, tool: t, arguments: {a: 1}, expect: block, rule: r}

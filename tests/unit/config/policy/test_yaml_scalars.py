@@ -10,7 +10,7 @@ from mcpwrap.config.policy.errors import Flaw, Mark
 from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, scalar, text_of
 from mcpwrap.config.policy.yaml_tree import Scalar, read_tree
 from mcpwrap.config.value_parsers import BadValueError
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 
 def plain(text: str) -> Json:

@@ -1,7 +1,7 @@
 """A question of an approval."""
 
 from mcpwrap.core.approval.document import Question
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 
 def question(params: dict[str, Json]) -> Question:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.approval import rendering
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.approval.questions import question
 
 SNEAKY = "\u202e\u2066\u200b\u200d\u2060\ufeff\u00ad\u3164\u034f\ufe0f\U000e0041\u2028\u00a0\u3000"

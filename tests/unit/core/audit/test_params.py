@@ -9,8 +9,8 @@ from nacl.public import SealedBox
 
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.params import MAX_BYTES, Keeper, Kept
-from mcpwrap.core.audit.records import Keep
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
+from mcpwrap.core.wire.server_files import Keep
 
 ROOT_KEY, OTHER_KEY = bytes(range(32)), bytes(32)
 MARKER = "[redacted by audit]"

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.audit.records import Answered, Record
 from mcpwrap.core.audit.text_format import (
     NOBODY,
     Line,
     Wanted,
     answer,
-    ascii_json,
     fields_of,
     line_of,
     moment,
     refusal,
 )
 from mcpwrap.core.egress.access_log import Note, from_kernel
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.audit_records import NASTY, NOW, record
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpwrap.core.gate.gate import Gate, ToAgent, ToServer
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.agreement import (
     Node,
     as_doubles,

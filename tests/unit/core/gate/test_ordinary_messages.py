@@ -16,8 +16,8 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits
 
 FOLDER = Path(__file__).parents[3] / "shared/ordinary_messages"

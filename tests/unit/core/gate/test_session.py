@@ -4,7 +4,8 @@ import pytest
 
 from mcpwrap.core.gate import session as gate_session
 from mcpwrap.core.gate.ports import NOBODY
-from mcpwrap.core.gate.session import Session, shown, subject
+from mcpwrap.core.gate.session import Session, subject
+from mcpwrap.core.text.sanitise import shown
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
 
 

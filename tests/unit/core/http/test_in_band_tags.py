@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from mcpwrap.core.http.in_band_tags import HttpAnswer, untagged, with_headers
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
 from mcpwrap.core.protocol.strict_json import encode
 

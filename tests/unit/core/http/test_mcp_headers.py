@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, MODERN, decoded, disagreement
 from mcpwrap.core.http.request_rules import Head
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

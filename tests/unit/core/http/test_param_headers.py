@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.http.param_headers import MAX_TOOLS, ParamHeaders, passed_on
 from mcpwrap.core.http.request_rules import Head
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 
 SCHEMA: Json = {

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.http import header_values, remote_params
 from mcpwrap.core.http.remote_params import Tools
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 
 @pytest.mark.parametrize(

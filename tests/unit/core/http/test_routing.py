@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.http.in_band_tags import Untagged
 from mcpwrap.core.http.routing import STANDING, Routes
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.core.http import remote_tags, upstream_request
 from mcpwrap.core.http.upstream_request import Line, Step
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

@@ -7,7 +7,7 @@ import pytest
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 

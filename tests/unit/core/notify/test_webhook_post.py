@@ -18,7 +18,7 @@ from mcpwrap.core.notify.webhook_post import (
     posted,
     signature,
 )
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 
 MANUAL = Path(__file__).parents[4] / "docs/mcpwrap.8.rst"

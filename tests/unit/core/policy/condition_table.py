@@ -1,7 +1,6 @@
 """Table of policy conditions, values, and the result of each."""
 
 from mcpwrap.core.policy.conditions import MAX_TEXT_CHARS
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import (
     Equals,
     Inside,
@@ -14,6 +13,7 @@ from mcpwrap.core.policy.rules import (
     Test,
 )
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.protocol.json_value import Json
 
 TESTS: list[tuple[Test, Json, Truth]] = [
     (Equals('"a"'), "a", HOLDS),

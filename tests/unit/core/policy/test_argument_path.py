@@ -13,7 +13,7 @@ from mcpwrap.core.policy.argument_path import (
     found_at,
     steps_of,
 )
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 
 ROOT: Json = {
     "query": "q", "a": {"b": [{"c": 5}, {"c": None}, 7]}, "paths": ["x", "y"], "none": [],

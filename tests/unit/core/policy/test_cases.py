@@ -4,8 +4,8 @@ import pytest
 
 from mcpwrap.core.policy.cases import Case, Expected, Result, difference
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
+from mcpwrap.core.protocol.json_value import Json
 
 POLICY = compile_policy(
     Policy(

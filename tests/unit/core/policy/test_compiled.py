@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Decision, Json, Judgement, ResultJudgement, ServerPolicy
+from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement, ServerPolicy
 from mcpwrap.core.policy.rules import (
     Action,
     Condition,
@@ -26,6 +26,7 @@ from mcpwrap.core.policy.rules import (
     SqlTest,
     encode,
 )
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import OF_FEW_KEYS
 from tests.unit.core.no_files import run_without_files
 from tests.unit.core.policy.condition_table import TESTS

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.policy.conditions import compiled, patterns_by_path
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
@@ -18,6 +17,7 @@ from mcpwrap.core.policy.rules import (
     Test,
 )
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import OF_FEW_KEYS
 from tests.unit.core.policy.condition_table import TESTS
 

@@ -1,7 +1,7 @@
 """Explanation of a policy decision, in words."""
 
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import Decision, Json
+from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.policy.explain import Explanation, explain, words_of
 from mcpwrap.core.policy.rules import (
     Condition,
@@ -19,6 +19,7 @@ from mcpwrap.core.policy.rules import (
     Rule,
     Sql,
 )
+from mcpwrap.core.protocol.json_value import Json
 
 WORDS: list[tuple[Condition, str]] = [
     (OfArgument("a.b", Equals('"x"')), 'a.b equals "x"'),

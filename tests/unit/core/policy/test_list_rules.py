@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Json, ResultJudgement
+from mcpwrap.core.policy.decision import ResultJudgement
 from mcpwrap.core.policy.list_rules import judge_description
 from mcpwrap.core.policy.result_rules import compiled
 from mcpwrap.core.policy.rules import Policy, ResultRule
 from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import OF_FEW_KEYS
 
 CLEAN = ResultRule(name="clean", methods=("*",), control_characters="remove")

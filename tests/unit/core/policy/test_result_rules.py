@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 
 from mcpwrap.core.policy import result_rules
-from mcpwrap.core.policy.decision import Json, ResultJudgement
+from mcpwrap.core.policy.decision import ResultJudgement
 from mcpwrap.core.policy.result_rules import compiled, judge_result, observed
 from mcpwrap.core.policy.rules import ResultRule
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import OF_FEW_KEYS
 
 SIZE = ResultRule(name="cap", max_bytes=20)

@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import json_keys, strict_json
+from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import FINITE, OF_FEW_KEYS
 
 CONTROL, LANGUAGE = "control character", "some language"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.policy.decision import Json
 from mcpwrap.core.protocol import methods
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import Era, Way, era_of
 
 # The requests of the agent's, as schema.ts of each revision and the extensions have them.

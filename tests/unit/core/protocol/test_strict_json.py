@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.decision import Json
+from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import (
     MAX_DEPTH,
     NotJsonError,

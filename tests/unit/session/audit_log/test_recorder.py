@@ -10,7 +10,7 @@ from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import Record
-from mcpwrap.core.policy.decision import Decided
+from mcpwrap.core.gate.ports import Decided
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.audit_log import recorder
 from mcpwrap.session.audit_log.chained_file import ChainedFile
