@@ -86,12 +86,12 @@ def _squids() -> list[str]:
     return [paths.proxy_unit(instance) for instance in paths.names_in(written, paths.proxy)]
 
 
-def _listeners(count: int) -> list[squid_conf.Listener]:
+def _listeners(count: int) -> list[squid_conf.SquidListener]:
     """Return that of the client's server, and others of servers that are not there."""
     named = {NAME: egress_address(pwd.getpwnam(account_of(NAME)).pw_uid)}
     others = {f"other{n}": f"127.77.{100 + n // 250}.{1 + n % 250}" for n in range(count - 1)}
     return [
-        squid_conf.Listener(name=name, address=address, hosts=HOSTS)
+        squid_conf.SquidListener(name=name, address=address, hosts=HOSTS)
         for name, address in {**named, **others}.items()
     ]
 

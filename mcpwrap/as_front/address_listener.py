@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 
 from mcpwrap.as_front.dns_server import Dns
-from mcpwrap.as_front.endpoint import MAX_CONNECTIONS, Place
+from mcpwrap.as_front.endpoint import MAX_CONNECTIONS, ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.sni_connection import Connection
 from mcpwrap.as_front.splice import give_way
@@ -20,7 +20,7 @@ Serve = Callable[[socket.socket], Awaitable[None]]
 class Address:
     """Three sockets of one server (TLS, DNS over UDP and TCP), and their connections."""
 
-    def __init__(self, place: Place, events: Events) -> None:
+    def __init__(self, place: ServerEndpoint, events: Events) -> None:
         """Listen, on all three or on none.
 
         Raises:

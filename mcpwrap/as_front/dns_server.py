@@ -4,7 +4,7 @@ import asyncio
 import socket
 from contextlib import suppress
 
-from mcpwrap.as_front.endpoint import Place
+from mcpwrap.as_front.endpoint import ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.core.egress import dns
@@ -16,7 +16,7 @@ _PAUSE_S = 0.1
 class Dns:
     """Synthetic resolver of one server; it logs the names that the server queries."""
 
-    def __init__(self, place: Place, events: Events) -> None:
+    def __init__(self, place: ServerEndpoint, events: Events) -> None:
         self._place = place
         self._events = events
 

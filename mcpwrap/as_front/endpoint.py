@@ -19,7 +19,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerEndpoint:
     """One server and its address, which is all that identifies the server to Squid."""
 
     server: str

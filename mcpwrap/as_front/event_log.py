@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from mcpwrap.as_front.quota import Quota
-from mcpwrap.core.wire.sni_front_log import Event, Kind, encode
+from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
 from mcpwrap.linux.systemd.stderr_log import say
 
 PATH = Path("/var/log/mcpwrap/front/events.jsonl")
@@ -42,7 +42,7 @@ class Events:
         if self._quota_by_server[server].is_new_name(host, time.monotonic()):
             self.note(server, "asked", host, detail)
 
-    def note(self, server: str, kind: Kind, host: str = "", detail: str = "") -> None:
+    def note(self, server: str, kind: FrontEventKind, host: str = "", detail: str = "") -> None:
         """Note an event, or that there are more than are written."""
         quota = self._quota_by_server[server]
         if quota.admits(time.monotonic()):
@@ -60,10 +60,12 @@ class Events:
         if quota and (count := quota.take_left_out()):
             self._write(server, "more", "", f"{count} more")
 
-    def _write(self, server: str, kind: Kind, host: str, detail: str) -> None:
+    def _write(self, server: str, kind: FrontEventKind, host: str, detail: str) -> None:
         if self._fd == -1:
             return
-        line = encode(Event(t=time.time(), server=server, event=kind, host=host, detail=detail))
+        line = encode(
+            FrontEvent(t=time.time(), server=server, event=kind, host=host, detail=detail)
+        )
         try:
             if self._bytes + len(line) > MAX_FILE_BYTES:
                 self._path.rename(f"{self._path}.old")

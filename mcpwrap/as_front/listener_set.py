@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_front.address_listener import Address
-from mcpwrap.as_front.endpoint import Place, Ports
+from mcpwrap.as_front.endpoint import Ports, ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
 from mcpwrap.linux.systemd.stderr_log import say
@@ -31,9 +31,9 @@ class Listeners:
         self._events = events
         self._tasks = tasks
         self._front = Front()
-        self._served_by_place: dict[Place, _Served] = {}
+        self._served_by_place: dict[ServerEndpoint, _Served] = {}
         self._why_old = ""
-        self._why_not_by_place: dict[Place, str] = {}
+        self._why_not_by_place: dict[ServerEndpoint, str] = {}
 
     async def reload(self) -> None:
         """Read root's file anew. One that cannot be read changes nothing."""
@@ -57,11 +57,13 @@ class Listeners:
             if failed_before.get(place) != why:  # it is tried again and again, and said once
                 say(why)
 
-    def _wanted(self) -> list[Place]:
+    def _wanted(self) -> list[ServerEndpoint]:
         by_server = self._front.by_server
-        return [Place(name, IPv4Address(ip), self._ports) for name, ip in by_server.items()]
+        return [
+            ServerEndpoint(name, IPv4Address(ip), self._ports) for name, ip in by_server.items()
+        ]
 
-    async def _close(self, places: list[Place]) -> None:
+    async def _close(self, places: list[ServerEndpoint]) -> None:
         """End these whole, so that their addresses are free when this returns."""
         ending = [self._served_by_place.pop(place) for place in places]
         for served in ending:
@@ -71,7 +73,7 @@ class Listeners:
         for served in ending:
             self._events.forget(served.address.place.server)
 
-    def _open(self, place: Place) -> None:
+    def _open(self, place: ServerEndpoint) -> None:
         try:
             address = Address(place, self._events)
         except OSError as error:

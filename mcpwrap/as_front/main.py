@@ -17,7 +17,7 @@ _SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class FrontSettings:
     """Paths and ports of the front."""
 
     configuration: Path = listener_set.PATH
@@ -28,11 +28,11 @@ class Surroundings:
 def main() -> int:
     """Serve until systemd stops us."""
     prctl.forbid_dumps()  # it holds no secret, but what servers say to hosts
-    asyncio.run(serve(Surroundings()))
+    asyncio.run(serve(FrontSettings()))
     return 0
 
 
-async def serve(around: Surroundings) -> None:
+async def serve(around: FrontSettings) -> None:
     """Serve until SIGTERM. SIGHUP: read the configuration anew. SIGUSR1: reopen the events."""
     received: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:

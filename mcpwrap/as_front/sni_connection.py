@@ -7,7 +7,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import assert_never
 
-from mcpwrap.as_front.endpoint import Place
+from mcpwrap.as_front.endpoint import ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.splice import CHUNK_BYTES, Splice, give_way, tune
 from mcpwrap.core.egress import http_connect, tls_client_hello
@@ -29,7 +29,7 @@ class Alert(IntEnum):
 class Connection:
     """One TLS connection of one server. If the server breaks it off, OSError is raised."""
 
-    def __init__(self, server: socket.socket, place: Place, events: Events) -> None:
+    def __init__(self, server: socket.socket, place: ServerEndpoint, events: Events) -> None:
         self._server = server
         self._place = place
         self._events = events
@@ -82,7 +82,7 @@ class Connection:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as proxy:
             tune(proxy)
             match await self._ask(proxy, host):
-                case http_connect.Opened(rest):
+                case http_connect.TunnelEstablished(rest):
                     await self._splice(proxy, host, rest)
                 case http_connect.Denied(status, reason) as denied:
                     by_rule = denied.is_by_rule()
@@ -99,7 +99,7 @@ class Connection:
 
     async def _ask(
         self, proxy: socket.socket, host: str
-    ) -> http_connect.Opened | http_connect.Denied | str:
+    ) -> http_connect.TunnelEstablished | http_connect.Denied | str:
         """Return the proxy's answer, or why there is none."""
         try:
             async with asyncio.timeout(PROXY_S):
@@ -111,7 +111,7 @@ class Connection:
 
     async def _read_reply(
         self, proxy: socket.socket, host: str
-    ) -> http_connect.Opened | http_connect.Denied | str:
+    ) -> http_connect.TunnelEstablished | http_connect.Denied | str:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(proxy, self._place.at(self._place.ports.proxy))
         await loop.sock_sendall(proxy, http_connect.request(host))
@@ -121,7 +121,7 @@ class Connection:
             match http_connect.reply(untrusted):
                 case http_connect.NeedMore():
                     continue
-                case http_connect.Opened() | http_connect.Denied() as reply:
+                case http_connect.TunnelEstablished() | http_connect.Denied() as reply:
                     return reply
                 case http_connect.NotHttp():
                     return "its answer is no HTTP"

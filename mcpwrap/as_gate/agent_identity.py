@@ -22,7 +22,7 @@ Door = Literal["stub", "http", "login"]
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentIdentity:
     """Account that a session is for. `who.pid` is the process that connected."""
 
     who: Peer
@@ -40,7 +40,7 @@ class Agent:
                 return admission.login and is_trusted
 
 
-def agent_of(who: Peer, server: str, claim: str) -> Agent:
+def agent_of(who: Peer, server: str, claim: str) -> AgentIdentity:
     """Return for whom a peer asks who claims to ask for another, or to log in.
 
     All listeners have one account: which of them it is says its unit, so that one that was taken
@@ -50,15 +50,15 @@ def agent_of(who: Peer, server: str, claim: str) -> Agent:
         ValueError: only a listener may ask for another, and only for its own agent.
     """
     if not claim:
-        return Agent(who, "stub")
+        return AgentIdentity(who, "stub")
     if claim == LOGIN:
-        return Agent(who, "login")
+        return AgentIdentity(who, "login")
     if not (claim.isascii() and claim.isdecimal() and len(claim) <= _MAX_DIGITS):
         raise ValueError("that is no UID")
     unit = f"mcpwrap-http@{server}.{int(claim)}.service"
     if who.uid != accounts.uid_of(LISTENERS) or peer_credentials.unit_of(who.pid) != unit:
         raise ValueError("only the listener of an agent may ask for one")
-    return Agent(replace(who, uid=int(claim), gids=frozenset()), "http")
+    return AgentIdentity(replace(who, uid=int(claim), gids=frozenset()), "http")
 
 
 def claim_in(said: Mapping[str, str]) -> str:

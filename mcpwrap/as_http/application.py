@@ -12,7 +12,7 @@ from mcpwrap.as_http.transports import http_sse, request_body, stateless_http, s
 from mcpwrap.as_http.transports.request_body import UnheardError
 from mcpwrap.core.http import request_rules
 from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
-from mcpwrap.core.http.request_rules import Head, Heard, Place
+from mcpwrap.core.http.request_rules import Heard, HttpEndpoint, RequestHead
 from mcpwrap.linux.systemd.stderr_log import say
 
 
@@ -52,15 +52,15 @@ class Application:
                 response.headers[hdrs.ALLOW] = ", ".join(heard.allow)
             raise UnheardError(response)
         match heard.place:
-            case Place.OLD_STREAM:
+            case HttpEndpoint.OLD_STREAM:
                 return await http_sse.stream(self._state, request)
-            case Place.OLD_MESSAGES:
+            case HttpEndpoint.OLD_MESSAGES:
                 posted = await self._posted(request)
                 return await http_sse.post(self._state, head, heard.session, posted)
-            case Place.ENDPOINT:
+            case HttpEndpoint.ENDPOINT:
                 return await self._at_endpoint(request, head)
 
-    async def _at_endpoint(self, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+    async def _at_endpoint(self, request: web.BaseRequest, head: RequestHead) -> web.StreamResponse:
         if head.method == "POST":
             posted = await self._posted(request)
             if stateless_http.is_modern(head, posted):
@@ -76,7 +76,7 @@ class Application:
         return await request_body.read(request, self._state.around.limits.body_s)
 
 
-def _no_such_method(head: Head) -> web.Response:
+def _no_such_method(head: RequestHead) -> web.Response:
     if head.every(VERSION_HEADER) != [MODERN]:
         return refusal(400, "that protocol version is not known here")
     response = refusal(405, f"{MODERN} has only POST")
@@ -84,6 +84,6 @@ def _no_such_method(head: Head) -> web.Response:
     return response
 
 
-def _head(request: web.BaseRequest) -> Head:
+def _head(request: web.BaseRequest) -> RequestHead:
     fields = tuple((str(name), value) for name, value in request.headers.items())
-    return Head(request.method, request.raw_path, fields)
+    return RequestHead(request.method, request.raw_path, fields)

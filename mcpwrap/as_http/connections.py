@@ -24,7 +24,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HttpConnectionLimits:
     """Limits of connections, which only one account can open."""
 
     connections: int = 128
@@ -36,7 +36,9 @@ class Limits:
 class Connections:
     """Connection table, and accept loop on the socket that PID 1 made."""
 
-    def __init__(self, listener: socket.socket, handler: Handler, limits: Limits) -> None:
+    def __init__(
+        self, listener: socket.socket, handler: Handler, limits: HttpConnectionLimits
+    ) -> None:
         self._listener = listener
         self._limits = limits
         self._handler = handler

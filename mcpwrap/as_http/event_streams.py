@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from mcpwrap.core.http.event_history import Event
+from mcpwrap.core.http.event_history import StreamEvent
 
 # Beyond these a reader is waited for, and where there is none the oldest is lost.
 MAX_AHEAD = 256
@@ -24,11 +24,11 @@ class Stream:
         self.has_reader = False
         self._is_paused = False
         self.told = 0  # the number of the last event that was read
-        self._events: deque[Event] = deque()
+        self._events: deque[StreamEvent] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
-    async def put(self, event: Event) -> None:
+    async def put(self, event: StreamEvent) -> None:
         """Add an event, and wait until its reader has come near."""
         self._events.append(event)
         self._bytes += len(event.json)
@@ -67,7 +67,7 @@ class Stream:
         self.has_reader = False
         self._change()
 
-    async def next(self, within_s: float | None) -> Event | None:
+    async def next(self, within_s: float | None) -> StreamEvent | None:
         """Return the next event, which stays until `pop`; None at the end, or at a pause.
 
         Raises:

@@ -15,7 +15,7 @@ import msgspec
 
 from mcpwrap.as_http.application import Application
 from mcpwrap.as_http.connections import Connections
-from mcpwrap.as_http.state import State, Surroundings
+from mcpwrap.as_http.state import ListenerSettings, State
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
@@ -62,12 +62,12 @@ def read_listener(path: Path, argv: list[str]) -> Listener:
 async def _until_stopped(listening: socket.socket, listener: Listener) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await serve((listening, listener), Surroundings(), stop, Notifier())
+    await serve((listening, listener), ListenerSettings(), stop, Notifier())
 
 
 async def serve(
     door: tuple[socket.socket, Listener],
-    around: Surroundings,
+    around: ListenerSettings,
     stop: asyncio.Event,
     notifier: Notifier,
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_session import GateSession
 from mcpwrap.core.http import status_codes
-from mcpwrap.core.http.event_history import Event, History
+from mcpwrap.core.http.event_history import History, StreamEvent
 from mcpwrap.core.http.in_band_tags import Untagged, untagged
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.http.routing import STANDING, Routes
@@ -30,7 +30,7 @@ _MAX_UNREAD_BYTES = 16 * 1024 * 1024
 _CANCELLED_WITHIN_S = 5.0  # most servers do not answer what was cancelled
 
 
-class Session:
+class McpSession:
     """Router of the server's messages; kept until either side ends it."""
 
     def __init__(self, id_: str, gate: GateSession, params: ParamHeaders, now_s: float) -> None:
@@ -113,17 +113,19 @@ class Session:
         self._learn(told)
         await self._put(number, event_of(told))
 
-    async def _put(self, number: int, event: Event) -> None:
+    async def _put(self, number: int, event: StreamEvent) -> None:
         stream = self.find(number)
         if stream is None:
             return
         self._last_event += 1
-        event = Event(number, self._last_event, event.json, event.answers, event.code, event.http)
+        event = StreamEvent(
+            number, self._last_event, event.json, event.answers, event.code, event.http
+        )
         await stream.put(event)
         if number != STANDING and not self._routes.open_on(number):
             stream.end()
 
-    async def _tell_ended(self, ended: session_socket.Ended) -> None:
+    async def _tell_ended(self, ended: session_socket.ServerEnded) -> None:
         """Answer whatever was asked, and end all streams."""
         for stream in [self.standing, *self._streams.values()]:
             for id_ in self._routes.open_on(stream.number):
@@ -134,7 +136,7 @@ class Session:
         number = self._routes.take(request_id)
         if number is not None:
             json = error_response(request_id, code, f"mcpwrap: {text}")
-            await self._put(number, Event(number, 0, json, request_id, code))
+            await self._put(number, StreamEvent(number, 0, json, request_id, code))
 
     def _have_polled(self, told: Untagged) -> None:
         """End the response of a request, so that the agent asks for the rest a little later."""
@@ -162,21 +164,21 @@ class Session:
             del self._streams[unread.pop(0).number]
 
 
-def event_of(told: Untagged) -> Event:
+def event_of(told: Untagged) -> StreamEvent:
     """Return a message as an event of no number yet."""
     match told.message:
         case Result(id=answered):
-            return Event(0, 0, told.json, answered)
+            return StreamEvent(0, 0, told.json, answered)
         case Failure(id=answered, error=error):
             code = error["code"]
-            return Event(
+            return StreamEvent(
                 0, 0, told.json, answered, code if isinstance(code, int) else None, told.http
             )
         case _:
-            return Event(0, 0, told.json)
+            return StreamEvent(0, 0, told.json)
 
 
-def why(ended: session_socket.Ended) -> str:
+def why(ended: session_socket.ServerEnded) -> str:
     """Return how a session ended, for an agent."""
     said = f": {ended.why}" if ended.why else ""
     return f"the server has ended with status {ended.status}{said}"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from aiohttp import hdrs, web
 
 from mcpwrap.as_http.event_streams import Stream
-from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.core.http import event_history, sse_events, status_codes
-from mcpwrap.core.http.event_history import Event, History
+from mcpwrap.core.http.event_history import History, StreamEvent
 from mcpwrap.core.http.request_rules import EVENTS, JSON
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, error_response
 
@@ -47,7 +47,7 @@ def refusal(
     return as_json(error_response(request_id, code, f"mcpwrap: {why}"), status)
 
 
-def not_let_in(error: RefusedError, request_id: Id | None) -> web.Response:
+def not_let_in(error: SessionRefusedError, request_id: Id | None) -> web.Response:
     """Return what is said where the gate lets nobody in, or the server does not start."""
     status = status_codes.of_refusal(error.status)
     response = refusal(status, error.why, code=INTERNAL_ERROR, request_id=request_id)
@@ -67,7 +67,10 @@ def as_json(body: bytes, status: int) -> web.Response:
 
 
 async def tell(
-    request: web.BaseRequest, stream: Stream, form: Form, told_before: list[Event] | None = None
+    request: web.BaseRequest,
+    stream: Stream,
+    form: Form,
+    told_before: list[StreamEvent] | None = None,
 ) -> web.StreamResponse:
     """Tell what is on a stream until it is over: as JSON if that will do, or as events.
 
@@ -87,7 +90,7 @@ async def tell(
         stream.leave()
 
 
-async def _answer_soon(stream: Stream, form: Form) -> Event | None:
+async def _answer_soon(stream: Stream, form: Form) -> StreamEvent | None:
     """Return the first event, if it is the answer, and comes soon."""
     if not form.json_within_s:
         return None
@@ -101,7 +104,7 @@ async def _answer_soon(stream: Stream, form: Form) -> Event | None:
     return event if has_status or not form.json_for_status_alone else None
 
 
-def _only_answer(event: Event, form: Form) -> web.Response:
+def _only_answer(event: StreamEvent, form: Form) -> web.Response:
     status = 200
     if form.modern_method and event.code is not None:
         status = status_codes.of_error(event.code, form.modern_method)
@@ -115,7 +118,7 @@ def _only_answer(event: Event, form: Form) -> web.Response:
 
 
 async def _tell_events(
-    request: web.BaseRequest, stream: Stream, form: Form, told_before: list[Event]
+    request: web.BaseRequest, stream: Stream, form: Form, told_before: list[StreamEvent]
 ) -> web.StreamResponse:
     response = web.StreamResponse(headers=_STREAM_HEADERS)
     if form.session:
@@ -148,5 +151,5 @@ async def _tell_new(response: web.StreamResponse, stream: Stream, form: Form) ->
             form.history.add(event)
 
 
-def _encoded(event: Event, form: Form) -> bytes:
+def _encoded(event: StreamEvent, form: Form) -> bytes:
     return sse_events.encode(event.json, id_="" if form.history is None else event.id)

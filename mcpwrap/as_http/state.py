@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mcpwrap.as_http.connections import Connections, Limits
+from mcpwrap.as_http.connections import Connections, HttpConnectionLimits
 from mcpwrap.as_http.gate import gate_connection
 from mcpwrap.as_http.gate.gate_session import GateSession, Spawn
 from mcpwrap.as_http.gate.session_pool import Gates
-from mcpwrap.as_http.mcp_session import Session
+from mcpwrap.as_http.mcp_session import McpSession
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
@@ -20,13 +20,13 @@ _UNUSED_S = 60.0  # then one may go where another is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ListenerSettings:
     """Settings that tests replace."""
 
     gate: str = gate_connection.GATE
     port: int = listener_file.PORT
     clock: Callable[[], float] = time.monotonic
-    limits: Limits = field(default_factory=Limits)
+    limits: HttpConnectionLimits = field(default_factory=HttpConnectionLimits)
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
     still_here_every_s: float = 15.0
     # How long an answer may take and still be no stream. A call that can be asked for again is
@@ -40,7 +40,7 @@ class Surroundings:
 class State:
     """State that outlives a request; one object of this process."""
 
-    def __init__(self, listener: Listener, around: Surroundings, spawn: Spawn) -> None:
+    def __init__(self, listener: Listener, around: ListenerSettings, spawn: Spawn) -> None:
         self.listener = listener
         self.around = around
         self.host = f"{listener.address}:{around.port}"
@@ -48,16 +48,16 @@ class State:
         self.params = ParamHeaders()
         self.gates = Gates(around.gate, listener, spawn, around.clock)
         self.gates.make_room = self._end_unused
-        self.sessions: dict[str, Session] = {}
-        self.old_sessions: dict[str, Session] = {}  # of 2024-11-05
+        self.sessions: dict[str, McpSession] = {}
+        self.old_sessions: dict[str, McpSession] = {}  # of 2024-11-05
         self.connections: Connections | None = None
         self._used_at_s = around.clock()
 
-    def begin(self, gate: GateSession) -> Session:
+    def begin(self, gate: GateSession) -> McpSession:
         """Return a new session, which cannot be found yet."""
-        return Session(secrets.token_urlsafe(24), gate, self.params, self.around.clock())
+        return McpSession(secrets.token_urlsafe(24), gate, self.params, self.around.clock())
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> McpSession | None:
         """Return a session that has not ended."""
         session = self.sessions.get(session_id)
         if session is not None and session.gate.has_ended:
@@ -66,7 +66,7 @@ class State:
         return session
 
     @contextmanager
-    def used(self, session: Session) -> Iterator[None]:
+    def used(self, session: McpSession) -> Iterator[None]:
         """Note that an agent is there."""
         session.connections += 1
         try:
@@ -84,7 +84,7 @@ class State:
             elif self._unheard_s(session) >= _FORGOTTEN_S:
                 self.end(session)
 
-    def end(self, session: Session) -> None:
+    def end(self, session: McpSession) -> None:
         """End a session, which nobody finds any more."""
         self.sessions.pop(session.id, None)
         self.spawn(session.gate.close())
@@ -105,5 +105,5 @@ class State:
         await unheard.gate.close()
         return True
 
-    def _unheard_s(self, session: Session) -> float:
+    def _unheard_s(self, session: McpSession) -> float:
         return -1.0 if session.connections else self.around.clock() - session.heard_at_s

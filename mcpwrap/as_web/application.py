@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from mcpwrap.as_web import approval_pages, event_stream, login, request_rules, responses
 from mcpwrap.as_web.approval_pages import behind_login
-from mcpwrap.as_web.request_rules import Head
+from mcpwrap.as_web.request_rules import WebRequestHead
 from mcpwrap.as_web.state import STATE, State
 from mcpwrap.linux.systemd.stderr_log import say
 
@@ -95,11 +95,11 @@ async def _guard(request: web.Request, handler: Next) -> web.StreamResponse:
         return await handler(request)
 
 
-def _head(request: web.Request) -> Head:
+def _head(request: web.Request) -> WebRequestHead:
     def every(name: str) -> list[str]:
         return request.headers.getall(name, [])
 
-    return Head(
+    return WebRequestHead(
         method=request.method,
         target=request.raw_path,
         host=every(hdrs.HOST),

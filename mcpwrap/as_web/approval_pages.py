@@ -9,20 +9,22 @@ from mcpwrap.as_web import forms, responses
 from mcpwrap.as_web.approval_client import Call
 from mcpwrap.as_web.forms import FormError
 from mcpwrap.as_web.login import read_form
-from mcpwrap.as_web.login_sessions import Session
+from mcpwrap.as_web.login_sessions import LoginSession
 from mcpwrap.as_web.rendering import in_full
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import RefusedError
+from mcpwrap.gate_client.approvals import ApprovalRefusedError
 
 NOTICE_S = 20.0
 _GONE = "no such call waits: it was answered, has expired, or is not for you to see"
 _KEPT = ("verdict", "scope", "times", "reason")  # of a form that comes back; never the password
-Handler = Callable[[web.Request, Session, Viewer], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request, LoginSession, Viewer], Awaitable[web.StreamResponse]]
 
 
-async def show_list(request: web.Request, session: Session, viewer: Viewer) -> web.StreamResponse:
+async def show_list(
+    request: web.Request, session: LoginSession, viewer: Viewer
+) -> web.StreamResponse:
     """`GET /`."""
     state = request.app[STATE]
     listing = viewer.cut(await state.gate.listing())
@@ -31,19 +33,19 @@ async def show_list(request: web.Request, session: Session, viewer: Viewer) -> w
     return responses.page(request, "list.html", values)
 
 
-async def show_piece(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+async def show_piece(request: web.Request, _: LoginSession, viewer: Viewer) -> web.StreamResponse:
     """`GET /list`: what of the list changes, for the page that shows it."""
     listing = viewer.cut(await request.app[STATE].gate.listing())
     return responses.page(request, "_calls.html", {"listing": listing})
 
 
-async def show_one(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+async def show_one(request: web.Request, _: LoginSession, viewer: Viewer) -> web.StreamResponse:
     """`GET /approval/ID`."""
     call = await _call(request, viewer)
     return responses.problem(request, 404, _GONE) if call is None else await _one(request, call)
 
 
-async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.StreamResponse:
+async def answer(request: web.Request, session: LoginSession, viewer: Viewer) -> web.StreamResponse:
     """`POST /approval/ID`."""
     form = await read_form(request)
     call = await _call(request, viewer)
@@ -57,7 +59,7 @@ async def answer(request: web.Request, session: Session, viewer: Viewer) -> web.
         done = await request.app[STATE].gate.decide(decide)
     except FormError as error:
         return await _one(request, call, form, str(error), 400)
-    except RefusedError as error:
+    except ApprovalRefusedError as error:
         # Where others were faster, or it has expired, there is nothing to send again.
         if error.code in {"gone", "late"}:
             raise
@@ -73,7 +75,7 @@ async def _call(request: web.Request, viewer: Viewer) -> Call | None:
     id_ = request.match_info["id"]
     try:
         return await request.app[STATE].gate.call(id_, viewer.sees)
-    except RefusedError as error:
+    except ApprovalRefusedError as error:
         if error.code == "gone":  # between the list and the look
             return None
         raise

@@ -14,7 +14,7 @@ _MAX_FIELDS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class WebConnectionLimits:
     """Limits of connections; any account on the machine can open one."""
 
     connections: int = 128
@@ -27,7 +27,7 @@ class Connections:
     """Connection table, and accept loop on PID 1's socket. A connection is for one request."""
 
     def __init__(
-        self, listener: socket.socket, application: web.Application, limits: Limits
+        self, listener: socket.socket, application: web.Application, limits: WebConnectionLimits
     ) -> None:
         self._listener = listener
         self._limits = limits

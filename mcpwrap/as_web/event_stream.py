@@ -10,7 +10,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from mcpwrap.as_web import responses
-from mcpwrap.as_web.login_sessions import Session
+from mcpwrap.as_web.login_sessions import LoginSession
 from mcpwrap.as_web.state import STATE
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.gate_client.approvals import Listing
@@ -21,7 +21,7 @@ _STILL_HERE = b":\n\n"
 _STILL_HERE_EVERY_S = 15.0  # then a browser that has gone is found out
 
 
-async def stream(request: web.Request, _: Session, viewer: Viewer) -> web.StreamResponse:
+async def stream(request: web.Request, _: LoginSession, viewer: Viewer) -> web.StreamResponse:
     """`GET /events`: a word at the start, and whenever what this person may see has changed."""
     state = request.app[STATE]
     if state.connections:

@@ -12,7 +12,7 @@ _TOKEN_BYTES = 32
 
 
 @dataclass(slots=True)
-class Session:
+class LoginSession:
     """One login. It lets its holder look alone; each answer needs the password again."""
 
     user: str
@@ -31,7 +31,7 @@ class Sessions:
     """Sessions of this process, by the hash of the token: a comparison leaks nothing of it."""
 
     def __init__(self) -> None:
-        self._by_digest: dict[bytes, Session] = {}
+        self._by_digest: dict[bytes, LoginSession] = {}
 
     def open(self, user: str, now_s: float) -> str:
         """Begin a session, and return its token, which is kept nowhere here."""
@@ -40,10 +40,10 @@ class Sessions:
             del self._by_digest[min(self._by_digest, key=lambda d: self._by_digest[d].used_at_s)]
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         csrf = secrets.token_urlsafe(_TOKEN_BYTES)
-        self._by_digest[_digest(token)] = Session(user, csrf, now_s, now_s)
+        self._by_digest[_digest(token)] = LoginSession(user, csrf, now_s, now_s)
         return token
 
-    def find(self, untrusted_token: str, now_s: float) -> Session | None:
+    def find(self, untrusted_token: str, now_s: float) -> LoginSession | None:
         """Return the session of a token, unless it is none or has expired."""
         session = self._by_digest.get(_digest(untrusted_token))
         return None if session is None or session.is_over(now_s) else session

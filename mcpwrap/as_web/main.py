@@ -8,7 +8,7 @@ import socket
 
 from mcpwrap.as_web.application import build
 from mcpwrap.as_web.connections import Connections
-from mcpwrap.as_web.state import State, Surroundings
+from mcpwrap.as_web.state import State, WebSettings
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_socket
@@ -29,11 +29,11 @@ def main() -> int:
 async def _until_stopped(listener: socket.socket) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await serve(listener, Surroundings(), stop, Notifier())
+    await serve(listener, WebSettings(), stop, Notifier())
 
 
 async def serve(
-    listener: socket.socket, around: Surroundings, stop: asyncio.Event, notifier: Notifier
+    listener: socket.socket, around: WebSettings, stop: asyncio.Event, notifier: Notifier
 ) -> None:
     """Serve until `stop`, or until nobody was logged in or connected for `around.idle_s`."""
     state = State(listener.getsockname()[1], around)

@@ -8,7 +8,7 @@ METHODS = ("GET", "HEAD", "POST")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class WebRequestHead:
     """Head of a request. A header that came twice is there twice."""
 
     method: str
@@ -32,7 +32,7 @@ class Unheard:
     why: str
 
 
-def judge(head: Head, hosts: Sequence[str]) -> Unheard | None:
+def judge(head: WebRequestHead, hosts: Sequence[str]) -> Unheard | None:
     """Return why a request is not heard; nothing if it is. `hosts` are our own names."""
     if head.method not in METHODS:
         return Unheard(405, "only GET, HEAD and POST are known here")
@@ -45,7 +45,7 @@ def judge(head: Head, hosts: Sequence[str]) -> Unheard | None:
     return _judge_post(head) if head.method == "POST" else None
 
 
-def _is_from_here(head: Head) -> bool:
+def _is_from_here(head: WebRequestHead) -> bool:
     """Believe the browser, where it says which page a request comes from.
 
     A link that somebody follows may be anywhere: it shows them a page, and the other page nothing.
@@ -56,7 +56,7 @@ def _is_from_here(head: Head) -> bool:
     return is_followed and head.method != "POST"
 
 
-def _judge_post(head: Head) -> Unheard | None:
+def _judge_post(head: WebRequestHead) -> Unheard | None:
     if list(head.origin) != [f"http://{head.host[0]}"]:
         return Unheard(403, "the form was not sent by this page")
     if list(head.content_type) != [FORM] or head.content_encoding:

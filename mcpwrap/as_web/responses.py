@@ -2,11 +2,11 @@
 
 from aiohttp import web
 
-from mcpwrap.as_web.login_sessions import Session
+from mcpwrap.as_web.login_sessions import LoginSession
 from mcpwrap.as_web.state import STATE
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import RefusedError
+from mcpwrap.gate_client.approvals import ApprovalRefusedError
 from mcpwrap.linux.systemd.stderr_log import say
 
 SESSION_COOKIE = "mcpwrap"
@@ -64,7 +64,7 @@ def refused(request: web.Request, error: McpwrapError) -> web.Response:
 
 def status_of(error: McpwrapError) -> int:
     """Return what HTTP calls it."""
-    return _STATUS_BY_CODE[error.code] if isinstance(error, RefusedError) else 503
+    return _STATUS_BY_CODE[error.code] if isinstance(error, ApprovalRefusedError) else 503
 
 
 def to(path: str) -> web.Response:
@@ -72,7 +72,7 @@ def to(path: str) -> web.Response:
     return web.Response(status=303, headers={"Location": path})
 
 
-def find_session(request: web.Request) -> Session | None:
+def find_session(request: web.Request) -> LoginSession | None:
     """Return the session that the cookie names."""
     state = request.app[STATE]
     return state.sessions.find(request.cookies.get(SESSION_COOKIE, ""), state.clock())

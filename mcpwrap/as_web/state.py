@@ -9,7 +9,7 @@ from aiohttp import web
 
 from mcpwrap.as_web import viewer
 from mcpwrap.as_web.approval_client import Gate
-from mcpwrap.as_web.connections import Connections, Limits
+from mcpwrap.as_web.connections import Connections, WebConnectionLimits
 from mcpwrap.as_web.live import Live
 from mcpwrap.as_web.login_sessions import LoginTokens, Sessions
 from mcpwrap.as_web.rendering import Pages
@@ -18,20 +18,20 @@ from mcpwrap.gate_client import approvals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class WebSettings:
     """Settings that tests replace."""
 
     gate: str = approvals.PATH
     viewer_of: Callable[[str], Viewer | None] = viewer.of
     clock: Callable[[], float] = time.monotonic
-    limits: Limits = field(default_factory=Limits)
+    limits: WebConnectionLimits = field(default_factory=WebConnectionLimits)
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
 
 
 class State:
     """State that outlives a request; one object of this process."""
 
-    def __init__(self, port: int, around: Surroundings) -> None:
+    def __init__(self, port: int, around: WebSettings) -> None:
         # As a browser names us. By any other name somebody else's page asks (DNS rebinding).
         self.hosts = (f"127.0.0.1:{port}",)
         self.viewer_of = around.viewer_of

@@ -20,7 +20,7 @@ MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class WebhookSettings:
     """Approval socket, webhook URL and signing key."""
 
     url: str
@@ -31,7 +31,7 @@ class Surroundings:
 class Webhook:
     """Queue that posts each pending request once, some at a time, the oldest first."""
 
-    def __init__(self, around: Surroundings, poster: Poster, of_gate: Complaints) -> None:
+    def __init__(self, around: WebhookSettings, poster: Poster, of_gate: Complaints) -> None:
         self._door = around.door
         self._poster = poster
         self._of_gate = of_gate
@@ -74,7 +74,7 @@ class Webhook:
         )
 
 
-async def serve(around: Surroundings) -> None:
+async def serve(around: WebhookSettings) -> None:
     """Serve for good. There is nothing to finish: systemd ends it by a signal."""
     async with http_post.session() as http, asyncio.TaskGroup() as tasks:
         poster = Poster(around.url, around.key, http, Complaints())

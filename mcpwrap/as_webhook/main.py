@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_webhook.delivery import Surroundings, serve
+from mcpwrap.as_webhook.delivery import WebhookSettings, serve
 from mcpwrap.core.notify.webhook_post import MIN_KEY_CHARS
 from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError
@@ -23,7 +23,7 @@ def main() -> int:
     prctl.forbid_dumps()  # it holds the key
     try:
         folder = Path(os.environ["CREDENTIALS_DIRECTORY"])  # noqa: TID251 - a main()
-        around = Surroundings(url=_url(CONFIGURATION), key=_key(folder / "key"))
+        around = WebhookSettings(url=_url(CONFIGURATION), key=_key(folder / "key"))
     except UsageError as error:
         say(f"mcpwrap-webhook: {error}")
         return EXIT_USAGE
@@ -31,7 +31,7 @@ def main() -> int:
     return 0
 
 
-async def _run(around: Surroundings) -> None:
+async def _run(around: WebhookSettings) -> None:
     notifier = Notifier()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve(around))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from mcpwrap.as_webhook.rate_limited_log import Complaints
 from mcpwrap.core.approval.document import Question
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import Door, Listing, RefusedError
+from mcpwrap.gate_client.approvals import ApprovalRefusedError, Door, Listing
 
 _AGAIN_S = 5.0
 
@@ -36,7 +36,7 @@ async def question(door: str, id_: str) -> Question | None:
     """
     try:
         return await asyncio.to_thread(_ask, door, id_)
-    except RefusedError as error:
+    except ApprovalRefusedError as error:
         if error.code != "gone":
             raise
         return None

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.as_wrapper.disk_usage import Lasting
-from mcpwrap.as_wrapper.session import Surroundings
+from mcpwrap.as_wrapper.session import WrapperContext
 from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
 from mcpwrap.as_wrapper.workspace_mounts import View
 from mcpwrap.core.wire import session_socket
@@ -39,7 +39,7 @@ def main() -> int:
     if me.pw_name != f"mcpw-{spec.name}":
         say(f"I am {me.pw_name}, and was given the server of {spec.name}")
         return 1
-    around = _surroundings(spec, me.pw_name, environ)
+    around = _context(spec, me.pw_name, environ)
     listener, notifier = listening_socket(environ), Notifier()
     try:
         if around.view:
@@ -67,16 +67,16 @@ def _secrets(spec: Spec, environ: Mapping[str, str]) -> Secrets | None:
     return opened
 
 
-def _surroundings(spec: Spec, account: str, environ: Mapping[str, str]) -> Surroundings:
+def _context(spec: Spec, account: str, environ: Mapping[str, str]) -> WrapperContext:
     """Move into a leaf of our own, which leaves the tree to the sessions, and look around."""
     tree = cgroup.own()
     leaf = cgroup.Leaf(tree, "supervisor")
     leaf.make()
     leaf.enter()
-    limits = cgroup.Limits(
+    limits = cgroup.CgroupLimits(
         memory_bytes=spec.memory_bytes, tasks=spec.tasks, cpu_percent=spec.cpu_percent
     )
-    return Surroundings(
+    return WrapperContext(
         spec=spec,
         account=account,
         gate_uid=pwd.getpwnam(GATE_ACCOUNT).pw_uid,

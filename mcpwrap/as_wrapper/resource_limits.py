@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
-from mcpwrap.as_wrapper.session import Session
+from mcpwrap.as_wrapper.session import ServerSession
 from mcpwrap.as_wrapper.session_cleanup import SHARED
 from mcpwrap.core.wire.server_files import Spec
-from mcpwrap.core.wire.session_socket import Ended
+from mcpwrap.core.wire.session_socket import ServerEnded
 from mcpwrap.linux.isolation import cgroup
 from mcpwrap.session.relay.server_exit import killed_by
 
@@ -26,7 +26,7 @@ class Bounds:
         self.disk = DiskUsage(lasting)
         self._kills_before = cgroup.kills_for_memory()
 
-    def reached(self, session: Session, among: Sequence[Session]) -> str:
+    def reached(self, session: ServerSession, among: Sequence[ServerSession]) -> str:
         """Return which bound a session that runs has reached; "" if none. `among` are all.
 
         Memory is the kernel's to watch. Tasks are too, where its group has a ceiling of its own;
@@ -42,21 +42,21 @@ class Bounds:
                 return f"the session has filled {folder} of {size} MiB"
         return self.disk.excess()  # of them all: nobody can tell which has written it
 
-    def explained(self, session: Session, exit_status: int) -> Ended:
+    def explained(self, session: ServerSession, exit_status: int) -> ServerEnded:
         """Return how a server ended, with the reason if it ran out of memory."""
         kills = cgroup.kills_for_memory()
         was_shared = kills > self._kills_before
         self._kills_before = kills
         if exit_status <= _SIGNALS:
-            return Ended(exit_status)
+            return ServerEnded(exit_status)
         mib = self._spec.memory_bytes // _MIB
         if exit_status == KILLED and session.berth.leaf.was_killed_for_memory():
-            return Ended(KILLED, f"the session has used up its {mib} MiB (limits, memory)")
+            return ServerEnded(KILLED, f"the session has used up its {mib} MiB (limits, memory)")
         if exit_status == KILLED and was_shared:
             all_mib = mib * self._spec.sessions
             why = f"the sessions of {self._spec.name} have used up their {all_mib} MiB together"
-            return Ended(KILLED, f"{why} (limits, memory)")
-        return Ended(exit_status, killed_by(exit_status - _SIGNALS))
+            return ServerEnded(KILLED, f"{why} (limits, memory)")
+        return ServerEnded(exit_status, killed_by(exit_status - _SIGNALS))
 
 
 def _full(folder: Path) -> int:
@@ -69,7 +69,7 @@ def _full(folder: Path) -> int:
     return 0 if has_room else room.f_blocks * room.f_frsize // _MIB
 
 
-def _has_most_in_memory(session: Session, among: Sequence[Session]) -> bool:
+def _has_most_in_memory(session: ServerSession, among: Sequence[ServerSession]) -> bool:
     """Say whether it filled what all sessions share; where nothing counts, none is ended."""
     mine = session.berth.leaf.file_memory_bytes()
     return mine > 0 and mine == max(other.berth.leaf.file_memory_bytes() for other in among)

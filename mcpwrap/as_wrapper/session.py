@@ -17,7 +17,7 @@ from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux.executables import start
-from mcpwrap.linux.isolation.cgroup import Leaf, Limits
+from mcpwrap.linux.isolation.cgroup import CgroupLimits, Leaf
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.launch import spawn
@@ -25,7 +25,7 @@ from mcpwrap.session.launch.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class WrapperContext:
     """Context of a wrapper. `state` is the home that lasts, if the server has one."""
 
     spec: Spec
@@ -34,7 +34,7 @@ class Surroundings:
     runtime: Path
     state: Path | None
     tree: Path  # the cgroup that systemd delegated
-    limits: Limits | None  # None: no controller was delegated, and the unit's own must do
+    limits: CgroupLimits | None  # None: no controller was delegated, and the unit's own must do
     view: View | None  # None: it has no workspace
     logins: Path | None = None  # where those to a remote server are kept, if there are any
     lasting: tuple[Lasting, ...] = ()  # all that stays on the disk
@@ -56,7 +56,7 @@ class Berth:
         _end(self.leaf, self.session_id)
 
 
-def berth(around: Surroundings, place: Path) -> Berth:
+def berth(around: WrapperContext, place: Path) -> Berth:
     """Prepare a session in `place`, which is not in use.
 
     Raises:
@@ -122,13 +122,13 @@ class Opening:
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class ServerSession:
     """Running server, with its slot, its redactor and its connection to the gate."""
 
     berth: Berth
     copier_pid: int  # of the redactor; 0 if there is none, or no longer
     connection: socket.socket
-    ended: session_socket.Ended | None = (
+    ended: session_socket.ServerEnded | None = (
         None  # the server has; what it wrote may be on its way still
     )
     began_s: float = field(default_factory=time.monotonic)
@@ -151,12 +151,12 @@ class Session:
 
 
 def open_session(
-    around: Surroundings,
+    around: WrapperContext,
     ready: Berth,
     opening: Opening,
     connection: socket.socket,
     value_by_key: Mapping[str, str],
-) -> Session:
+) -> ServerSession:
     """Start the server on the descriptors of `opening`.
 
     Raises:
@@ -178,11 +178,11 @@ def open_session(
     finally:
         if copier_pid:
             fd_passing.close_all(list(output_fds))
-    return Session(berth=ready, copier_pid=copier_pid, connection=connection)
+    return ServerSession(berth=ready, copier_pid=copier_pid, connection=connection)
 
 
 def _program(
-    around: Surroundings,
+    around: WrapperContext,
     folder: Path,
     inherited: Mapping[str, str],
     value_by_key: Mapping[str, str],

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import environment
-from mcpwrap.core.wire.server_files import Remote, Spec
+from mcpwrap.core.wire.server_files import RemoteSpec, Spec
 
 
 def path_in(folder: Path) -> Path:
@@ -15,7 +15,7 @@ def path_in(folder: Path) -> Path:
     return folder / "secrets" / "headers.json"
 
 
-def write(remote: Remote, folder: Path, value_by_key: Mapping[str, str]) -> None:
+def write(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
     """Write the file of a session, or replace it: its program reads it anew when it has changed.
 
     Raises:
@@ -36,7 +36,7 @@ def write(remote: Remote, folder: Path, value_by_key: Mapping[str, str]) -> None
     new.replace(path)
 
 
-def variables(remote: Remote, folder: Path) -> dict[str, str]:
+def variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
     """Return what its program is told by."""
     return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(path_in(folder))}
 

@@ -4,14 +4,14 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.as_wrapper.session import Berth, Surroundings, berth
+from mcpwrap.as_wrapper.session import Berth, WrapperContext, berth
 from mcpwrap.as_wrapper.session_cleanup import Leftovers
 
 
 class Berths:
     """Session slots. `in_use` are the places of all sessions that are open."""
 
-    def __init__(self, around: Surroundings, leftovers: Leftovers) -> None:
+    def __init__(self, around: WrapperContext, leftovers: Leftovers) -> None:
         self._around = around
         self._leftovers = leftovers
         self._places = sorted(around.runtime.iterdir())  # the drop-in mounts them

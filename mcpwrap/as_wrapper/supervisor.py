@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.resource_limits import KILLED, Bounds
-from mcpwrap.as_wrapper.session import Opening, Session, Surroundings, open_session
+from mcpwrap.as_wrapper.session import Opening, ServerSession, WrapperContext, open_session
 from mcpwrap.as_wrapper.session_cleanup import Leftovers
 from mcpwrap.as_wrapper.session_slots import Berths
 from mcpwrap.core.wire import session_socket, unit_status
@@ -40,7 +40,7 @@ class Supervisor:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: WrapperContext,
         secrets: Secrets | None,
         listener: socket.socket,
         notifier: Notifier,
@@ -53,7 +53,7 @@ class Supervisor:
         self._bounds = Bounds(spec, around.lasting)
         self._leftovers = Leftovers()
         self._berths = Berths(around, self._leftovers)
-        self._session_by_fd: dict[int, Session] = {}
+        self._session_by_fd: dict[int, ServerSession] = {}
         self._poll = select.poll()
         self._last_note = ""
         self._idle_since_s = time.monotonic()
@@ -168,7 +168,7 @@ class Supervisor:
             self._poll.register(connection, select.POLLIN)
             self._note(self._last_note)
 
-    def _open(self, connection: socket.socket) -> Session | None:
+    def _open(self, connection: socket.socket) -> ServerSession | None:
         if peer_credentials.of(connection).uid != self._around.gate_uid:
             raise PermissionError("only the gate may open sessions")
         packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
@@ -183,7 +183,7 @@ class Supervisor:
         finally:
             fd_passing.close_all(fds)
 
-    def _start(self, opening: Opening, connection: socket.socket) -> Session | None:
+    def _start(self, opening: Opening, connection: socket.socket) -> ServerSession | None:
         if why := self._bounds.disk.before_session():
             refuse(connection, session_socket.Exit.BUSY, f"{self._spec.name}: {why}")
             self._note(f"last refused: {why}")
@@ -220,7 +220,7 @@ class Supervisor:
                 if pid in {session.berth.process.pid, session.copier_pid}:
                     self._has_ended(session, pid, _exit_status(wait_status))
 
-    def _has_ended(self, session: Session, pid: int, exit_status: int) -> None:
+    def _has_ended(self, session: ServerSession, pid: int, exit_status: int) -> None:
         """Close a session once its server has ended and all that it wrote is passed on."""
         if pid == session.copier_pid:
             session.copier_pid = 0
@@ -237,17 +237,17 @@ class Supervisor:
         if why:
             say(why)
             for session in self._session_by_fd.values():
-                session.ended = session.ended or session_socket.Ended(KILLED, why)
+                session.ended = session.ended or session_socket.ServerEnded(KILLED, why)
         return bool(why)
 
     def _look_at_bounds(self) -> None:
         sessions = list(self._session_by_fd.values())
         for session in sessions:
             if not session.ended and (why := self._bounds.reached(session, sessions)):
-                session.ended = session_socket.Ended(KILLED, why)
+                session.ended = session_socket.ServerEnded(KILLED, why)
                 session.kill()
 
-    def _close(self, session: Session) -> None:
+    def _close(self, session: ServerSession) -> None:
         """End a session. What is killed here is reaped in the loop; clearing up may wait for it.
 
         Not reaped here: many sessions that end at once would each end the next, ever deeper.
@@ -265,7 +265,7 @@ class Supervisor:
         self._notifier.alive()  # ending many takes its time
         self._note(self._last_note)
 
-    def _say_how(self, session: Session, ended: session_socket.Ended) -> None:
+    def _say_how(self, session: ServerSession, ended: session_socket.ServerEnded) -> None:
         if ended.status == 0:
             return
         lasted_s = time.monotonic() - session.began_s
@@ -287,7 +287,7 @@ def refuse(connection: socket.socket, code: session_socket.Exit, why: str) -> No
     """Say why there is no session, and close the connection."""
     with connection:
         try:
-            connection.send(session_socket.encode(session_socket.Refused(code, why)))
+            connection.send(session_socket.encode(session_socket.SessionRefused(code, why)))
         except OSError:
             return  # it has gone already
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcpwrap.core.mount_layout import REPORT, Kind, layers
+from mcpwrap.core.mount_layout import REPORT, MountKind, layers
 from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
@@ -23,7 +23,9 @@ class View:
     def __init__(self, workspaces: Workspaces) -> None:
         made = layers(workspaces)
         self._paths = [folder.path for folder in workspaces.folders]
-        self._to_be_held = [layer.path for layer in made if layer.kind in {Kind.HOLD, Kind.PIN}]
+        self._to_be_held = [
+            layer.path for layer in made if layer.kind in {MountKind.HOLD, MountKind.PIN}
+        ]
         self._mount_by_path: Mapping[str, Mount] = {}
         self._unheld: frozenset[str] = frozenset()
         self._names: NewNames  # once root has mounted them

@@ -98,7 +98,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteServer:
     """Server that is a URL."""
 
     url: str
@@ -112,7 +112,7 @@ class Server:
     """Server: one `[mcp_servers.NAME]` with its `mcpwrap` sub-table."""
 
     name: str
-    runs: Local | Remote
+    runs: Local | RemoteServer
     agents: tuple[str, ...] = ("@mcpwrap",)
     egress: tuple[Destination | Group, ...] = ()  # of a URL, its own host is the first
     direct: tuple[Direct, ...] = ()
@@ -141,18 +141,18 @@ class Server:
 
     def speaks_http(self) -> bool:
         """Say whether each of its agents has a listener of their own for HTTP."""
-        return self.expose == "http" or isinstance(self.runs, Remote)
+        return self.expose == "http" or isinstance(self.runs, RemoteServer)
 
     def has_oauth(self) -> bool:
         """Say whether a person logs in to it, and mcpwrap holds the tokens."""
-        return isinstance(self.runs, Remote) and self.runs.oauth is not None
+        return isinstance(self.runs, RemoteServer) and self.runs.oauth is not None
 
     def secrets(self) -> frozenset[str]:
         """Return the keys of all secrets that it declares: those it refers to, and OAuth's."""
         match self.runs:
             case Local(env=env):
                 return _keys(env)
-            case Remote(bearer_token_env_var=key, headers=headers):
+            case RemoteServer(bearer_token_env_var=key, headers=headers):
                 own = {oauth_key.KEY} if self.has_oauth() else set()
                 return _keys(headers) | own | ({key} if key else set())
             case _:

@@ -17,7 +17,7 @@ from mcpwrap.config.model import (
     Limits,
     Local,
     Problem,
-    Remote,
+    RemoteServer,
     Server,
 )
 from mcpwrap.config.toml_table import Reader
@@ -182,10 +182,10 @@ def _server(name: str, reader: Reader) -> Server:
     return server
 
 
-def _egress(runs: Local | Remote, ours: Reader) -> tuple[Destination | Group, ...]:
+def _egress(runs: Local | RemoteServer, ours: Reader) -> tuple[Destination | Group, ...]:
     """Return what the server reaches: its own URL, if it is one, and what is listed."""
     listed = ours.many("egress", value_parsers.egress)
-    own = remote_server.reached(runs) if isinstance(runs, Remote) else ()
+    own = remote_server.reached(runs) if isinstance(runs, RemoteServer) else ()
     return tuple(dict.fromkeys([*own, *listed])) if own else listed
 
 

@@ -3,7 +3,7 @@
 import re
 
 from mcpwrap.config import value_parsers
-from mcpwrap.config.model import Destination, Remote, Server, Template
+from mcpwrap.config.model import Destination, RemoteServer, Server, Template
 from mcpwrap.config.toml_table import Reader
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
@@ -16,7 +16,7 @@ _PROGRAMS = ("args", "cwd", "env", "inherits", "inherits_any")
 _PROGRAMS_OURS = (
     "direct", "workspace", "writable_command", "umask", "state", "cache", "secret_files",
 )  # fmt: skip
-_PLAIN = Server(name="", runs=Remote(url=""))  # as `parse` has it where nothing is written
+_PLAIN = Server(name="", runs=RemoteServer(url=""))  # as `parse` has it where nothing is written
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,256}")
 _CLIENT_ID = re.compile(r"[ -~]{1,512}")
 # RFC 9110 section 5.6.2.
@@ -32,9 +32,9 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-def read(reader: Reader, ours: Reader) -> Remote:
+def read(reader: Reader, ours: Reader) -> RemoteServer:
     """Return where the server is, and what each request to it is given. `ours`: the sub-table."""
-    remote = Remote(
+    remote = RemoteServer(
         url=reader.one("url", url, ""),
         bearer_token_env_var=reader.one("bearer_token_env_var", value_parsers.secret_key, ""),
         headers=_headers(reader.table("headers")),
@@ -55,7 +55,7 @@ def read(reader: Reader, ours: Reader) -> Remote:
     return remote
 
 
-def _has_authorization(remote: Remote) -> bool:
+def _has_authorization(remote: RemoteServer) -> bool:
     return "authorization" in map(str.lower, remote.headers)
 
 
@@ -95,7 +95,7 @@ def client_id_metadata(value: str) -> str:
     return value
 
 
-def reached(remote: Remote) -> tuple[Destination, ...]:
+def reached(remote: RemoteServer) -> tuple[Destination, ...]:
     """Return where the URL leads; nothing if it was not understood."""
     return (destination(remote.url),) if remote.url else ()
 

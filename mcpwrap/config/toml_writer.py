@@ -10,7 +10,7 @@ from mcpwrap.config.model import (
     Group,
     Limits,
     Local,
-    Remote,
+    RemoteServer,
     Request,
     Server,
     Template,
@@ -47,7 +47,7 @@ def _runs(server: Server) -> _Lines:
             yield from _unusual(("args", local.args), ("cwd", local.cwd))
             yield from _templates("env", local.env)
             yield from _unusual(("inherits", local.inherits), ("inherits_any", local.inherits_any))
-        case Remote() as elsewhere:
+        case RemoteServer() as elsewhere:
             yield "url", elsewhere.url
             yield from _unusual(("bearer_token_env_var", elsewhere.bearer_token_env_var))
             yield from _templates("headers", elsewhere.headers)
@@ -84,7 +84,7 @@ def _ours(server: Server) -> _Lines:
     yield from _flag("cache", server.cache)
     yield from _unusual(("secret_files", server.secret_files))
     yield from _other_than_in(_PLAIN, server)
-    if isinstance(server.runs, Remote) and server.runs.oauth is not None:
+    if isinstance(server.runs, RemoteServer) and server.runs.oauth is not None:
         yield "oauth", _oauth(server.runs.oauth)
     yield from _flag("shared", server.shared)
     yield from _flag("allow_degraded", server.allow_degraded)
@@ -113,7 +113,7 @@ def _flag(key: str, value: bool, *, usual: bool = False) -> _Lines:  # noqa: FBT
 
 def _listed(server: Server) -> tuple[Destination | Group, ...]:
     """Return what stands in `egress`: the host of its own URL `parse` adds by itself."""
-    own = remote_server.reached(server.runs) if isinstance(server.runs, Remote) else ()
+    own = remote_server.reached(server.runs) if isinstance(server.runs, RemoteServer) else ()
     return tuple(entry for entry in server.egress if entry not in own)
 
 

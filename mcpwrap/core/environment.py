@@ -10,7 +10,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class VariableKind:
     """Variables that an agent may choose, and their allowed values: no file, program or host."""
 
     names: frozenset[str]
@@ -20,7 +20,7 @@ class Kind:
 
 # gettext takes `/` in LANGUAGE for a folder of catalogs, as the C library took it in LANG.
 # Source: locale(7), gettext(3).
-_LOCALE = Kind(
+_LOCALE = VariableKind(
     frozenset({
         "LANG", "LANGUAGE", "LC_ADDRESS", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION",
         "LC_MEASUREMENT", "LC_MESSAGES", "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER",
@@ -31,13 +31,13 @@ _LOCALE = Kind(
 )  # fmt: skip
 # A path, also behind a `:`, is read as a file of time zones, and musl takes a `.` for one. Names
 # lie below /usr/share/zoneinfo. Source: tzset(3).
-_TIME = Kind(
+_TIME = VariableKind(
     frozenset({"TZ"}),
     re.compile(r":?(?:(?!.*\.\.)[A-Za-z0-9<+-][A-Za-z0-9<>+,./:_-]*)?"),
     "the name of a time zone",
 )
 # A path in TERM or WAYLAND_DISPLAY is a file, a host in DISPLAY sees what is shown.
-_DISPLAY = Kind(
+_DISPLAY = VariableKind(
     frozenset({
         "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "DISPLAY", "FORCE_COLOR", "LINES",
         "NO_COLOR", "TERM", "WAYLAND_DISPLAY",
@@ -48,7 +48,7 @@ _DISPLAY = Kind(
 KINDS = {"locale": _LOCALE, "time": _TIME, "display": _DISPLAY}
 
 
-def kind_of(name: str) -> Kind | None:
+def kind_of(name: str) -> VariableKind | None:
     """Return the kind of a variable; None is one of no kind."""
     return next((kind for kind in KINDS.values() if name in kind.names), None)
 

@@ -71,7 +71,7 @@ REPORTS = "/run/mcpwrap/ws"  # in the wrapper's view alone
 REPORT = f"{REPORTS}/refused"  # why they cannot be shown; empty when they are
 
 
-class Kind(Enum):
+class MountKind(Enum):
     """Operation at a path."""
 
     SHOW_WRITABLE = "show, writable"
@@ -85,7 +85,7 @@ class Layer:
     """One mount. A pinned or held path need not be there."""
 
     path: str
-    kind: Kind
+    kind: MountKind
 
 
 def layers(workspaces: Workspaces) -> list[Layer]:
@@ -99,7 +99,7 @@ def layers(workspaces: Workspaces) -> list[Layer]:
         around = [other for other in folders if is_below(folder.path, other.path)]
         if around and around[-1].is_writable:
             made |= dict.fromkeys(_pins(around[-1].path, folder.path))
-        kind = Kind.SHOW_WRITABLE if folder.is_writable else Kind.SHOW
+        kind = MountKind.SHOW_WRITABLE if folder.is_writable else MountKind.SHOW
         made[Layer(folder.path, kind)] = None
         if folder.is_writable:
             made |= dict.fromkeys(_held(folder, names))
@@ -117,7 +117,7 @@ def linked(workspaces: Workspaces, target: str) -> list[Layer]:
     Raises:
         ValueError: a server can write there, and that cannot be held.
     """
-    held = [layer.path for layer in layers(workspaces) if layer.kind is Kind.HOLD]
+    held = [layer.path for layer in layers(workspaces) if layer.kind is MountKind.HOLD]
     if any(path == target or is_below(target, path) for path in held):
         return []
     writable = [folder.path for folder in workspaces.folders if folder.is_writable]
@@ -127,7 +127,7 @@ def linked(workspaces: Workspaces, target: str) -> list[Layer]:
     innermost = max(around, key=lambda folder: len(folder.path), default=None)
     if innermost is None or not innermost.is_writable:
         return []
-    return [*_pins(innermost.path, target), Layer(target, Kind.HOLD)]
+    return [*_pins(innermost.path, target), Layer(target, MountKind.HOLD)]
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -139,11 +139,11 @@ def _held(folder: Folder, names: tuple[str, ...]) -> Iterator[Layer]:
     for name in names:
         path = f"{folder.path}/{name}"
         yield from _pins(folder.path, path)
-        yield Layer(path, Kind.HOLD)
+        yield Layer(path, MountKind.HOLD)
 
 
 def _pins(folder: str, path: str) -> Iterator[Layer]:
     """Yield every folder between the two."""
     *between, _ = path.removeprefix(f"{folder}/").split("/")
     for count in range(1, len(between) + 1):
-        yield Layer("/".join([folder, *between[:count]]), Kind.PIN)
+        yield Layer("/".join([folder, *between[:count]]), MountKind.PIN)

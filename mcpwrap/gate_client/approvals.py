@@ -10,6 +10,7 @@ from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,
+    DocumentReply,
     Done,
     End,
     FromPerson,
@@ -17,9 +18,8 @@ from mcpwrap.core.wire.approval_socket import (
     Login,
     Paused,
     Pending,
-    Refused,
+    RefusedReply,
     Show,
-    Shown,
     ToPerson,
     Watch,
     WordsError,
@@ -48,10 +48,10 @@ class Seen(msgspec.Struct, frozen=True):
     before: Question | None  # the last approved one of that tool
 
 
-class RefusedError(McpwrapError):
+class ApprovalRefusedError(McpwrapError):
     """Refusal by the gate; `code` gives the reason, as `approve_words.Refused` defines it."""
 
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: RefusedReply) -> None:
         super().__init__(refused.why, where="the gate", fix=_FIX[refused.code])
         self.code = refused.code
 
@@ -121,8 +121,8 @@ class Door:
                     paused.append(one)
                 case End():
                     return Listing(tuple(pending), tuple(paused))
-                case Refused() as refused:
-                    raise RefusedError(refused)
+                case RefusedReply() as refused:
+                    raise ApprovalRefusedError(refused)
                 case _:
                     raise _another_version()
 
@@ -135,10 +135,10 @@ class Door:
         finally:
             fd_passing.close_all(fds)
         match packet:
-            case Shown(digest=digest) if texts and document.digest(texts[0]) == digest:
+            case DocumentReply(digest=digest) if texts and document.digest(texts[0]) == digest:
                 return _seen(digest, texts)
-            case Refused() as refused:
-                raise RefusedError(refused)
+            case RefusedReply() as refused:
+                raise ApprovalRefusedError(refused)
             case _:
                 raise _another_version()
 
@@ -155,8 +155,8 @@ class Door:
         match self._receive()[0]:
             case Done() as done:
                 return done
-            case Refused() as refused:
-                raise RefusedError(refused)
+            case RefusedReply() as refused:
+                raise ApprovalRefusedError(refused)
             case _:
                 raise _another_version()
 

@@ -77,9 +77,9 @@ class LoginDoor:
                     return
                 case session_socket.Ask():
                     self._gate.send(b"\0")
-                case session_socket.Refused(_, why):
+                case session_socket.SessionRefused(_, why):
                     raise self._failed(why)
-                case session_socket.Ended(status, why):
+                case session_socket.ServerEnded(status, why):
                     raise self._failed(why or f"it ended with {status}")
                 case _:
                     pass
@@ -125,7 +125,7 @@ class LoginDoor:
                 match session_socket.decode(packet):
                     case session_socket.Stderr(text):
                         said += text
-                    case session_socket.Ended(status, why):
+                    case session_socket.ServerEnded(status, why):
                         words = said.decode(errors="replace").strip()
                         return words or why or f"it ended with {status}"
                     case _:

@@ -24,7 +24,7 @@ def standing() -> str:
     """
     with _asked(session_socket.WHICH_POLICY) as gate:
         match session_socket.decode(gate.recv(session_socket.MAX_PACKET_BYTES)):
-            case session_socket.Answer(text):
+            case session_socket.QueryResponse(text):
                 return text
             case _:
                 raise session_socket.ProtocolError("the gate does not say which policy is in force")
@@ -42,9 +42,9 @@ def counted() -> Stats:
     with _asked(session_socket.WHAT_WAS_COUNTED) as gate:
         while len(text) <= _MAX_CHARS and (packet := gate.recv(session_socket.MAX_PACKET_BYTES)):
             match session_socket.decode(packet):
-                case session_socket.Answer(piece):
+                case session_socket.QueryResponse(piece):
                     text += piece
-                case session_socket.Refused(_, why):
+                case session_socket.SessionRefused(_, why):
                     raise McpwrapError(why, where="the gate", fix="ask as one of these")
                 case _:
                     raise session_socket.ProtocolError("the gate does not say what was counted")

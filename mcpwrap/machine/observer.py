@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.config.model import Config, Remote, Server
+from mcpwrap.config.model import Config, RemoteServer, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
 from mcpwrap.core import oauth_key
 from mcpwrap.core.secrets.at_rest import Settings
@@ -147,7 +147,7 @@ def declared_secrets() -> dict[tuple[str, str], str]:
 
 
 def _exposure(server: Server, key: str) -> str:
-    is_file = key in server.secret_files or isinstance(server.runs, Remote)
+    is_file = key in server.secret_files or isinstance(server.runs, RemoteServer)
     by = ", made by mcpwrap" if key == oauth_key.KEY else ""
     return f"L1 file{by}" if is_file else "L2 variable"
 

@@ -6,7 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server
+from mcpwrap.config.model import Config, Local, RemoteServer, SecretRef, Server
 from mcpwrap.core.names import egress_address
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire import sni_front_file, webhook_file
@@ -144,16 +144,16 @@ def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
         cpu_percent=server.limits.cpu_percent,
         state_bytes=server.limits.state_bytes,
         cache_bytes=server.limits.cache_bytes,
-        remote=_remote(server.runs) if isinstance(server.runs, Remote) else None,
+        remote=_remote(server.runs) if isinstance(server.runs, RemoteServer) else None,
         umask=server.umask,
     )
 
 
-def _remote(runs: Remote) -> specs.Remote:
+def _remote(runs: RemoteServer) -> specs.RemoteSpec:
     headers = {name: tuple(map(_part, template)) for name, template in runs.headers.items()}
     if key := runs.bearer_token_env_var:
         headers["Authorization"] = ("Bearer ", specs.SecretPart(key))
-    return specs.Remote(url=runs.url, headers=headers, oauth=runs.oauth)
+    return specs.RemoteSpec(url=runs.url, headers=headers, oauth=runs.oauth)
 
 
 def _part(part: str | SecretRef) -> str | specs.SecretPart:
@@ -165,7 +165,7 @@ def _program(server: Server) -> Local:
     match server.runs:
         case Local() as local:
             return local
-        case Remote():
+        case RemoteServer():
             return Local(command=paths.REMOTE_PROGRAM)
         case _:
             assert_never(server.runs)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from mcpwrap.config.model import Config, Remote
+from mcpwrap.config.model import Config, RemoteServer
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.core.wire.listener_file import PORT, Listener
@@ -66,7 +66,7 @@ def wanted(
             server=name,
             uid=uid,
             address=listener_file.address_at(registry.by_name[name].http[str(uid)]),
-            is_remote=isinstance(config.servers[name].runs, Remote),
+            is_remote=isinstance(config.servers[name].runs, RemoteServer),
         )
         for name, admission in guests.items()
         for uid in admission.http_uids

@@ -44,10 +44,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     69 a layer is missing, 70 it could not be started, 76 a line of over 64 MiB.
     """
     # Only here: all other commands do without, and sqlglot takes 0.2 s to load.
-    from mcpwrap.as_agent.run.session import Asked, run  # noqa: PLC0415
+    from mcpwrap.as_agent.run.session import RunOptions, run  # noqa: PLC0415
 
     return run(
-        Asked(
+        RunOptions(
             command=command,
             name=name,
             policy=policy,

@@ -42,10 +42,10 @@ def _unread(file: Path, error: OSError) -> UsageError:
 def gate_for(server: str, policy: Policy, audit: Audit) -> Gate:
     """Return what judges the messages of one session. Whatever it leans on is made here."""
     compiled = compile_policy(policy, server)
-    return Gate(compiled, _Limits(server, compiled), audit)
+    return Gate(compiled, _LocalCallLimiter(server, compiled), audit)
 
 
-class _Limits:
+class _LocalCallLimiter:
     """Limits and circuit breaker of one session; the agent's other sessions count their own."""
 
     def __init__(self, server: str, policy: CompiledPolicy) -> None:

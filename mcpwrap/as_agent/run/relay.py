@@ -34,7 +34,7 @@ SIGNALS = 128  # as in a shell: 128 + N is signal N
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunResult:
     """Result of a session: exit status, and whether the server sent anything that passed."""
 
     status: int
@@ -60,7 +60,7 @@ class _Streams:
     errors: int
 
 
-def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], None]) -> Ended:
+def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], None]) -> RunResult:
     """Run the server as the agent's, on our own standard streams, until it has ended.
 
     `arrived` is called before anything that has come is judged.
@@ -85,7 +85,7 @@ def _relayed(
     first_pid: int,
     streams: _Streams,
     blocked: frozenset[signal.Signals],
-) -> Ended:
+) -> RunResult:
     to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_when_unheard` sees it too
     # The server has ended, and its first process will say so.
     judged = _judged(gate, arrived, to_agent, Sink(streams.to_server, lambda: None))
@@ -112,7 +112,7 @@ def _relayed(
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for thread in outward:  # what the server wrote before it ended is still in its pipes
         thread.join()
-    return Ended(
+    return RunResult(
         session_socket.Exit.PROTOCOL if is_broken_off.is_set() else status, to_agent.has_answered
     )
 

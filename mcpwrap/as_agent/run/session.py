@@ -18,10 +18,10 @@ from mcpwrap.as_agent.run import (
     user_audit,
 )
 from mcpwrap.as_agent.run.naming import name_of
-from mcpwrap.as_agent.run.relay import SIGNALS, WHO, Ended
+from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
 from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Closing, Layer, Network, without
-from mcpwrap.as_agent.run.toolchain import Place
+from mcpwrap.as_agent.run.toolchain import CommandContext
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.wire import session_socket
@@ -38,7 +38,7 @@ _FIXES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RunOptions:
     """Options and arguments of `mcpwrap run`."""
 
     command: tuple[str, ...]
@@ -63,7 +63,7 @@ class StartError(McpwrapError):
     exit_code = int(session_socket.Exit.WRAPPER)
 
 
-def run(asked: Asked, environ: Mapping[str, str]) -> int:
+def run(asked: RunOptions, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
     _open_all()
     account, home = _whose(environ)
@@ -74,7 +74,7 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
     to_write = _to_write(asked, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
     path = environment.search_path(agents_path)
-    place = Place(toolchain.wide_folders(home), Path.cwd(), path, to_write)
+    place = CommandContext(toolchain.wide_folders(home), Path.cwd(), path, to_write)
     program, place = _found(asked.command[0], place, agents_path)
     its_home = directories.make_home(own, name)
     with directories.temporary() as tmp:
@@ -93,7 +93,7 @@ def run(asked: Asked, environ: Mapping[str, str]) -> int:
     return ended.status
 
 
-def _found(command: str, place: Place, agents_path: str) -> tuple[Path, Place]:
+def _found(command: str, place: CommandContext, agents_path: str) -> tuple[Path, CommandContext]:
     """Return the program, and where it is to run."""
     program = toolchain.found(command, place)
     if program is None:
@@ -123,7 +123,7 @@ def _whose(environ: Mapping[str, str]) -> tuple[str, Path]:
     return account, Path(environ.get("HOME") or home).resolve()
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: RunOptions) -> str:
     name = name_of(asked.command) if asked.name is None else asked.name
     if not is_server_name(name):
         raise UsageError(
@@ -134,7 +134,7 @@ def _name(asked: Asked) -> str:
     return name
 
 
-def _to_write(asked: Asked, home: Path) -> frozenset[Path]:
+def _to_write(asked: RunOptions, home: Path) -> frozenset[Path]:
     real = {path: Path(path).resolve() for path in asked.to_write}
     others = {home, *real.values()}
     return frozenset({home, *(_typed(path, others - {real[path]}) for path in real)})
@@ -157,7 +157,7 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
 
 
 def _closing(
-    asked: Asked, program: Path, place: Place, system: list[str], own: list[str]
+    asked: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
 ) -> Closing:
     arguments = asked.command[1:]
     needed = toolchain.needed(program, arguments, place)
@@ -172,7 +172,7 @@ def _closing(
     )
 
 
-def _links(names: set[Path], asked: Asked, place: Place) -> dict[str, str]:
+def _links(names: set[Path], asked: RunOptions, place: CommandContext) -> dict[str, str]:
     """Return the links by which its files may be named: by the system, by us and as was typed."""
     typed = (*environment.SYSTEM, environment.RESOLVERS, *asked.to_read, *asked.to_write)
     return {
@@ -183,8 +183,8 @@ def _links(names: set[Path], asked: Asked, place: Place) -> dict[str, str]:
 
 
 def _run_closed(
-    program: Program, closing: Closing, judge: tuple[Gate, Callable[[], None]], asked: Asked
-) -> Ended:
+    program: Program, closing: Closing, judge: tuple[Gate, Callable[[], None]], asked: RunOptions
+) -> RunResult:
     """Run it with all layers; if it may be, without those that are not to be had."""
     say(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
     while True:
@@ -211,7 +211,9 @@ def _missing(error: StageError, program: Program) -> Layer:
     return error.layer
 
 
-def _do_without(layer: Layer, others: frozenset[Layer], error: StageError, asked: Asked) -> None:
+def _do_without(
+    layer: Layer, others: frozenset[Layer], error: StageError, asked: RunOptions
+) -> None:
     """Report that a layer is missing, and what the server can do without it.
 
     Raises:
@@ -226,7 +228,7 @@ def _do_without(layer: Layer, others: frozenset[Layer], error: StageError, asked
     say(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
 
 
-def _tell(ended: Ended, name: str, asked: Asked) -> None:
+def _tell(ended: RunResult, name: str, asked: RunOptions) -> None:
     """Say what may have been the matter with a server that ended badly."""
     if ended.status > SIGNALS:
         say(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")

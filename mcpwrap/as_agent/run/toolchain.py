@@ -28,7 +28,7 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is made th
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandContext:
     """Context in which a command is found: working folder, search path, folders not to be given."""
 
     wide: frozenset[Path]  # of which no program needs all; without links, as the next
@@ -61,7 +61,7 @@ def wide_folders(home: Path) -> frozenset[Path]:
     return frozenset({home, *(Path(folder).resolve() for folder in folders)})
 
 
-def found(command: str, place: Place) -> Path | None:
+def found(command: str, place: CommandContext) -> Path | None:
     """Return the program that a command is, as execvp(3) finds it."""
     if "/" in command:
         named = place.cwd / command
@@ -73,7 +73,7 @@ def found(command: str, place: Place) -> Path | None:
     return Path(name) if name else None
 
 
-def needed(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
+def needed(program: Path, arguments: Sequence[str], place: CommandContext) -> set[Path]:
     """Return files and folders, without links, that it has to read; also some that all may.
 
     None of them was chosen by what the server may write, neither by links nor by a first line: its
@@ -90,7 +90,7 @@ def needed(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
     return folders
 
 
-def names(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
+def names(program: Path, arguments: Sequence[str], place: CommandContext) -> set[Path]:
     """Return the absolute paths by which it is called, and by which it calls: links may be on them.
 
     Of a word such as `--root=/path` it is what stands behind the sign.
@@ -106,7 +106,7 @@ def names(program: Path, arguments: Sequence[str], place: Place) -> set[Path]:
     }
 
 
-def _chain(program: Path, place: Place) -> Iterator[Path]:
+def _chain(program: Path, place: CommandContext) -> Iterator[Path]:
     """Yield the program, where a link leads, and in turn what a script is run by."""
     current: Path | None = program
     for _ in range(_MAX_CHAIN):
@@ -129,7 +129,7 @@ def _without_env(arguments: Sequence[str]) -> list[str]:
     return [] if any(_SPLITS.match(word) for word in options) else command
 
 
-def _around(program: Path, place: Place) -> Path:
+def _around(program: Path, place: CommandContext) -> Path:
     """Return the folder in which all of a program lies."""
     parts = program.parts
     if _MODULES in parts:
@@ -141,7 +141,7 @@ def _around(program: Path, place: Place) -> Path:
     return program
 
 
-def _script(program: Path, arguments: Sequence[str], place: Place) -> Path | None:
+def _script(program: Path, arguments: Sequence[str], place: CommandContext) -> Path | None:
     """Return the file that an interpreter is given to run."""
     if not _INTERPRETERS.fullmatch(program.name):
         return None
@@ -150,7 +150,7 @@ def _script(program: Path, arguments: Sequence[str], place: Place) -> Path | Non
     return place.followed(script) if script.is_file() else None
 
 
-def _project(script: Path, place: Place) -> Path:
+def _project(script: Path, place: CommandContext) -> Path:
     for folder in script.parents:
         if place.is_too_wide(folder):
             break

@@ -25,7 +25,7 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.audit_log.chained_file import ChainedFile
-from mcpwrap.session.audit_log.master_chain import Entry, Ledger
+from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
 from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 KEYS = "keys.json"
@@ -96,7 +96,7 @@ def _keep(folder: Path, keys: Keys) -> None:
     root_files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
 
 
-def _next_part(ledger: Ledger, entry: Entry) -> int | None:
+def _next_part(ledger: Ledger, entry: AuditedSession) -> int | None:
     with suppress(OSError):
         return ledger.next_part(entry)
     return None

@@ -11,8 +11,8 @@ from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.approvals.requests import Answering
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
-    Answer,
     AnsweredInClient,
+    ApprovalResponse,
     AskPerson,
     PageWanted,
     Withdrawn,
@@ -21,7 +21,7 @@ from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.as_gate.state.children import Child, Family
 from mcpwrap.as_gate.state.policy_store import Policies
-from mcpwrap.core.approval.entry import About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approval.entry import About, ApprovalNotice, Approved, NotAsked, Waits
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
@@ -145,14 +145,14 @@ class Approving:
         )
         self.deciding.carry_out(decide, child.who, entry, now_s, (child.pid, hold))
 
-    def _tell(self, told: list[Told]) -> None:
+    def _tell(self, told: list[ApprovalNotice]) -> None:
         """Tell sessions what became of what they hold; one that does not read is ended."""
         child_by_pid = {child.pid: child for child in self._family}
         for one in told:
             child = child_by_pid.get(one.session)
             if child is None:
                 continue
-            news = ports.Told(
+            news = ports.ApprovalOutcome(
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
             try:
@@ -165,11 +165,11 @@ class Approving:
         self.deciding.has_changes = True
 
 
-def _in_words(answer: Approved | Waits | NotAsked) -> Answer:
+def _in_words(answer: Approved | Waits | NotAsked) -> ApprovalResponse:
     match answer:
         case Approved(id_, by):
-            return Answer("Y", id_, by)
+            return ApprovalResponse("Y", id_, by)
         case Waits(id_):
-            return Answer("W", id_)
+            return ApprovalResponse("W", id_)
         case NotAsked(why):
-            return Answer("Z", why)
+            return ApprovalResponse("Z", why)

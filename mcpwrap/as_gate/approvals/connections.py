@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mcpwrap.core.approval.authorization import Rights, Who
 from mcpwrap.core.wire import approval_socket
-from mcpwrap.core.wire.approval_socket import Refused, ToPerson
+from mcpwrap.core.wire.approval_socket import RefusedReply, ToPerson
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
@@ -27,7 +27,7 @@ MAX_OTHERS = 64  # who are no approvers: they must not take the door from those
 
 
 @dataclass(slots=True, eq=False)
-class Person:
+class ApproverConnection:
     """One connection to `approve.sock`."""
 
     socket: socket.socket
@@ -58,7 +58,7 @@ class People:
     def __init__(self, listener: socket.socket, poll: select.poll) -> None:
         self._listener = listener
         self._poll = poll
-        self._person_by_fd: dict[int, Person] = {}
+        self._person_by_fd: dict[int, ApproverConnection] = {}
         poll.register(listener, select.POLLIN)
         self._group, self._web_uid, self._webhook_uid = _group(), _uid(WEB), _uid(WEBHOOK)
 
@@ -70,11 +70,11 @@ class People:
         """Say whether somebody knocks there."""
         return fd == self._listener.fileno()
 
-    def by_fd(self, fd: int) -> Person | None:
+    def by_fd(self, fd: int) -> ApproverConnection | None:
         """Return whose connection that is."""
         return self._person_by_fd.get(fd)
 
-    def watching(self) -> list[Person]:
+    def watching(self) -> list[ApproverConnection]:
         """Return those who hear of every change."""
         return [person for person in self._person_by_fd.values() if person.is_watching]
 
@@ -85,15 +85,15 @@ class People:
             connection.settimeout(0.0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
             who = peer_credentials.of(connection)
-            person = Person(connection, who)
+            person = ApproverConnection(connection, who)
             if not self._has_room_for(person.who):
-                self.send(person, Refused(code="busy", why="too many connections"))
+                self.send(person, RefusedReply(code="busy", why="too many connections"))
                 connection.close()
                 return
             self._person_by_fd[connection.fileno()] = person
             self._poll.register(connection, select.POLLIN)
 
-    def receive(self, person: Person) -> bytes:
+    def receive(self, person: ApproverConnection) -> bytes:
         """Return a packet of theirs; nothing if they have left."""
         try:
             packet = person.socket.recv(approval_socket.MAX_BYTES, socket.MSG_DONTWAIT)
@@ -105,7 +105,9 @@ class People:
             self.let_go(person)
         return packet
 
-    def send(self, person: Person, packet: ToPerson, fds: list[int] | None = None) -> None:
+    def send(
+        self, person: ApproverConnection, packet: ToPerson, fds: list[int] | None = None
+    ) -> None:
         """Send a packet, and descriptors with it."""
         if person.socket.fileno() < 0 or person.is_stuck:
             return
@@ -119,7 +121,7 @@ class People:
         except OSError:
             self.let_go(person)
 
-    def let_go(self, person: Person) -> None:
+    def let_go(self, person: ApproverConnection) -> None:
         """Hang up."""
         if self._person_by_fd.pop(person.socket.fileno(), None):
             self._poll.unregister(person.socket)

@@ -12,16 +12,16 @@ from mcpwrap.as_gate.approvals.authentication import (
     by_password,
     by_polkit,
 )
-from mcpwrap.as_gate.approvals.connections import People, Person
+from mcpwrap.as_gate.approvals.connections import ApproverConnection, People
 from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
-from mcpwrap.core.approval.entry import Entry, Told
+from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.audit import records
 from mcpwrap.core.rate_limit import Quota
 from mcpwrap.core.text.sanitise import shown
-from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, Refused, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, RefusedReply, Verdict
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
@@ -39,7 +39,7 @@ class Deciding:
         poll: select.poll,
     ) -> None:
         self.same_uid = False  # root wrote that who runs the agent may answer for it
-        self.tell: Callable[[list[Told]], None] = lambda _: None
+        self.tell: Callable[[list[ApprovalNotice]], None] = lambda _: None
         self.has_changes = False  # that people were not shown yet
         self.people, self.book, self.documents = people, book, documents
         self.proving = Proving()
@@ -51,18 +51,18 @@ class Deciding:
         """Return who may see and answer what, on this machine."""
         return self.people.rights(same_uid=self.same_uid)
 
-    def is_page(self, person: Person) -> bool:
+    def is_page(self, person: ApproverConnection) -> bool:
         """Say whether that is the page, which speaks for whoever gives it a password."""
         return person.peer.uid == self.rights().web_uid
 
-    def find(self, person: Person, id_: str) -> Entry | None:
+    def find(self, person: ApproverConnection, id_: str) -> QueuedApproval | None:
         """Return a question that somebody may see."""
         entry = self.book.find(id_)
         if entry and sees(person.who, entry.about.agent_uid, self.rights()):
             return entry
         return None
 
-    def decide(self, person: Person, decide: Decide) -> None:
+    def decide(self, person: ApproverConnection, decide: Decide) -> None:
         """Do what somebody has decided, at once or when their proof is in."""
         entry = self.find(person, decide.id)
         if entry is None:
@@ -71,7 +71,7 @@ class Deciding:
             (decide.channel is Channel.WEB) != self.is_page(person)
         ):
             why = f"it did not come by the channel {decide.channel.value!r}"
-            self._refuse(person, decide, entry, Refused(code="wrong", why=why))
+            self._refuse(person, decide, entry, RefusedReply(code="wrong", why=why))
         elif decide.proof is not Proof.NONE:
             self._expect_proof(person, decide, entry)
         else:
@@ -81,10 +81,10 @@ class Deciding:
         self,
         decide: Decide,
         who: Peer,
-        entry: Entry,
+        entry: QueuedApproval,
         now_s: float,
         one: tuple[int, int] | None = None,
-    ) -> Done | Refused:
+    ) -> Done | RefusedReply:
         """Do what was decided by somebody who may, once that is written down.
 
         `one` is the request, if it is not decided for all that wait with it.
@@ -94,9 +94,9 @@ class Deciding:
             self._note(decide, who, entry, fault.why)
             return fault
         is_approval = decide.verdict is Verdict.APPROVE
-        outcome: records.Outcome = "approved" if is_approval else "denied"
+        outcome: records.AnswerOutcome = "approved" if is_approval else "denied"
         if not self._write(decide, who, entry, outcome) and is_approval:
-            return Refused(code="busy", why="the audit cannot be written, so nothing runs")
+            return RefusedReply(code="busy", why="the audit cannot be written, so nothing runs")
         by = _by(decide, who)
         if one is None:
             told = self.book.decide(decide, by, now_s)
@@ -111,21 +111,21 @@ class Deciding:
 
     def prove(
         self,
-        person: Person,
+        person: ApproverConnection,
         user: str,
         check: Callable[[], Proven],
         then: Callable[[Proven], None],
     ) -> None:
         """Have a proof checked, and go on with what came out."""
         if why := self.proving.why_not(person.peer.uid, user, time.monotonic()):
-            self.people.send(person, Refused(code="busy", why=why))
+            self.people.send(person, RefusedReply(code="busy", why=why))
             return
         person.is_busy = True
         try:
             fd = self.proving.start((person.peer.uid, user), check, then)
         except OSError as error:
             person.is_busy = False
-            self.people.send(person, Refused(code="busy", why=str(error)))
+            self.people.send(person, RefusedReply(code="busy", why=str(error)))
             return
         self._poll.register(fd, select.POLLIN)
 
@@ -135,17 +135,21 @@ class Deciding:
             self._poll.unregister(fd)
             self.proving.finish(fd, time.monotonic())
 
-    def _decide_unproven(self, person: Person, decide: Decide, entry: Entry) -> None:
+    def _decide_unproven(
+        self, person: ApproverConnection, decide: Decide, entry: QueuedApproval
+    ) -> None:
         allowed = may(person.who, entry.about.agent_uid, self.rights())
         if allowed == "yes":
             self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
         elif allowed == "proof":
             why = "the agent runs under this account: a proof is needed that it is you"
-            self._refuse(person, decide, entry, Refused(code="proof", why=why))
+            self._refuse(person, decide, entry, RefusedReply(code="proof", why=why))
         else:
             self._refuse(person, decide, entry, _NOT_YOU)
 
-    def _expect_proof(self, person: Person, decide: Decide, entry: Entry) -> None:
+    def _expect_proof(
+        self, person: ApproverConnection, decide: Decide, entry: QueuedApproval
+    ) -> None:
         own = account_of(person.peer.uid)
         user = decide.user if self.is_page(person) else own
         if decide.user not in {"", user}:  # nor does anybody learn whether it is their password
@@ -165,25 +169,29 @@ class Deciding:
             check = partial(by_polkit, person.peer, decide.process_start, details)
         self.prove(person, user, check, partial(self._proven, person, decide))
 
-    def _proven(self, person: Person, decide: Decide, proven: Proven) -> None:
+    def _proven(self, person: ApproverConnection, decide: Decide, proven: Proven) -> None:
         person.is_busy = False
         entry = self.find(person, decide.id)
         if entry is None:
             self._refuse(person, decide, None, gone(shown(decide.id)))
         elif proven.uid < 0:
-            self._refuse(person, decide, entry, Refused(code="proof", why=proven.why))
+            self._refuse(person, decide, entry, RefusedReply(code="proof", why=proven.why))
         elif may_proven(person.who, proven.who, decide.proof, entry.about.agent_uid, self.rights()):
             self.people.send(person, self.carry_out(decide, person.peer, entry, time.monotonic()))
         else:
             self._refuse(person, decide, entry, _NOT_YOU)
 
     def _refuse(
-        self, person: Person, decide: Decide, entry: Entry | None, refused: Refused
+        self,
+        person: ApproverConnection,
+        decide: Decide,
+        entry: QueuedApproval | None,
+        refused: RefusedReply,
     ) -> None:
         self._note(decide, person.peer, entry, refused.why)
         self.people.send(person, refused)
 
-    def _note(self, decide: Decide, who: Peer, entry: Entry | None, why: str) -> None:
+    def _note(self, decide: Decide, who: Peer, entry: QueuedApproval | None, why: str) -> None:
         """Write down that somebody tried, unless they do nothing else."""
         if self._quota.admits(time.monotonic()):
             self._write(decide, who, entry, "refused", why)
@@ -192,8 +200,8 @@ class Deciding:
         self,
         decide: Decide,
         who: Peer,
-        entry: Entry | None,
-        outcome: records.Outcome,
+        entry: QueuedApproval | None,
+        outcome: records.AnswerOutcome,
         why: str = "",
     ) -> bool:
         about = entry.about if entry else None
@@ -215,12 +223,12 @@ class Deciding:
         )
 
 
-_NOT_YOU = Refused(code="not-you", why="that account may not answer it")
+_NOT_YOU = RefusedReply(code="not-you", why="that account may not answer it")
 
 
-def gone(id_: str) -> Refused:
+def gone(id_: str) -> RefusedReply:
     """Return what is said of an id by which nothing waits, or nothing that one may see."""
-    return Refused(code="gone", why=f"nothing waits by the id {id_}")
+    return RefusedReply(code="gone", why=f"nothing waits by the id {id_}")
 
 
 def _by(decide: Decide, who: Peer) -> str:

@@ -4,12 +4,13 @@ import time
 from functools import partial
 
 from mcpwrap.as_gate.approvals.authentication import Proven, account_of, by_password
-from mcpwrap.as_gate.approvals.connections import Person
+from mcpwrap.as_gate.approvals.connections import ApproverConnection
 from mcpwrap.as_gate.approvals.decisions import Deciding, gone
 from mcpwrap.core.approval.authorization import May, may, sees
-from mcpwrap.core.approval.entry import Entry
+from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.wire.approval_socket import (
     Decide,
+    DocumentReply,
     Done,
     End,
     FromPerson,
@@ -17,9 +18,8 @@ from mcpwrap.core.wire.approval_socket import (
     Login,
     Paused,
     Pending,
-    Refused,
+    RefusedReply,
     Show,
-    Shown,
     Watch,
     WordsError,
     decode_question,
@@ -37,7 +37,7 @@ class Answering:
         self._documents = deciding.documents
         self._shown_at_s = 0.0
 
-    def hear(self, person: Person) -> None:
+    def hear(self, person: ApproverConnection) -> None:
         """Do what a person's packet asks for."""
         packet = self._people.receive(person)
         if not packet:
@@ -45,10 +45,10 @@ class Answering:
         try:
             asked = decode_question(packet)
         except WordsError as error:
-            self._people.send(person, Refused(code="wrong", why=str(error)))
+            self._people.send(person, RefusedReply(code="wrong", why=str(error)))
             return
         if person.is_busy:
-            self._people.send(person, Refused(code="busy", why="one question at a time"))
+            self._people.send(person, RefusedReply(code="busy", why="one question at a time"))
         else:
             self._do(person, asked)
 
@@ -66,7 +66,7 @@ class Answering:
             return None
         return max(0.0, self._shown_at_s + _SHOW_EVERY_S - now_s)
 
-    def _do(self, person: Person, asked: FromPerson) -> None:
+    def _do(self, person: ApproverConnection, asked: FromPerson) -> None:
         match asked:
             case List():
                 self._list(person)
@@ -80,7 +80,7 @@ class Answering:
             case Decide():
                 self._deciding.decide(person, asked)
 
-    def _list(self, person: Person) -> None:
+    def _list(self, person: ApproverConnection) -> None:
         rights, now_s = self._deciding.rights(), time.monotonic()
         for entry in self._book.entries():
             if sees(person.who, entry.about.agent_uid, rights):
@@ -95,35 +95,35 @@ class Answering:
                 self._people.send(person, paused)
         self._people.send(person, End())
 
-    def _show(self, person: Person, id_: str) -> None:
+    def _show(self, person: ApproverConnection, id_: str) -> None:
         entry = self._deciding.find(person, id_)
         if entry is None:
             self._people.send(person, gone(id_))
             return
         if not person.has_read_all():
-            self._people.send(person, Refused(code="busy", why="one document at a time"))
+            self._people.send(person, RefusedReply(code="busy", why="one document at a time"))
             return
         before = self._documents.last_approved(entry.about.tool)
         fds = [self._documents.find(id_), *([] if before is None else [before])]
-        self._people.send(person, Shown(id=id_, digest=entry.about.digest), fds)
+        self._people.send(person, DocumentReply(id=id_, digest=entry.about.digest), fds)
 
-    def _log_in(self, person: Person, asked: Login) -> None:
+    def _log_in(self, person: ApproverConnection, asked: Login) -> None:
         if not self._deciding.is_page(person) and asked.user != account_of(person.peer.uid):
-            self._people.send(person, Refused(code="not-you", why="that is another's account"))
+            self._people.send(person, RefusedReply(code="not-you", why="that is another's account"))
             return
         check = partial(by_password, asked.user, asked.password)
         then = partial(self._logged_in, person, asked.user)
         self._deciding.prove(person, asked.user, check, then)
 
-    def _logged_in(self, person: Person, user: str, proven: Proven) -> None:
+    def _logged_in(self, person: ApproverConnection, user: str, proven: Proven) -> None:
         person.is_busy = False
         if proven.uid >= 0:
             self._people.send(person, Done(text="logged in", user=user))
         else:
-            self._people.send(person, Refused(code="proof", why=proven.why))
+            self._people.send(person, RefusedReply(code="proof", why=proven.why))
 
 
-def _pending(entry: Entry, allowed: May) -> Pending:
+def _pending(entry: QueuedApproval, allowed: May) -> Pending:
     about = entry.about
     return Pending(
         id=entry.id,

@@ -16,7 +16,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.core.gate.ports import Told
+from mcpwrap.core.gate.ports import ApprovalOutcome
 
 MAX_BYTES = 8 * 1024
 MAX_TEXT_CHARS = 512
@@ -104,7 +104,7 @@ def decode(untrusted: bytes) -> FromChild | None:
     return AskPerson(hold, expires_s, *texts)
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
     """Monitor's answer to `AskPerson`; a child trusts it."""
 
     kind: Literal["Y", "W", "Z"]  # it may run, it waits, nobody is asked
@@ -112,7 +112,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     by: str = ""
 
 
-def answer(child: socket.socket, answer: Answer) -> None:
+def answer(child: socket.socket, answer: ApprovalResponse) -> None:
     """Send the monitor's answer to `AskPerson`, without ever waiting.
 
     Raises:
@@ -121,20 +121,20 @@ def answer(child: socket.socket, answer: Answer) -> None:
     child.send(b"J" + msgspec.json.encode(answer), socket.MSG_DONTWAIT)
 
 
-def decode_answer(packet: bytes) -> Answer:
+def decode_answer(packet: bytes) -> ApprovalResponse:
     """Return it; it is trusted."""
     return _ANSWER.decode(packet[1:])
 
 
-def tell(child: socket.socket, told: Told | None) -> None:
+def tell(child: socket.socket, told: ApprovalOutcome | None) -> None:
     """Send word about a hold, in the same way; None says that there is a new one to look after."""
     child.send(msgspec.json.encode(told), socket.MSG_DONTWAIT)
 
 
-def decode_told(packet: bytes) -> Told | None:
+def decode_told(packet: bytes) -> ApprovalOutcome | None:
     """Return it; it is trusted."""
     return _TOLD.decode(packet)
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
-_TOLD: msgspec.json.Decoder[Told | None] = msgspec.json.Decoder(Told | None)
+_ANSWER = msgspec.json.Decoder(ApprovalResponse)
+_TOLD: msgspec.json.Decoder[ApprovalOutcome | None] = msgspec.json.Decoder(ApprovalOutcome | None)

@@ -45,7 +45,7 @@ class StartFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallLimitRequest:
     """Rate limit check of a call that the policy allows."""
 
     tool: str
@@ -53,7 +53,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CallFinished:
     """Result of a call that has ended."""
 
     tool: str
@@ -65,7 +65,7 @@ class PartIsFull:
     """Request for another file, in which the audit of this session is to go on."""
 
 
-FromChild = Named | StartedWell | StartFailed | Asked | Told | PartIsFull
+FromChild = Named | StartedWell | StartFailed | CallLimitRequest | CallFinished | PartIsFull
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ def encode(packet: FromChild) -> bytes:
             return b"S"
         case StartFailed(why):
             return (b"F" + why.encode())[:MAX_BYTES]
-        case Asked(tool, digest):
+        case CallLimitRequest(tool, digest):
             return b"A" + digest + tool[:_MAX_TOOL_CHARS].encode()
         case PartIsFull():
             return b"R"
-        case Told(tool, failed):
+        case CallFinished(tool, failed):
             return b"T" + (b"1" if failed else b"0") + tool[:_MAX_TOOL_CHARS].encode()
         case _:
             assert_never(packet)
@@ -112,9 +112,9 @@ def decode(untrusted: bytes) -> FromChild:
     if kind == b"F":
         return StartFailed(rest.decode(errors="replace"))
     if kind == b"A" and len(rest) >= DIGEST_BYTES:
-        return Asked(_text(rest[DIGEST_BYTES:]), rest[:DIGEST_BYTES])
+        return CallLimitRequest(_text(rest[DIGEST_BYTES:]), rest[:DIGEST_BYTES])
     if kind == b"T" and rest[:1] in {b"0", b"1"}:
-        return Told(_text(rest[1:]), rest[:1] == b"1")
+        return CallFinished(_text(rest[1:]), rest[:1] == b"1")
     raise ChannelError("a packet of no known kind")
 
 

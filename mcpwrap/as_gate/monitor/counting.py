@@ -1,6 +1,6 @@
 """Rate limits and circuit breaker over the calls of all sessions, in the monitor."""
 
-from mcpwrap.as_gate.ipc.packets import Asked, Told
+from mcpwrap.as_gate.ipc.packets import CallFinished, CallLimitRequest
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.policy.circuit_breaker import Breaker
@@ -16,7 +16,7 @@ class Counting:
         self._policies = policies
         self._breaker = Breaker()
 
-    def ask(self, child: Child, asked: Asked, now_s: float) -> Held | None:
+    def ask(self, child: Child, asked: CallLimitRequest, now_s: float) -> Held | None:
         """Count a call; return why it may not go now."""
         limits = self._limits(child.server, asked.tool)
         if limits is None:
@@ -24,7 +24,7 @@ class Counting:
         key = (child.who.uid, child.server, asked.tool)
         return self._breaker.ask(key, limits, asked.digest, now_s)
 
-    def tell(self, child: Child, told: Told, now_s: float) -> None:
+    def tell(self, child: Child, told: CallFinished, now_s: float) -> None:
         """Note how a call ended."""
         limits = self._limits(child.server, told.tool)
         if limits is None:

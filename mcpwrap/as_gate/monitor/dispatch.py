@@ -4,7 +4,7 @@ import os
 import time
 from typing import assert_never
 
-from mcpwrap.as_gate.agent_identity import Agent, agent_of
+from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import Approving
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
@@ -74,11 +74,11 @@ class Hearing:
             case packets.StartFailed(why):
                 self._take_start(each)
                 self.backoff.note(each.server, harmless(why), now_s)
-            case packets.Asked():
+            case packets.CallLimitRequest():
                 packets.answer(each.channel, self.counting.ask(each, packet, now_s))
             case packets.PartIsFull():
                 self._turn_page(each)
-            case packets.Told():
+            case packets.CallFinished():
                 self.counting.tell(each, packet, now_s)
             case _:
                 assert_never(packet)
@@ -113,7 +113,7 @@ class Hearing:
             os.close(opening.fd)
         self._policies.compiled(server)  # for those who are forked from now on
 
-    def _no_room_for(self, agent: Agent, server: str, admission: Admission) -> str:
+    def _no_room_for(self, agent: AgentIdentity, server: str, admission: Admission) -> str:
         """Return why an agent may open no further session of a server; "" if it may."""
         if agent.door == "login":  # its account need not be one of the server's agents
             return ""

@@ -199,7 +199,7 @@ class Monitor:
 
     def _fork(
         self, connection: socket.socket, pidfd: int, who: Peer
-    ) -> session_socket.Refused | None:
+    ) -> session_socket.SessionRefused | None:
         try:
             admissions = self._admissions()
             self._statistics.look(self._family.living(), time.monotonic())
@@ -209,12 +209,12 @@ class Monitor:
             pid = os.fork()
         except UsageError as error:
             say(f"uid {who.uid} is refused: {error}")
-            return session_socket.Refused(
+            return session_socket.SessionRefused(
                 session_socket.Exit.UNAVAILABLE, f"{error.where}: {error.problem}"
             )
         except (OSError, msgspec.MsgspecError) as error:
             say(f"uid {who.uid} is refused: {error}")
-            return session_socket.Refused(
+            return session_socket.SessionRefused(
                 session_socket.Exit.UNAVAILABLE, "the gate cannot serve: see its journal"
             )
         if pid == 0:
@@ -225,11 +225,11 @@ class Monitor:
         self._poll.register(ours, select.POLLIN)
         return None
 
-    def _no_room_for(self, uid: int) -> session_socket.Refused | None:
+    def _no_room_for(self, uid: int) -> session_socket.SessionRefused | None:
         if self._family.count_of(uid) >= MAX_PER_UID:
-            return session_socket.Refused(session_socket.Exit.BUSY, TOO_MANY)
+            return session_socket.SessionRefused(session_socket.Exit.BUSY, TOO_MANY)
         if len(self._family) >= MAX_CHILDREN:
-            return session_socket.Refused(
+            return session_socket.SessionRefused(
                 session_socket.Exit.BUSY, f"the gate has {MAX_CHILDREN} sessions already"
             )
         return None
@@ -285,6 +285,6 @@ def _has_left(connection: socket.socket) -> bool:
     return bool(poll.poll(0))  # POLLHUP is always asked for
 
 
-def _refuse(connection: socket.socket, refusal: session_socket.Refused) -> None:
+def _refuse(connection: socket.socket, refusal: session_socket.SessionRefused) -> None:
     with suppress(OSError):
         connection.send(session_socket.encode(refusal), socket.MSG_DONTWAIT)

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_gate.agent_identity import Agent, agent_of, claim_in
+from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of, claim_in
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.judge import Judging
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.session.relay import Session, hold, say_to
-from mcpwrap.as_gate.session.wrapper_client import Wanted, start
+from mcpwrap.as_gate.session.relay import RelaySession, hold, say_to
+from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
 from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.as_gate.state.counters import Statistics
 from mcpwrap.as_gate.state.policy_store import Policies
@@ -75,21 +75,21 @@ def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
         recorder = _recorder(Recorded("", name, who.uid), said, admission.audit, around)
         policy = _policy(name, admission, around)
         env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
-        wanted = Wanted(name, who.uid, env, agent_fds, _is_direct(agent, admission))
+        wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
         monitor.say(packets.StartedWell())
     except RefusalError as refusal:
         say(f"uid {who.uid}, {name!r}: {refusal.why}")
-        say_to(stub, session_socket.Refused(refusal.status, refusal.why))
+        say_to(stub, session_socket.SessionRefused(refusal.status, refusal.why))
         return
     except (OSError, ValueError) as error:
         say(f"uid {who.uid}, {name!r}: {error}")
-        say_to(stub, session_socket.Refused(session_socket.Exit.PROTOCOL, str(error)))
+        say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         return
     say_to(stub, session_socket.Started())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = Judging(policy, recorder, monitor)
-    session = Session(stub, wrapper, wanted, server_fds, judging, around.verdicts)
+    session = RelaySession(stub, wrapper, wanted, server_fds, judging, around.verdicts)
     hold(session, around.filter.enter)
 
 
@@ -110,12 +110,12 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 
 def _answer(question: str, stub: socket.socket, around: Around) -> None:
     if question == session_socket.WHICH_POLICY:
-        say_to(stub, session_socket.Answer(around.policies.standing()))
+        say_to(stub, session_socket.QueryResponse(around.policies.standing()))
     else:
         around.statistics.tell(around.who, stub)
 
 
-def _admission(name: str, agent: Agent, admissions: Admissions) -> Admission:
+def _admission(name: str, agent: AgentIdentity, admissions: Admissions) -> Admission:
     admission = admissions.by_server.get(name)
     if admission is None:
         why = f"there is no server {name!r}: `mcpwrap status` lists those there are"
@@ -180,7 +180,7 @@ def _policy(name: str, admission: Admission, around: Around) -> CompiledPolicy:
 
 
 def _environment(
-    stub: socket.socket, said: dict[str, str], agent: Agent, admission: Admission
+    stub: socket.socket, said: dict[str, str], agent: AgentIdentity, admission: Admission
 ) -> dict[str, str]:
     return _login(said) if agent.door == "login" else _ask(stub, admission)
 
@@ -203,7 +203,7 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     return env
 
 
-def _is_direct(agent: Agent, admission: Admission) -> bool:
+def _is_direct(agent: AgentIdentity, admission: Admission) -> bool:
     return admission.relay == "direct" or agent.door == "login"
 
 
@@ -215,7 +215,7 @@ def _login(said: dict[str, str]) -> dict[str, str]:
     return {session_socket.LOGIN: wanted}
 
 
-def _umask(agent: Agent, agent_pidfd: int) -> dict[str, str]:
+def _umask(agent: AgentIdentity, agent_pidfd: int) -> dict[str, str]:
     """Return what the wrapper is told of the agent's umask, which its stub has inherited.
 
     A listener's is not its agent's, and who logs in speaks with no server.

@@ -7,7 +7,7 @@ from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, AskPerson, Wi
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.gate.ports import Approved, NotAsked, Waits, Wanted
+from mcpwrap.core.gate.ports import ApprovalRequest, Approved, NotAsked, Waits
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.session.audit_log.recorder import Recorder
@@ -21,7 +21,7 @@ class Asking:
         self._monitor = monitor
         self._recorder = recorder
 
-    def ask(self, hold: int, wanted: Wanted) -> Approved | Waits | NotAsked:
+    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
         """Have the monitor ask, or use up an approval that was given for it."""
         document = self._document(wanted)
         if len(document) > MAX_DOCUMENT_BYTES:
@@ -58,7 +58,7 @@ class Asking:
         """Bring the answer from the agent's own window."""
         self._monitor.say_of_approval(AnsweredInClient(hold, approves))
 
-    def _document(self, wanted: Wanted) -> bytes:
+    def _document(self, wanted: ApprovalRequest) -> bytes:
         about = self._recorder.about
         return approval_document.document(
             Question(

@@ -24,7 +24,7 @@ class Judging:
         self._who = f"uid {self._about.uid}, {self._about.server!r}"
         self._monitor = monitor
         self._recorder = recorder
-        self._limits = _Limits(policy, monitor)
+        self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
         self.note = Notes(self._who, self._write).note
         self.gate = Gate(policy, self._limits, recorder, Asking(monitor, recorder))
@@ -51,7 +51,7 @@ class Judging:
         )
 
 
-class _Limits:
+class _MonitorCallLimiter:
     """Limits in the monitor's counters, which are asked only where the policy has a limit."""
 
     def __init__(self, policy: CompiledPolicy, monitor: ToMonitor) -> None:
@@ -70,4 +70,4 @@ class _Limits:
     def tell(self, tool: str, *, failed: bool) -> None:
         limits = self.policy.limits_for(tool)
         if limits is not None and (limits.failures or limits.identical_calls):
-            self._monitor.say(packets.Told(tool, failed))
+            self._monitor.say(packets.CallFinished(tool, failed))

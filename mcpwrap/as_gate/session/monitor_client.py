@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.ipc.approval_packets import Answer, AskPerson, PageWanted
+from mcpwrap.as_gate.ipc.approval_packets import ApprovalResponse, AskPerson, PageWanted
 from mcpwrap.as_gate.ipc.packets import Opening
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
@@ -67,7 +67,7 @@ class ToMonitor:
 
     def ask(self, tool: str, call_digest: bytes) -> Held | None:
         """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
-        self.say(packets.Asked(tool, call_digest))
+        self.say(packets.CallLimitRequest(tool, call_digest))
         packet, _ = self._answer()
         return packets.decode_answer(packet)
 
@@ -77,7 +77,7 @@ class ToMonitor:
         _, fds = self._answer()
         return fds[0] if fds else None
 
-    def ask_person(self, question: AskPerson) -> Answer:
+    def ask_person(self, question: AskPerson) -> ApprovalResponse:
         """Ask whether a request may run whose document is on the page."""
         self.say_of_approval(question)
         packet, _ = self._answer()

@@ -11,7 +11,7 @@ from functools import partial
 
 from mcpwrap.as_gate.ipc import approval_packets
 from mcpwrap.as_gate.session.judge import Judging
-from mcpwrap.as_gate.session.wrapper_client import Wanted
+from mcpwrap.as_gate.session.wrapper_client import StartRequest
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser, harmless
 from mcpwrap.core.wire import session_socket
@@ -23,18 +23,18 @@ from mcpwrap.session.relay.writer import Sink
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class RelaySession:
     """Session whose server runs."""
 
     stub: socket.socket
     wrapper: socket.socket
-    wanted: Wanted
+    wanted: StartRequest
     server_fds: list[int]  # our ends of 0, 1 and 2; of 2 alone where the relay is direct
     judging: Judging
     verdicts: socket.socket  # what becomes of requests that are held
 
 
-def hold(session: Session, lock: Callable[[], None]) -> None:
+def hold(session: RelaySession, lock: Callable[[], None]) -> None:
     """Move lines until the server has ended; if the stub goes first, this process just ends.
 
     Nothing is read before `lock` was called, which is when all threads are there.
@@ -73,7 +73,7 @@ def _give_up(stub: socket.socket, raised: threading.ExceptHookArgs) -> None:
     threading.__excepthook__(raised)
     say_to(
         stub,
-        session_socket.Refused(
+        session_socket.SessionRefused(
             session_socket.Exit.UNAVAILABLE, "the gate has a bug: see its journal"
         ),
     )
@@ -90,7 +90,7 @@ def _after(event: threading.Event, work: Callable[[], None]) -> threading.Thread
     return thread
 
 
-def _judged(session: Session) -> Judged:
+def _judged(session: RelaySession) -> Judged:
     (_, to_agent), (to_server, _) = session.wanted.agent_fds, session.server_fds[:2]
     judging = session.judging
     return Judged(
@@ -108,11 +108,11 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket)
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        say_to(stub, session_socket.Refused(session_socket.Exit.PROTOCOL, str(error)))
+        say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         os._exit(0)
 
 
-def _follow_people(judged: Judged, session: Session) -> None:
+def _follow_people(judged: Judged, session: RelaySession) -> None:
     """Do what becomes of requests that are held, until the wrapper has something to say."""
     poll = select.poll()
     poll.register(session.wrapper, select.POLLIN)
@@ -143,15 +143,17 @@ def _has_room(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _how_it_ended(wrapper: socket.socket) -> session_socket.Ended | session_socket.Refused:
+def _how_it_ended(
+    wrapper: socket.socket,
+) -> session_socket.ServerEnded | session_socket.SessionRefused:
     with suppress(OSError, session_socket.ProtocolError):
         if packet := wrapper.recv(session_socket.MAX_PACKET_BYTES):
             match session_socket.decode(packet):
-                case session_socket.Ended(status, why):
-                    return session_socket.Ended(status, harmless(why))
+                case session_socket.ServerEnded(status, why):
+                    return session_socket.ServerEnded(status, harmless(why))
                 case _:
                     pass
-    return session_socket.Refused(session_socket.Exit.WRAPPER, "the wrapper was stopped")
+    return session_socket.SessionRefused(session_socket.Exit.WRAPPER, "the wrapper was stopped")
 
 
 def _stderr(from_fd: int, stub: socket.socket) -> None:

@@ -20,7 +20,7 @@ _PAUSES_S = (0.0, 0.1)  # between asking a wrapper that has closed the connectio
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StartRequest:
     """Start request of an agent, once it is authorized."""
 
     name: str
@@ -31,7 +31,7 @@ class Wanted:
 
 
 def start(
-    wanted: Wanted, stub: socket.socket, monitor: ToMonitor
+    wanted: StartRequest, stub: socket.socket, monitor: ToMonitor
 ) -> tuple[socket.socket, list[int]]:
     """Start the server; return its wrapper and our ends of the pipes to it."""
     name = wanted.name
@@ -55,7 +55,7 @@ def start(
         raise RefusalError(session_socket.Exit.WRAPPER, refusal.why) from None
 
 
-def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, list[int]]:
+def _ask_wrapper(wanted: StartRequest, stub: socket.socket) -> tuple[socket.socket, list[int]]:
     """Return the wrapper's connection and our ends; whatever fails, none is left open."""
     wrapper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours, theirs = _pipes(1 if wanted.is_direct else 3)
@@ -71,7 +71,7 @@ def _ask_wrapper(wanted: Wanted, stub: socket.socket) -> tuple[socket.socket, li
 
 
 def _ask_over(
-    wrapper: socket.socket, wanted: Wanted, stub: socket.socket, theirs: list[int]
+    wrapper: socket.socket, wanted: StartRequest, stub: socket.socket, theirs: list[int]
 ) -> None:
     wrapper.settimeout(session_socket.START_S)
     subject = str(wanted.agent_uid)
@@ -84,7 +84,7 @@ def _ask_over(
     match _answer(wrapper, stub):
         case session_socket.Started():
             return
-        case session_socket.Refused(status, why):
+        case session_socket.SessionRefused(status, why):
             known = {session_socket.Exit.BUSY, session_socket.Exit.UNAVAILABLE}
             kind = session_socket.Exit(status) if status in known else session_socket.Exit.WRAPPER
             raise RefusalError(kind, harmless(why))

@@ -13,7 +13,7 @@ from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.linux.systemd.stderr_log import say
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.audit_log.master_chain import Entry, Ledger
+from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
 
 START = Path("/run/mcpwrap/audit/start")
 FOLDER = Path("/var/log/mcpwrap/audit")
@@ -38,7 +38,7 @@ class Writing:
         self._anchored = 0
         self._anchor()
 
-    def open(self, server: str, who: Peer, tally: Tally) -> tuple[Entry, Opening] | None:
+    def open(self, server: str, who: Peer, tally: Tally) -> tuple[AuditedSession, Opening] | None:
         """Write down that a session begins, and leave its key in `tally`; None if that failed."""
         try:
             entry, key, fd = self._ledger.open(server, who.uid, who.pid, tally)
@@ -50,7 +50,7 @@ class Writing:
         key[:] = bytes(len(key))
         return entry, Opening(entry.session, fd)
 
-    def next_part(self, entry: Entry) -> int | None:
+    def next_part(self, entry: AuditedSession) -> int | None:
         """Return the file in which a session goes on; None if there can be none.
 
         Raises:
@@ -64,7 +64,7 @@ class Writing:
             self._fail(error)
             return None
 
-    def close(self, tally: Tally, entry: Entry | None) -> None:
+    def close(self, tally: Tally, entry: AuditedSession | None) -> None:
         """Write down that a session is over, now or when there is room for it."""
         if entry is None:
             tally.close()

@@ -12,7 +12,7 @@ from mcpwrap.core.session_shares import Holder
 from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.audit_log.master_chain import Entry
+from mcpwrap.session.audit_log.master_chain import AuditedSession
 
 MAX_PER_UID = 128  # an agent opens a few; a runaway one must not take the gate from the others
 TOO_MANY = f"this account has {MAX_PER_UID} sessions already"
@@ -30,7 +30,7 @@ class Child:
     tally: Tally
     policy_digest: str  # of the policy that it was made with
     server: str = ""  # until it says which it serves; it says so once
-    entry: Entry | None = None  # in the audit, from then on
+    entry: AuditedSession | None = None  # in the audit, from then on
     has_started: bool = False  # or could not: it says that once as well
 
 

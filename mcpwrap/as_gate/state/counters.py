@@ -54,4 +54,6 @@ class Statistics:
             raise RefusalError(session_socket.Exit.NOT_ALLOWED, why)
         text = counters.encode(counters.stats_of(self._since, *self._seen))
         for at in range(0, len(text), _PIECE_CHARS):
-            asker.send(session_socket.encode(session_socket.Answer(text[at : at + _PIECE_CHARS])))
+            asker.send(
+                session_socket.encode(session_socket.QueryResponse(text[at : at + _PIECE_CHARS]))
+            )

@@ -17,7 +17,7 @@ _TRIES, _BETWEEN_TRIES_S = 5, 0.3  # a gate that was killed is back in less
 _NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
 
 
-class RefusedError(Exception):
+class SessionRefusedError(Exception):
     """Refusal of a session; `status` is of `hello.Exit`, or as the gate sent it."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -26,7 +26,7 @@ class RefusedError(Exception):
 
 
 @dataclass(slots=True)
-class Opened:
+class GateConnection:
     """Session that has begun: the gate's socket and two pipes. Its owner closes it."""
 
     gate: socket.socket
@@ -48,7 +48,7 @@ class Opened:
             os.close(fd)
 
 
-def knock(path: str, server: str, uid: int) -> Opened:
+def knock(path: str, server: str, uid: int) -> GateConnection:
     """Begin a session. It blocks, for a minute at the worst.
 
     Raises:
@@ -68,7 +68,7 @@ def knock(path: str, server: str, uid: int) -> Opened:
         # The ends that were passed stay as they are: those are other open files.
         os.set_blocking(fd, False)
     gate.settimeout(0)
-    return Opened(gate, to_server, from_server)
+    return GateConnection(gate, to_server, from_server)
 
 
 def _hello(server: str, uid: int) -> bytes:
@@ -89,7 +89,7 @@ def _enter(path: str, packet: bytes, fds: list[int]) -> socket.socket:
             raise
         gate.close()
         time.sleep(_BETWEEN_TRIES_S)
-    raise RefusedError(session_socket.Exit.UNAVAILABLE, _NO_GATE)
+    raise SessionRefusedError(session_socket.Exit.UNAVAILABLE, _NO_GATE)
 
 
 def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) -> bool:
@@ -116,10 +116,12 @@ def _hears(gate: socket.socket) -> bool:
                 gate.send(b"\0")  # an agent over HTTP has no variables
             case session_socket.Started():
                 return True
-            case session_socket.Refused(status, why):
-                raise RefusedError(status, why)
+            case session_socket.SessionRefused(status, why):
+                raise SessionRefusedError(status, why)
             case _:
-                raise RefusedError(session_socket.Exit.PROTOCOL, "the gate answered out of turn")
+                raise SessionRefusedError(
+                    session_socket.Exit.PROTOCOL, "the gate answered out of turn"
+                )
     return False
 
 
@@ -135,4 +137,4 @@ def _decoded(packet: bytes) -> session_socket.Packet:
     try:
         return session_socket.decode(packet)
     except session_socket.ProtocolError as error:
-        raise RefusedError(session_socket.Exit.PROTOCOL, str(error)) from error
+        raise SessionRefusedError(session_socket.Exit.PROTOCOL, str(error)) from error

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from mcpwrap.as_http.gate import pipes
-from mcpwrap.as_http.gate.gate_connection import Opened
+from mcpwrap.as_http.gate.gate_connection import GateConnection
 from mcpwrap.as_http.gate.pipe_io import ClosedError, Outbox
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
@@ -17,7 +17,7 @@ _GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as 
 
 Deliver = Callable[[bytes], Awaitable[None]]
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
-_BROKEN_OFF = session_socket.Ended(
+_BROKEN_OFF = session_socket.ServerEnded(
     session_socket.Exit.UNAVAILABLE, "the gate broke off the session"
 )
 
@@ -33,16 +33,16 @@ async def drop(_: bytes) -> None:
 class GateSession:
     """Relay of one session. It reads the next line when `deliver` is done with the last."""
 
-    def __init__(self, opened: Opened, spawn: Spawn) -> None:
+    def __init__(self, opened: GateConnection, spawn: Spawn) -> None:
         self._opened = opened
         self._outbox = Outbox()
-        self._ended: asyncio.Future[session_socket.Ended] = (
+        self._ended: asyncio.Future[session_socket.ServerEnded] = (
             asyncio.get_running_loop().create_future()
         )
         self._has_read_all = asyncio.Event()
         self._stderr_bytes = 0
         self.deliver: Deliver = drop
-        self.when_ended: Callable[[session_socket.Ended], Awaitable[None]] | None = None
+        self.when_ended: Callable[[session_socket.ServerEnded], Awaitable[None]] | None = None
         spawn(self._run())
 
     @property
@@ -63,7 +63,7 @@ class GateSession:
 
     def abort(self) -> None:
         """End it at once, and all that the server has begun."""
-        self._end(session_socket.Ended(0))
+        self._end(session_socket.ServerEnded(0))
 
     async def close(self) -> None:
         """End it as an agent does with its own: the server's input ends, and a little later all."""
@@ -101,7 +101,7 @@ class GateSession:
             async for line in pipes.lines(self._opened.from_server_fd):
                 await self.deliver(line)
         except LineTooLongError as error:
-            self._end(session_socket.Ended(session_socket.Exit.PROTOCOL, str(error)))
+            self._end(session_socket.ServerEnded(session_socket.Exit.PROTOCOL, str(error)))
         self._has_read_all.set()
 
     async def _hear(self) -> None:
@@ -114,7 +114,7 @@ class GateSession:
                 match session_socket.decode(packet):
                     case session_socket.Stderr(text):
                         self._note(text)
-                    case session_socket.Ended() as ended:
+                    case session_socket.ServerEnded() as ended:
                         break
                     case _:
                         break
@@ -129,7 +129,7 @@ class GateSession:
             said = text.decode(errors="replace").rstrip()
             say(f"{said} (and more, which is left out)" if is_full else said)
 
-    def _end(self, ended: session_socket.Ended) -> None:
+    def _end(self, ended: session_socket.ServerEnded) -> None:
         self._outbox.close()
         if not self._ended.done():
             self._ended.set_result(ended)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mcpwrap.as_http.gate.gate_connection import Opened, RefusedError, knock
+from mcpwrap.as_http.gate.gate_connection import GateConnection, SessionRefusedError, knock
 from mcpwrap.as_http.gate.gate_session import GateSession, Spawn, drop
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.session_socket import Exit
@@ -57,7 +57,7 @@ class Gates:
         """
         try:
             return await self._open()
-        except RefusedError as error:
+        except SessionRefusedError as error:
             if error.status != Exit.BUSY or not await self._end_unused():
                 raise
         return await self._open()
@@ -99,7 +99,7 @@ class Gates:
 
     async def _open(self) -> GateSession:
         if self.count >= MAX_SESSIONS:
-            raise RefusedError(Exit.BUSY, f"all {MAX_SESSIONS} sessions are in use")
+            raise SessionRefusedError(Exit.BUSY, f"all {MAX_SESSIONS} sessions are in use")
         self._opening += 1
         try:
             opened = await self._knock()
@@ -109,7 +109,7 @@ class Gates:
         self._all.append(gate)
         return gate
 
-    async def _knock(self) -> Opened:
+    async def _knock(self) -> GateConnection:
         loop = asyncio.get_running_loop()
         listener = self._listener
         knocking = loop.run_in_executor(None, knock, self._path, listener.server, listener.uid)
@@ -127,7 +127,7 @@ class Gates:
         return self.make_room is not None and await self.make_room()
 
 
-def _close(knocking: asyncio.Future[Opened]) -> None:
+def _close(knocking: asyncio.Future[GateConnection]) -> None:
     """End a session that nobody waits for any more."""
     if not knocking.cancelled() and knocking.exception() is None:
         knocking.result().close()

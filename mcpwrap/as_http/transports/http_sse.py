@@ -6,19 +6,19 @@ Source: MCP 2024-11-05, transports, "HTTP with SSE".
 from aiohttp import web
 
 from mcpwrap.as_http import responses
-from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.transports.request_body import Posted, UnheardError
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 
 
 async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
     """Begin a session, which lasts as long as this response."""
     try:
         gate = await state.gates.open()
-    except RefusedError as error:
+    except SessionRefusedError as error:
         return responses.not_let_in(error, None)
     session = state.begin(gate)
     state.old_sessions[session.id] = session
@@ -33,7 +33,9 @@ async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
         state.spawn(gate.close())
 
 
-async def post(state: State, head: Head, session_id: str, posted: Posted) -> web.StreamResponse:
+async def post(
+    state: State, head: RequestHead, session_id: str, posted: Posted
+) -> web.StreamResponse:
     """Pass on a message; what is said to it comes on the stream."""
     session = state.old_sessions.get(session_id)
     if session is None:

@@ -9,7 +9,7 @@ from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.core.http import in_band_tags
 from mcpwrap.core.http.param_headers import passed_on
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.jsonrpc import (
@@ -49,7 +49,7 @@ class Posted:
         found = (decoded.message for decoded in self.messages)
         return [message for message in found if isinstance(message, Request)]
 
-    def line(self, state: State, head: Head) -> bytes:
+    def line(self, state: State, head: RequestHead) -> bytes:
         """Return what is sent on: the value, encoded again."""
         parts = [_sent_on(decoded, state, head) for decoded in self.messages]
         joined = b"[" + b",".join(parts) + b"]" if self.is_batch else parts[0]
@@ -120,7 +120,7 @@ def _expect_right_kind(decoded: Decoded) -> None:
         raise _unheard("a request has an id")
 
 
-def _sent_on(decoded: Decoded, state: State, head: Head) -> bytes:
+def _sent_on(decoded: Decoded, state: State, head: RequestHead) -> bytes:
     message = decoded.message
     if state.listener.is_remote and isinstance(message, (Request, Notification)):
         return in_band_tags.with_headers(message, passed_on(head))

@@ -9,17 +9,17 @@ from aiohttp import web
 
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.event_streams import Stream
-from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.as_http.mcp_session import event_of, why
 from mcpwrap.as_http.responses import Form, refusal
 from mcpwrap.as_http.state import State
 from mcpwrap.as_http.transports.request_body import Posted, UnheardError
 from mcpwrap.core.http import status_codes
-from mcpwrap.core.http.event_history import Event
+from mcpwrap.core.http.event_history import StreamEvent
 from mcpwrap.core.http.in_band_tags import untagged
 from mcpwrap.core.http.mcp_headers import HANDSHAKE_VERSIONS, MODERN, VERSION_HEADER, disagreement
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -36,7 +36,7 @@ from mcpwrap.core.protocol.methods import Era, era_of
 from mcpwrap.core.wire import session_socket
 
 
-def is_modern(head: Head, posted: Posted | None) -> bool:
+def is_modern(head: RequestHead, posted: Posted | None) -> bool:
     """Say whether a request is of this era: by its header, or by what is in its body."""
     versions = head.every(VERSION_HEADER)
     if len(versions) > 1 or not HANDSHAKE_VERSIONS.issuperset(versions):
@@ -46,7 +46,7 @@ def is_modern(head: Head, posted: Posted | None) -> bool:
 
 
 async def post(
-    state: State, request: web.BaseRequest, head: Head, posted: Posted
+    state: State, request: web.BaseRequest, head: RequestHead, posted: Posted
 ) -> web.StreamResponse:
     """Answer a POST."""
     message = posted.messages[0].message
@@ -61,12 +61,14 @@ async def post(
         raise UnheardError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
     try:
         gate = await state.gates.take()
-    except RefusedError as error:
+    except SessionRefusedError as error:
         return responses.not_let_in(error, message.id)
-    return await _ask(state, request, gate, _Asked(message, posted.line(state, head), state))
+    return await _ask(
+        state, request, gate, _StatelessRequest(message, posted.line(state, head), state)
+    )
 
 
-def _expect_known_version(head: Head) -> None:
+def _expect_known_version(head: RequestHead) -> None:
     requested = head.every(VERSION_HEADER)
     if requested != [MODERN]:
         data: Json = {"supported": [MODERN], "requested": ", ".join(requested)}
@@ -76,7 +78,7 @@ def _expect_known_version(head: Head) -> None:
         raise UnheardError(responses.as_json(body, 400))
 
 
-class _Asked:
+class _StatelessRequest:
     """Pending request, and the stream of events for it."""
 
     def __init__(self, request: Request, line: bytes, state: State) -> None:
@@ -104,16 +106,16 @@ class _Asked:
         if self.is_answered:
             self.stream.end()
 
-    async def fail(self, ended: session_socket.Ended) -> None:
+    async def fail(self, ended: session_socket.ServerEnded) -> None:
         """Answer for a server that has ended."""
         if not self.is_answered:
             json = error_response(self.request.id, INTERNAL_ERROR, f"mcpwrap: {why(ended)}")
-            await self.stream.put(Event(1, 0, json, self.request.id, INTERNAL_ERROR))
+            await self.stream.put(StreamEvent(1, 0, json, self.request.id, INTERNAL_ERROR))
         self.stream.end()
 
 
 async def _ask(
-    state: State, request: web.BaseRequest, gate: GateSession, asked: _Asked
+    state: State, request: web.BaseRequest, gate: GateSession, asked: _StatelessRequest
 ) -> web.StreamResponse:
     """Have a request answered. Whoever leaves before cancels it, and with it the session."""
     gate.deliver, gate.when_ended = asked.deliver, asked.fail

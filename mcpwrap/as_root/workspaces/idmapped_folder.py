@@ -23,7 +23,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class IdmappedMount:
     """Detached mount, which goes away with its descriptor."""
 
     mount_fd: int
@@ -34,7 +34,7 @@ class MissingError(McpwrapError):
     """Error for a folder that is not there. It may appear later."""
 
 
-def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> Shown:
+def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> IdmappedMount:
     """Return the folder as the wrapper is to see it, whose UID and GID are `wrapper_id`.
 
     Raises:
@@ -45,7 +45,9 @@ def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> Shown:
     try:
         owner = _owner(folder, fd, workspaces)
         _expect_reachable(folder)
-        return Shown(_mapped(folder, fd, owner, wrapper_id), stat.S_ISDIR(os.fstat(fd).st_mode))
+        return IdmappedMount(
+            _mapped(folder, fd, owner, wrapper_id), stat.S_ISDIR(os.fstat(fd).st_mode)
+        )
     finally:
         os.close(fd)
 

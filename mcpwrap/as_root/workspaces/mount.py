@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.as_root.workspaces import idmapped_folder
-from mcpwrap.as_root.workspaces.idmapped_folder import Shown
-from mcpwrap.core.mount_layout import REPORT, Kind, Layer, is_below, layers, linked
+from mcpwrap.as_root.workspaces.idmapped_folder import IdmappedMount
+from mcpwrap.core.mount_layout import REPORT, Layer, MountKind, is_below, layers, linked
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
@@ -116,7 +116,7 @@ def _links(workspaces: Workspaces) -> Links:
 
 def _notable(workspaces: Workspaces) -> dict[str, os.stat_result]:
     """Return the links and files with several names among what is held, down to two folders."""
-    held = [Path(layer.path) for layer in layers(workspaces) if layer.kind is Kind.HOLD]
+    held = [Path(layer.path) for layer in layers(workspaces) if layer.kind is MountKind.HOLD]
     found = {}
     for number, (path, info) in enumerate(chain.from_iterable(map(_with_entries, held))):
         if stat.S_ISLNK(info.st_mode) or (stat.S_ISREG(info.st_mode) and info.st_nlink > 1):
@@ -158,7 +158,7 @@ def _way(link: str, text_by_path: dict[str, str]) -> list[str]:
     return [*way, at]
 
 
-def _attached(workspaces: Workspaces, by_path: dict[str, Shown], links: Links) -> str:
+def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: Links) -> str:
     """Mount all of them; return why that failed, if it did. The view is the wrapper's now."""
     path = ""
     try:
@@ -166,7 +166,7 @@ def _attached(workspaces: Workspaces, by_path: dict[str, Shown], links: Links) -
             _make_homes(by_path)
         for layer in layers(workspaces):
             path = layer.path
-            if layer.kind in {Kind.SHOW, Kind.SHOW_WRITABLE}:
+            if layer.kind in {MountKind.SHOW, MountKind.SHOW_WRITABLE}:
                 _show(path, by_path[path])
             else:
                 _hold(layer)
@@ -179,7 +179,7 @@ def _attached(workspaces: Workspaces, by_path: dict[str, Shown], links: Links) -
     return ""
 
 
-def _make_homes(by_path: dict[str, Shown]) -> None:
+def _make_homes(by_path: dict[str, IdmappedMount]) -> None:
     """Put an empty /home over the hidden one, with nothing in it but the way to the workspaces."""
     mount_api.attach_empty_folder(HOMES)
     for path, folder in by_path.items():
@@ -192,7 +192,7 @@ def _make_homes(by_path: dict[str, Shown]) -> None:
     os.close(homes_fd)
 
 
-def _show(path: str, folder: Shown) -> None:
+def _show(path: str, folder: IdmappedMount) -> None:
     target_fd = mount_api.open_path(path)
     mount_api.attach(folder.mount_fd, target_fd)
     os.close(target_fd)
@@ -201,12 +201,12 @@ def _show(path: str, folder: Shown) -> None:
 def _hold(layer: Layer) -> os.stat_result | None:
     """Hold or pin what is there; return what it is."""
     try:
-        is_pin = layer.kind is Kind.PIN
+        is_pin = layer.kind is MountKind.PIN
         target_fd = mount_api.open_path(layer.path) if is_pin else mount_api.open_itself(layer.path)
     except (FileNotFoundError, NotADirectoryError):
         return None  # nothing to hold; the wrapper ends its sessions when it appears
     info = os.fstat(target_fd)
-    is_held = layer.kind is Kind.HOLD or not stat.S_ISDIR(info.st_mode)
+    is_held = layer.kind is MountKind.HOLD or not stat.S_ISDIR(info.st_mode)
     mount_fd = mount_api.copied(target_fd)
     mount_api.set_attributes(mount_fd, Attribute.READ_ONLY if is_held else Attribute(0))
     mount_api.attach(mount_fd, target_fd)
@@ -243,7 +243,7 @@ def _held_behind(further: Iterable[Layer]) -> dict[str, os.stat_result]:
     for layer in further:
         if info := _hold(layer):
             held[layer.path] = info
-        elif layer.kind is Kind.HOLD:
+        elif layer.kind is MountKind.HOLD:
             raise ValueError("it leads to nothing yet, where a server could make it")
     return held
 

@@ -8,10 +8,10 @@ import msgspec
 
 from mcpwrap.as_wrapper.oauth import token_endpoint
 from mcpwrap.as_wrapper.oauth.json_client import UnreachableError, Web
-from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, RefusedError
+from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, TokenEndpointError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import not_logged_in
-from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
+from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
 from mcpwrap.core.wire.oauth_session_file import Given
 
 _OF_NO_USE = UNKNOWN_CLIENT | {"invalid_grant"}
@@ -68,7 +68,7 @@ class Access:
                 self._value_by_key[f"{kind} {len(self._value_by_key) + 1}"] = value
         return tokens.access
 
-    def _tokens(self, kept: Kept | None) -> Tokens:
+    def _tokens(self, kept: StoredLogin | None) -> Tokens:
         if kept is None or kept.tokens is None:
             raise not_logged_in(self._name)
         if kept.url != self._url:
@@ -100,10 +100,10 @@ class Access:
         self._renewed_at_s = time.monotonic()
         return renewed
 
-    async def _ask(self, kept: Kept, client: Client, tokens: Tokens) -> Tokens:
+    async def _ask(self, kept: StoredLogin, client: Client, tokens: Tokens) -> Tokens:
         try:
             return await token_endpoint.renew(self._web, kept, client, tokens)
-        except RefusedError as refused:
+        except TokenEndpointError as refused:
             if refused.code not in _OF_NO_USE:
                 raise
             known = None if refused.code in UNKNOWN_CLIENT else client

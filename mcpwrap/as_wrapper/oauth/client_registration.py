@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, host
-from mcpwrap.core.oauth.token_store import Client, Kept
+from mcpwrap.core.oauth.token_store import Client, StoredLogin
 from mcpwrap.core.wire.oauth_session_file import Given
 
 _BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
@@ -27,7 +27,7 @@ class _Registered(msgspec.Struct, frozen=True):
 
 
 async def client_for(
-    web: Web, given: Given, issuer: Issuer, redirect: str, before: Kept | None
+    web: Web, given: Given, issuer: Issuer, redirect: str, before: StoredLogin | None
 ) -> Client:
     """Return the client that is configured, else one by its metadata, else a registered one.
 

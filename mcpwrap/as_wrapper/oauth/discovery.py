@@ -11,7 +11,7 @@ _OFFLINE = "offline_access"  # OpenID Connect Core section 11: else there may be
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveryResult:
     """Resource that tokens are for, its authorization server, and the scopes that it wants."""
 
     resource: str
@@ -30,7 +30,7 @@ class Found:
         return "consent" if _OFFLINE in scopes else ""
 
 
-async def discover(web: Web, url: str) -> Found:
+async def discover(web: Web, url: str) -> DiscoveryResult:
     """Ask the server at `url`, and then whom it names.
 
     Raises:
@@ -42,7 +42,7 @@ async def discover(web: Web, url: str) -> Found:
         resource = Resource(resource=url)
     servers = resource.authorization_servers or [metadata.origin_of(url)]
     scopes = said.scope.split() or resource.scopes_supported or []
-    return Found(resource.resource, await _issuer(web, servers[0]), tuple(scopes))
+    return DiscoveryResult(resource.resource, await _issuer(web, servers[0]), tuple(scopes))
 
 
 async def _resource(web: Web, url: str, told: str) -> Resource | None:

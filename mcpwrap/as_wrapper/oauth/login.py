@@ -9,21 +9,29 @@ import msgspec
 
 from mcpwrap.as_wrapper.oauth import token_endpoint
 from mcpwrap.as_wrapper.oauth.client_registration import client_for
-from mcpwrap.as_wrapper.oauth.discovery import Found, discover
+from mcpwrap.as_wrapper.oauth.discovery import DiscoveryResult, discover
 from mcpwrap.as_wrapper.oauth.json_client import Web
-from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, Login, RefusedError
+from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, Login, TokenEndpointError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
+from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
 from mcpwrap.core.wire import login_pipe
-from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit, Word, WordsError
+from mcpwrap.core.wire.login_pipe import (
+    AuthorizationResponse,
+    Begin,
+    Done,
+    Failed,
+    Visit,
+    Word,
+    WordsError,
+)
 from mcpwrap.core.wire.oauth_session_file import Given
 
 PATIENCE_S = 900.0  # a person finds a password, and a second factor
 T = TypeVar("T", bound=Word)
 
 
-class Person:
+class LoginPeer:
     """Pipes to the person who typed `mcpwrap login`, with a timeout."""
 
     def __init__(self, said: BinaryIO, told: BinaryIO, patience_s: float = PATIENCE_S) -> None:
@@ -48,7 +56,7 @@ class Person:
         return login_pipe.expect(self._said.readline(login_pipe.MAX_LINE_BYTES), kind)
 
 
-async def run(verb: str, given: Given, url: str, web: Web, person: Person) -> None:
+async def run(verb: str, given: Given, url: str, web: Web, person: LoginPeer) -> None:
     """Log in to the server at `url`, or out, and tell the person what came of it."""
     try:
         if verb == login_pipe.LOGOUT:
@@ -61,7 +69,7 @@ async def run(verb: str, given: Given, url: str, web: Web, person: Person) -> No
         person.tell(done)
 
 
-async def log_in(given: Given, url: str, web: Web, person: Person) -> Done:
+async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> Done:
     """Let a person log in, and keep the tokens.
 
     Raises:
@@ -75,8 +83,8 @@ async def log_in(given: Given, url: str, web: Web, person: Person) -> Done:
     login = Login(found, client, redirect, scopes)
     person.tell(Visit(visit=login.url(), redirect=redirect))
     try:
-        tokens = await login.redeem(web, person.hear(Answer).answer)
-    except RefusedError as refused:
+        tokens = await login.redeem(web, person.hear(AuthorizationResponse).answer)
+    except TokenEndpointError as refused:
         if refused.code in UNKNOWN_CLIENT:
             await _forget_client(store)
         raise
@@ -115,9 +123,9 @@ async def _forget_client(store: Store) -> None:
             store.write(msgspec.structs.replace(kept, client=None))
 
 
-def _kept(url: str, found: Found, client: Client, tokens: Tokens) -> Kept:
+def _kept(url: str, found: DiscoveryResult, client: Client, tokens: Tokens) -> StoredLogin:
     issuer = found.issuer
-    return Kept(
+    return StoredLogin(
         url=url,
         resource=found.resource,
         issuer=issuer.issuer,

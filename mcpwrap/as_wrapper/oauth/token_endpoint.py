@@ -8,19 +8,19 @@ from urllib.parse import quote_plus
 import msgspec
 from oauthlib.oauth2 import MissingTokenError, OAuth2Error, WebApplicationClient
 
-from mcpwrap.as_wrapper.oauth.discovery import Found
+from mcpwrap.as_wrapper.oauth.discovery import DiscoveryResult
 from mcpwrap.as_wrapper.oauth.json_client import Reply, Web
 from mcpwrap.core.oauth import authorization_response
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import host
-from mcpwrap.core.oauth.token_store import Client, Kept, Tokens
+from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
 
 _TOKEN = re.compile(r"[!-~]{1,65536}")  # what a header can hold
 UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})  # section 5.2
 _VERIFIER_CHARS = 64  # RFC 7636 section 4.1: 43 to 128
 
 
-class RefusedError(OAuthError):
+class TokenEndpointError(OAuthError):
     """Refusal of a token by an authorization server; `code` is of RFC 6749 section 5.2."""
 
     def __init__(self, why: str, code: str) -> None:
@@ -42,7 +42,7 @@ class Login:
     """One login. It holds the PKCE verifier, which goes to the authorization server alone."""
 
     def __init__(
-        self, found: Found, client: Client, redirect: str, scopes: tuple[str, ...]
+        self, found: DiscoveryResult, client: Client, redirect: str, scopes: tuple[str, ...]
     ) -> None:
         self._found = found
         self._client = client
@@ -96,7 +96,7 @@ class Login:
         )
 
 
-async def renew(web: Web, kept: Kept, client: Client, tokens: Tokens) -> Tokens:
+async def renew(web: Web, kept: StoredLogin, client: Client, tokens: Tokens) -> Tokens:
     """Return tokens for a refresh token, which is used up by that.
 
     Raises:
@@ -111,7 +111,7 @@ async def renew(web: Web, kept: Kept, client: Client, tokens: Tokens) -> Tokens:
     return _tokens(library, reply, kept.token_endpoint, tokens)
 
 
-async def revoke(web: Web, kept: Kept) -> bool:
+async def revoke(web: Web, kept: StoredLogin) -> bool:
     """Have the tokens revoked, and say whether they are. Source: RFC 7009.
 
     Raises:
@@ -163,8 +163,10 @@ def _tokens(library: WebApplicationClient, reply: Reply, url: str, before: Token
     )
 
 
-def _refused(error: OAuth2Error, url: str) -> RefusedError:
+def _refused(error: OAuth2Error, url: str) -> TokenEndpointError:
     code = str(error.error or "")
     if code in {"mismatching_state", "missing_code"}:
-        return RefusedError("the answer is not that of this login", code)
-    return RefusedError(f"{host(url)} gives no token: {authorization_response.refusal(code)}", code)
+        return TokenEndpointError("the answer is not that of this login", code)
+    return TokenEndpointError(
+        f"{host(url)} gives no token: {authorization_response.refusal(code)}", code
+    )

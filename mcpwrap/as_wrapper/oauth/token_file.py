@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.oauth.token_store import Kept
+from mcpwrap.core.oauth.token_store import StoredLogin
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.wire.oauth_session_file import Given
@@ -28,9 +28,9 @@ class Store:
         self._key = given.key
         self._path = Path(given.store)
         self._seen: tuple[int, int, int] | None = None
-        self._kept: Kept | None = None
+        self._kept: StoredLogin | None = None
 
-    def read(self) -> Kept | None:
+    def read(self) -> StoredLogin | None:
         """Return what is kept, None if nothing is. A file that was read before is not read again.
 
         Raises:
@@ -51,18 +51,18 @@ class Store:
             raise OAuthError(f"what is kept of the login does not open: {why}; {fix}") from error
         return self._kept
 
-    def _opened(self) -> Kept:
+    def _opened(self) -> StoredLogin:
         with self._path.open("rb") as file:
             return token_store.take(file.read(_MAX_BYTES).decode(), self._name, self._key)
 
-    def read_or_nothing(self) -> Kept | None:
+    def read_or_nothing(self) -> StoredLogin | None:
         """Return what is kept, None also if it does not open: for whoever replaces it."""
         try:
             return self.read()
         except OAuthError:
             return None
 
-    def write(self, kept: Kept) -> None:
+    def write(self, kept: StoredLogin) -> None:
         """Replace what is kept; `lock` is held.
 
         Raises:

@@ -9,12 +9,12 @@ from aiohttp import ClientSession
 
 from mcpwrap.as_wrapper.remote import http_client, line_io, timeouts
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import Bearer, Client, Place
+from mcpwrap.as_wrapper.remote.http_client import Bearer, Client, UpstreamTarget
 from mcpwrap.as_wrapper.remote.standalone_stream import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
-from mcpwrap.core.http.upstream_request import Line, Step
+from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
@@ -33,7 +33,7 @@ BearerFor = Callable[[ClientSession], Bearer]
 
 
 async def serve(
-    here: Place,
+    here: UpstreamTarget,
     credentials: Credentials,
     trusted: ssl.SSLContext | None,
     fds: tuple[int, int],
@@ -127,7 +127,7 @@ class Desk:
         for task in (*self._task_by_exchange.values(), *([self._stream] if self._stream else [])):
             task.cancel()
 
-    def _has_cancelled(self, line: Line) -> bool:
+    def _has_cancelled(self, line: UpstreamRequest) -> bool:
         """End a request of 2026-07-28, whose stream is closed for it; say whether all is done."""
         cancelled = line.cancels
         found = None if cancelled is None else self._upstream.conversation.find(cancelled)

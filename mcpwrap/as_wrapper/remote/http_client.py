@@ -31,14 +31,14 @@ _NONE_LEFT_S = 4.0  # Node and uvicorn end an idle connection after 5 s; a POST 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UpstreamTarget:
     """URL of the server, and the proxy that leads there; "" for none."""
 
     url: URL
     proxy: str
 
 
-def place(url: str) -> Place:
+def upstream_target(url: str) -> UpstreamTarget:
     """Return where a URL leads from here, by the variables that each program knows.
 
     Raises:
@@ -52,8 +52,8 @@ def place(url: str) -> Place:
         raise RemoteError(_NO_URL)
     by_scheme = getproxies()
     if proxy_bypass(f"{parsed.host}:{parsed.port}"):
-        return Place(parsed, "")
-    return Place(parsed, by_scheme.get(parsed.scheme, ""))
+        return UpstreamTarget(parsed, "")
+    return UpstreamTarget(parsed, by_scheme.get(parsed.scheme, ""))
 
 
 def trusted(ca_file: str | None) -> ssl.SSLContext:
@@ -99,7 +99,7 @@ class Client:
 
     def __init__(
         self,
-        here: Place,
+        here: UpstreamTarget,
         http: ClientSession,
         credentials: Credentials,
         bearer: Bearer | None = None,

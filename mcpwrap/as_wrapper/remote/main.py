@@ -43,10 +43,10 @@ def _serve() -> str:
     environ[_CA_FILE] = os.devnull
     from mcpwrap.as_wrapper.remote import dispatcher  # noqa: PLC0415
     from mcpwrap.as_wrapper.remote.credentials import Credentials  # noqa: PLC0415
-    from mcpwrap.as_wrapper.remote.http_client import place, trusted  # noqa: PLC0415
+    from mcpwrap.as_wrapper.remote.http_client import trusted, upstream_target  # noqa: PLC0415
 
     environ.pop(_CA_FILE)
-    here = place(environ.get("MCPWRAP_REMOTE", ""))
+    here = upstream_target(environ.get("MCPWRAP_REMOTE", ""))
     headers = environ.get("MCPWRAP_HEADERS")
     credentials = Credentials(Path(headers) if headers else None)
     verify = trusted(ca_file) if here.url.scheme == "https" else None

@@ -11,11 +11,11 @@ from aiohttp import ClientSession
 from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.json_client import Web
-from mcpwrap.as_wrapper.oauth.login import Person
+from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.as_wrapper.remote import http_client
 from mcpwrap.as_wrapper.remote.bearer_token import Bearer
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import Place
+from mcpwrap.as_wrapper.remote.http_client import UpstreamTarget
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
 
@@ -32,22 +32,24 @@ def given(path: str) -> Given:
         raise RemoteError("What the wrapper gives for the login cannot be read") from error
 
 
-def bearer(what: Given, here: Place, credentials: Credentials, http: ClientSession) -> Bearer:
+def bearer(
+    what: Given, here: UpstreamTarget, credentials: Credentials, http: ClientSession
+) -> Bearer:
     """Return what adds the token to each request."""
     return Bearer(Access(what, str(here.url), _web(http)), credentials)
 
 
-def run(verb: str, what: Given, here: Place, verify: ssl.SSLContext | None) -> str:
+def run(verb: str, what: Given, here: UpstreamTarget, verify: ssl.SSLContext | None) -> str:
     """Log in or out with whoever is at descriptors 0 and 1; what goes wrong, they are told."""
 
-    async def talk(person: Person) -> None:
+    async def talk(person: LoginPeer) -> None:
         async with http_client.session(verify) as http:
             await login.run(verb, what, str(here.url), _web(http), person)
 
     with os.fdopen(0, "rb", buffering=0) as said, os.fdopen(1, "wb", buffering=0) as told:
-        asyncio.run(talk(Person(said, told)))
+        asyncio.run(talk(LoginPeer(said, told)))
     return ""
 
 
 def _web(http: ClientSession) -> Web:
-    return Web(http, lambda url: http_client.place(url).proxy)
+    return Web(http, lambda url: http_client.upstream_target(url).proxy)

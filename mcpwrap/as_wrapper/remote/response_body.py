@@ -9,7 +9,7 @@ from mcpwrap.as_wrapper.remote.error_mapping import explained
 from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, JSON, kind_of
 from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, UNENDED, within
 from mcpwrap.core.http import header_values
-from mcpwrap.core.http.sse import Event, EventBuffer
+from mcpwrap.core.http.sse import EventBuffer, SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES, LineTooLongError
 
@@ -48,7 +48,7 @@ async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
         await take(text)
     elif kind == EVENT_STREAM:
 
-        async def take_message(event: Event) -> None:
+        async def take_message(event: SseEvent) -> None:
             if event.kind == "message" and event.data:  # an empty one only has an id
                 await take(event.data)
 
@@ -58,7 +58,7 @@ async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
 
 
 async def events(
-    answer: ClientResponse, take: Callable[[Event], Awaitable[None]], cursor: Cursor
+    answer: ClientResponse, take: Callable[[SseEvent], Awaitable[None]], cursor: Cursor
 ) -> None:
     """Hand over each event of a stream, until it ends or breaks off.
 

@@ -10,7 +10,7 @@ from mcpwrap.as_wrapper.remote import response_body
 from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, kind_of
 from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
-from mcpwrap.core.http.sse import Event
+from mcpwrap.core.http.sse import SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.linux.systemd.stderr_log import say
 
@@ -41,7 +41,7 @@ async def _listen_once(upstream: Upstream, cursor: Cursor) -> bool:
     if cursor.last_id:
         headers["Last-Event-ID"] = cursor.last_id
 
-    async def take(event: Event) -> None:
+    async def take(event: SseEvent) -> None:
         nonlocal has_brought
         has_brought = True
         await _take(upstream, event)
@@ -58,7 +58,7 @@ def _expect_stream(answer: ClientResponse) -> None:
         raise RemoteError("no stream", status=max(answer.status, 400))
 
 
-async def _take(upstream: Upstream, event: Event) -> None:
+async def _take(upstream: Upstream, event: SseEvent) -> None:
     if event.kind != "message" or not event.data:
         return
     try:
@@ -107,7 +107,7 @@ class OldStream:
         if was_in_use:
             raise SessionGoneError
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: SseEvent) -> None:
         if event.kind != "endpoint":
             await _take(self._upstream, event)
         elif self._upstream.post_to is None:

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mcpwrap.cli.agents import notify as agents_notify
-from mcpwrap.cli.agents.discovery import Asker, Found, asker, found, known
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, found, known
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import Listed
@@ -71,7 +71,7 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     environ = context.obj or {}
     who = asker(os.geteuid(), Path.cwd(), environ)
     if notify:
-        agents_notify.run(who, known(who), agents_notify.surroundings(environ))
+        agents_notify.run(who, known(who), agents_notify.notify_settings(environ))
         return EXIT_OK
     rows = file_rows(who, known(who))
     if as_json:
@@ -89,7 +89,7 @@ def file_rows(who: Asker, by: Known) -> list[FileRow]:
     return [_file_row(one, by) for one in found(who)]
 
 
-def _file_row(one: Found, by: Known) -> FileRow:
+def _file_row(one: DiscoveredFile, by: Known) -> FileRow:
     taken = set(by.inherits_by_server)
     return FileRow(
         agents=[agent.id for agent in one.agents],
@@ -101,7 +101,7 @@ def _file_row(one: Found, by: Known) -> FileRow:
     )
 
 
-def _server_row(one: Found, listed: Listed, by: Known, taken: set[str]) -> ServerRow:
+def _server_row(one: DiscoveredFile, listed: Listed, by: Known, taken: set[str]) -> ServerRow:
     stands = standing_of(listed, by)
     name, why = stands.server, stands.why
     if stands.state == "raw":

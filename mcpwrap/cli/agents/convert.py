@@ -8,9 +8,9 @@ import msgspec
 
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
-from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
+from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
 from mcpwrap.config.parse import parse
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.errors import EXIT_OK
@@ -47,16 +47,16 @@ def urls(*, http: bool) -> dict[str, str]:
     return {name: f"{url}/" for url, name in by_url.items()}
 
 
-def _targets(names: list[str], agent: Agent, url_by_name: dict[str, str]) -> dict[str, Target]:
+def _targets(names: list[str], agent: KnownAgent, url_by_name: dict[str, str]) -> dict[str, Target]:
     """Return what each server becomes: where there is no URL, or no word for one, the stub."""
     can = bool(agent.words.urls)
     return {
-        name: Listener(url_by_name[name]) if can and name in url_by_name else Stub(name)
+        name: ListenerUrl(url_by_name[name]) if can and name in url_by_name else Stub(name)
         for name in names
     }
 
 
-def _report(agent: Agent, found: Entries) -> dict[str, Json]:
+def _report(agent: KnownAgent, found: Entries) -> dict[str, Json]:
     """Return what `--json` prints: where it may go, what goes there, and the same as a text."""
     return {
         "client": agent.id,

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.config.agent_files.entry_schema import STUB
-from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent, AgentFile
-from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, servers
+from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, AgentFile, KnownAgent
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, ParsedFile, servers
 from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.transport import NotUnderstood
@@ -16,7 +16,7 @@ from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
 from mcpwrap.machine.agent_files import plugins, programs
-from mcpwrap.machine.agent_files.files import Refused, project_folders
+from mcpwrap.machine.agent_files.files import UnreadableFile, project_folders
 from mcpwrap.machine.agent_files.whole_file import open_whole, why_not
 from mcpwrap.plan import paths
 
@@ -35,13 +35,13 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredFile:
     """File, and all agents that read it. The first one's words are used."""
 
-    agents: tuple[Agent, ...]
+    agents: tuple[KnownAgent, ...]
     file: AgentFile
     path: Path
-    opened: Opened | None  # None: `problem` says why, or a plugin brought it
+    opened: ParsedFile | None  # None: `problem` says why, or a plugin brought it
     listed: tuple[Listed, ...] = ()
     problem: str = ""
     content: bytes = b""  # where it was opened
@@ -88,9 +88,9 @@ def _inherits(name: str) -> frozenset[str]:
         return frozenset()
 
 
-def found(who: Asker) -> list[Found]:
+def found(who: Asker) -> list[DiscoveredFile]:
     """Return all files that are there, in the order of the table; of agents' own no path twice."""
-    by_path: dict[Path, Found] = {}
+    by_path: dict[Path, DiscoveredFile] = {}
     for agent, file, path, project in _places(who):
         if earlier := by_path.get(path):
             if agent not in earlier.agents:
@@ -101,12 +101,12 @@ def found(who: Asker) -> list[Found]:
     return [*by_path.values(), *brought]
 
 
-def _of_plugins(who: Asker) -> Iterator[Found]:
+def _of_plugins(who: Asker) -> Iterator[DiscoveredFile]:
     for row in PLUGINS:
         agent = BY_ID[row.agent]
         for one in plugins.files(row, agent.words, who.uid, who.variables):
             names = [listed.entry.name for listed in one.listed]
-            yield Found(
+            yield DiscoveredFile(
                 (agent,),
                 AgentFile("plugin", str(one.path)),
                 one.path,
@@ -118,20 +118,20 @@ def _of_plugins(who: Asker) -> Iterator[Found]:
             )
 
 
-def _also_of(one: Found, agent: Agent) -> Found:
+def _also_of(one: DiscoveredFile, agent: KnownAgent) -> DiscoveredFile:
     """Return a file that one more agent reads; what it reads otherwise nobody understands."""
     listed = tuple(_as_both_read(each, one.agents[0], agent) for each in one.listed)
     return replace(one, agents=(*one.agents, agent), listed=listed)
 
 
-def _as_both_read(one: Listed, first: Agent, other: Agent) -> Listed:
+def _as_both_read(one: Listed, first: KnownAgent, other: KnownAgent) -> Listed:
     if isinstance(one.launch, NotUnderstood) or other.words.read(one.entry.value) == one.launch:
         return one
     why = f"{other.title} reads it otherwise than {first.title}"
     return replace(one, launch=NotUnderstood(why))
 
 
-def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:
+def _places(who: Asker) -> Iterator[tuple[KnownAgent, AgentFile, Path, Path | None]]:
     folders = list(project_folders(who.folder))
     for agent in AGENTS:
         for file in agent.files:
@@ -143,15 +143,17 @@ def _places(who: Asker) -> Iterator[tuple[Agent, AgentFile, Path, Path | None]]:
                 yield agent, file, folder / place, folder
 
 
-def look(uid: int, agent: Agent, file: AgentFile, path: Path, project: Path | None) -> Found | None:
+def look(
+    uid: int, agent: KnownAgent, file: AgentFile, path: Path, project: Path | None
+) -> DiscoveredFile | None:
     """Return one file with the servers in it; None, if it is not there."""
     folder = str(project or "")
     max_bytes = MAX_PROJECT_BYTES if project else MAX_BYTES
     whole = open_whole(path, uid, file.language, within=project, max_bytes=max_bytes)
     if whole is None:
         return None
-    unread = Found((agent,), file, path, None, project=folder)
-    if isinstance(whole, Refused):
+    unread = DiscoveredFile((agent,), file, path, None, project=folder)
+    if isinstance(whole, UnreadableFile):
         return replace(unread, problem=whole.why)
     try:
         listed = tuple(servers(whole.opened, file.at, agent.words))

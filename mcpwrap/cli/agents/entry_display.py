@@ -4,7 +4,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import Launch, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Launch, Stdio
 
 
 def project_of(listed: Listed) -> str:
@@ -17,7 +17,7 @@ def kind_of(launch: Launch) -> Literal["stdio", "remote", ""]:
     match launch:
         case Stdio():
             return "stdio"
-        case Remote():
+        case HttpTransport():
             return "remote"
         case _:
             return ""
@@ -28,7 +28,7 @@ def runs_of(launch: Launch) -> str:
     match launch:
         case Stdio(command=name):
             return name
-        case Remote(url=url):
+        case HttpTransport(url=url):
             return _origin(url)
         case _:
             return ""

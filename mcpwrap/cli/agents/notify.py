@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.cli.agents.discovery import Asker, Found, found
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, found
 from mcpwrap.config.agent_files.wrap_status import Known, standing_of
 from mcpwrap.core.notify import desktop as notify_desktop
-from mcpwrap.core.notify.drift import Sight, Told, news
+from mcpwrap.core.notify.drift import ReportedByPath, Sight, news
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop_notify, root_files
@@ -21,28 +21,28 @@ _MODE = 0o600
 _FOLDER_MODE = 0o700
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _DriftState(msgspec.Struct, frozen=True):
     """Content of the file: the marks that were shown, by the path of an agent's file."""
 
     told: dict[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DriftNotifySettings:
     """File of the marks that were shown, and desktop program."""
 
     file: Path
     program: str = desktop_notify.NOTIFY_SEND
 
 
-def surroundings(environ: Mapping[str, str]) -> Surroundings:
+def notify_settings(environ: Mapping[str, str]) -> DriftNotifySettings:
     """Return where it is for whoever has this environment. Source: XDG Base Directory."""
     state = environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if state.startswith("/") else Path.home() / ".local/state"
-    return Surroundings(folder / "mcpwrap/told.json")
+    return DriftNotifySettings(folder / "mcpwrap/told.json")
 
 
-def run(who: Asker, by: Known, around: Surroundings) -> None:
+def run(who: Asker, by: Known, around: DriftNotifySettings) -> None:
     """Tell what was not told before, all in one; then look once more, for telling takes time.
 
     Raises:
@@ -75,7 +75,7 @@ def sights(who: Asker, by: Known) -> Iterator[Sight]:
         yield from _of_file(one, by)
 
 
-def _of_file(one: Found, by: Known) -> Iterator[Sight]:
+def _of_file(one: DiscoveredFile, by: Known) -> Iterator[Sight]:
     agents, path = tuple(agent.id for agent in one.agents), one_line(str(one.path))
     if one.problem:
         yield Sight(agents, path, "not read")
@@ -85,7 +85,7 @@ def _of_file(one: Found, by: Known) -> Iterator[Sight]:
         yield Sight(agents, path, state, (*listed.at, *brought, listed.entry.name))
 
 
-def _tell(seen: list[Sight], around: Surroundings) -> bool:
+def _tell(seen: list[Sight], around: DriftNotifySettings) -> bool:
     """Say whether there was something to tell.
 
     It is noted before it is told: where nothing can be written, each change of a file would else
@@ -105,16 +105,16 @@ def _tell(seen: list[Sight], around: Surroundings) -> bool:
     return True
 
 
-def _read(file: Path) -> Told:
+def _read(file: Path) -> ReportedByPath:
     """Return what was told; nothing, where that cannot be read, for then all is told again."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Kept).told
+        return msgspec.json.decode(file.read_bytes(), type=_DriftState).told
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return {}
 
 
-def _keep(file: Path, told: Told) -> None:
-    text = msgspec.json.encode(_Kept(dict(told)), order="sorted").decode()
+def _keep(file: Path, told: ReportedByPath) -> None:
+    text = msgspec.json.encode(_DriftState(dict(told)), order="sorted").decode()
     try:
         root_files.replace(str(file), f"{text}\n", mode=_MODE)
     except OSError as error:

@@ -20,7 +20,7 @@ from mcpwrap.linux.process import start_time
 TIMES = 10  # that "the same again" holds for, where nobody says how often
 
 
-class Answer(msgspec.Struct, frozen=True):
+class OperatorDecision(msgspec.Struct, frozen=True):
     """Decision on a pending request."""
 
     verdict: Verdict

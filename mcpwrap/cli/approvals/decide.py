@@ -10,7 +10,7 @@ import msgspec
 
 from mcpwrap.cli.approvals import answer as approvals_answer
 from mcpwrap.cli.approvals import show
-from mcpwrap.cli.approvals.answer import TIMES, Answer
+from mcpwrap.cli.approvals.answer import TIMES, OperatorDecision
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.wire.approval_socket import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
@@ -99,11 +99,13 @@ def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofBy) -> int
     """
     verdict = Verdict.DENY_AND_STOP if stop_server else Verdict.DENY
     pending, seen = show.look(id_)
-    decide = Answer(verdict, reason=reason).decide(pending, seen.digest, Channel.COMMAND)
+    decide = OperatorDecision(verdict, reason=reason).decide(pending, seen.digest, Channel.COMMAND)
     return _send(decide, pending, by)
 
 
-def _approval(*, minutes: str | None, session: bool, times: int | None, reason: str) -> Answer:
+def _approval(
+    *, minutes: str | None, session: bool, times: int | None, reason: str
+) -> OperatorDecision:
     if minutes and session:
         raise UsageError(
             "--for and --session exclude each other", where="mcpwrap approvals", fix="choose one"
@@ -115,7 +117,7 @@ def _approval(*, minutes: str | None, session: bool, times: int | None, reason: 
             where="mcpwrap approvals approve",
             fix="add `--for 10m` or `--session`",
         )
-    return Answer(Verdict.APPROVE, scope, times, reason)
+    return OperatorDecision(Verdict.APPROVE, scope, times, reason)
 
 
 def _send(decide: Decide, pending: Pending, by: ProofBy) -> int:

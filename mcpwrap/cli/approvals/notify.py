@@ -17,7 +17,7 @@ from mcpwrap.linux import accounts, desktop_notify, tty
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ApprovalNotifySettings:
     """Approval socket, desktop program and intervals."""
 
     door: str = approvals.PATH
@@ -37,11 +37,11 @@ def command() -> int:
     \b
     Example:  systemctl --user enable --now mcpwrap-notify
     """
-    run(Surroundings())
+    run(ApprovalNotifySettings())
     return 0
 
 
-def run(around: Surroundings) -> None:
+def run(around: ApprovalNotifySettings) -> None:
     """Show what waits, also after the gate was restarted.
 
     Raises:
@@ -58,7 +58,7 @@ def run(around: Surroundings) -> None:
             time.sleep(around.again_s)
 
 
-def _watch(door: Door, telling: "_Telling", around: Surroundings) -> None:
+def _watch(door: Door, telling: "_Telling", around: ApprovalNotifySettings) -> None:
     listing = door.watch()
     telling.heard(listing)
     while around.goes_on():
@@ -72,7 +72,7 @@ def _watch(door: Door, telling: "_Telling", around: Surroundings) -> None:
 class _Telling:
     """Notifications that are due, with a rate limit."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ApprovalNotifySettings) -> None:
         self._around = around
         self._known = Newcomers()
         self._new: list[Pending] = []

@@ -23,7 +23,7 @@ _STYLES: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_CELL_CHARS = 40
 
 
-class Line(NamedTuple):
+class PageLine(NamedTuple):
     """One line of a page."""
 
     text: str
@@ -75,7 +75,7 @@ def pause(one: Paused) -> str:
     return f"paused: {who} until {moment(one.until)}, {why}"
 
 
-def page(pending: Pending, seen: Seen) -> list[Line]:
+def page(pending: Pending, seen: Seen) -> list[PageLine]:
     """Return all that there is to read about a question.
 
     What is bound is taken from the document, and never from the list.
@@ -95,28 +95,28 @@ def page(pending: Pending, seen: Seen) -> list[Line]:
         "size": f"{seen.size} bytes",
         "sha256": seen.digest,
     }
-    lines = [Line(f"{name:8} {one_line(text)}") for name, text in about.items()]
+    lines = [PageLine(f"{name:8} {one_line(text)}") for name, text in about.items()]
     if question.definition:
         what = "The server has changed this tool since it first listed it."
-        lines.append(Line(what, "yellow"))
+        lines.append(PageLine(what, "yellow"))
     return [*lines, *_asked(question), *_changed(seen)]
 
 
-def _asked(question: Question) -> list[Line]:
+def _asked(question: Question) -> list[PageLine]:
     has_more = without(question.params, "_meta", "name", "arguments")
-    title = Line("params" if has_more else "arguments", _LABEL)
-    return [Line(""), title, *(Line(f"  {line}") for line in pretty(question).split("\n"))]
+    title = PageLine("params" if has_more else "arguments", _LABEL)
+    return [PageLine(""), title, *(PageLine(f"  {line}") for line in pretty(question).split("\n"))]
 
 
-def _changed(seen: Seen) -> list[Line]:
+def _changed(seen: Seen) -> list[PageLine]:
     if seen.before is None:
-        return [Line(""), Line("No call of this tool was approved before.", _LABEL)]
-    lines = [Line(""), Line("against the last approved call of this tool", _LABEL)]
+        return [PageLine(""), PageLine("No call of this tool was approved before.", _LABEL)]
+    lines = [PageLine(""), PageLine("against the last approved call of this tool", _LABEL)]
     if seen.before.definition != seen.question.definition:
-        lines.append(Line("The server now describes the tool otherwise.", "yellow"))
+        lines.append(PageLine("The server now describes the tool otherwise.", "yellow"))
     found = difference(seen.before, seen.question)
-    lines += [Line(_marked(line), _STYLES.get(line.sign)) for line in found]
-    return lines if found else [*lines, Line("  the same arguments")]
+    lines += [PageLine(_marked(line), _STYLES.get(line.sign)) for line in found]
+    return lines if found else [*lines, PageLine("  the same arguments")]
 
 
 def _marked(line: DiffLine) -> str:
@@ -124,7 +124,7 @@ def _marked(line: DiffLine) -> str:
     return f"{line.sign}{gap}{line.text}"
 
 
-def pieces(lines: list[Line], width: int) -> Iterator[Line]:
+def pieces(lines: list[PageLine], width: int) -> Iterator[PageLine]:
     """Yield lines for a terminal. Where it is too narrow one goes on below, and is marked."""
     for line in lines:
         first, *more = chop_cells(line.text, width) or [""]
@@ -133,7 +133,7 @@ def pieces(lines: list[Line], width: int) -> Iterator[Line]:
         yield from (line._replace(text=ON + piece) for piece in rest)
 
 
-def folded(lines: list[Line], width: int) -> Text:
+def folded(lines: list[PageLine], width: int) -> Text:
     """Return the same as one text."""
     text = Text(no_wrap=True)
     for line in pieces(lines, width):

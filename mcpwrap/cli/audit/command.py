@@ -14,7 +14,7 @@ from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.audit.audit_params import Unread, box, params_of
 from mcpwrap.core.audit.records import Record
-from mcpwrap.core.audit.text_format import Wanted, answer, fields_of, line_of, refusal
+from mcpwrap.core.audit.text_format import RecordFilter, answer, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files, egress_log
@@ -49,7 +49,7 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
     \b
     Example:  mcpwrap audit show --server 'git*' --tool 'delete_*' --since 3d
     """
-    wanted = audit_filters.wanted(filters)
+    wanted = audit_filters.record_filter(filters)
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
     answers = map(answer, audit_files.answers(folder, wanted.since))
     refusals = sorted(filter(wanted.admits, [*_refusals(folder), *answers]), key=_at)
@@ -79,7 +79,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     \b
     Example:  mcpwrap audit follow --agent alice
     """
-    wanted = audit_filters.wanted(filters)
+    wanted = audit_filters.record_filter(filters)
     coming = audit_files.Coming(folder)
     is_root = source.is_readable_as_root(folder)
     with closing(egress_log.Coming()) if is_root else nullcontext() as egress:
@@ -102,7 +102,7 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     Example:  sudo mcpwrap audit export --open --since 2026-01-01 >january.jsonl
     Exit status: 0, or 1 if something that was sealed does not open.
     """
-    wanted = audit_filters.wanted(filters)
+    wanted = audit_filters.record_filter(filters)
     if is_opened and folder == source.SYSTEM:
         expect_root("audit export --open")
     opens = box(source.keys_of(folder)) if is_opened else None
@@ -119,7 +119,7 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
 
 
 def _all(
-    files: list[audit_files.SessionFile], wanted: Wanted, refusals: list[Record]
+    files: list[audit_files.SessionFile], wanted: RecordFilter, refusals: list[Record]
 ) -> Iterator[Record]:
     sources = [partial(audit_files.records, file.path) for file in files]
     return filter(wanted.admits, audit_files.in_order([*sources, partial(iter, refusals)]))

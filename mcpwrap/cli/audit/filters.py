@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mcpwrap.core.audit.text_format import Wanted, moment
+from mcpwrap.core.audit.text_format import RecordFilter, moment
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 
@@ -35,14 +35,14 @@ def which_and_when(function: Callable[..., Any]) -> Callable[..., Any]:
     return which(since(until(function)))
 
 
-def wanted(filters: dict[str, str]) -> Wanted:
+def record_filter(filters: dict[str, str]) -> RecordFilter:
     """Return what these options came to.
 
     Raises:
         UsageError: something is no time, or no account.
     """
     times = {key: time_of(filters[key]) for key in ("since", "until") if filters.get(key)}
-    return Wanted(
+    return RecordFilter(
         server=filters["server"],
         tool=filters["tool"],
         decision=filters["decision"],

@@ -21,7 +21,7 @@ from mcpwrap.plan import paths
 _MB = 1_000_000
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `--json`."""
 
     before: int  # seconds since 1970
@@ -46,7 +46,7 @@ def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
     before = max(0, int(now) - _keep_s(keep))
     folder = source.SYSTEM
     names = _old(folder, before, now)
-    outcome = Outcome(
+    outcome = PruneReport(
         before=before,
         is_removed=bool(names) and not is_dry,
         bytes=sum(audit_files.size_bytes(folder / name) for name in names),
@@ -86,7 +86,7 @@ def _old(folder: Path, before: int, now: float) -> list[str]:
     return old_files(checked.keys, names_by_folder, checked.report.over_at, before)
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: PruneReport) -> str:
     before = datetime.fromtimestamp(outcome.before, UTC).isoformat()
     if not outcome.files:
         return f"nothing to remove: no session was over before {before}"

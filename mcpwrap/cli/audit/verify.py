@@ -11,7 +11,7 @@ import msgspec
 from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.core.audit.reader import Found, Report
+from mcpwrap.core.audit.reader import AuditFinding, AuditReport
 from mcpwrap.core.audit.records import Anchor, Keys, folder_of
 from mcpwrap.core.audit.verify import Folder, check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
@@ -22,14 +22,14 @@ _TRIES = 5  # a gate that starts has a number before it has a folder
 _TRY_EVERY_S = 0.5
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `--json`."""
 
     runs: int
     sessions: int
     records: int
-    findings: list[Found]
-    remarks: list[Found]
+    findings: list[AuditFinding]
+    remarks: list[AuditFinding]
     seconds: float
 
 
@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Checked:
     """Report of a check, and its input: keys and folders."""
 
-    report: Report
+    report: AuditReport
     keys: Keys
     folders: Mapping[str, Folder | None]
 
@@ -88,7 +88,7 @@ def _folders(folder: Path, keys: Keys) -> dict[str, Folder | None]:
     return found
 
 
-def _print(report: Report, seconds: float) -> None:
+def _print(report: AuditReport, seconds: float) -> None:
     for remark in report.remarks:
         tty.say(f"remark: {_place(remark)}: {remark.what}")
     for found in report.findings:
@@ -106,12 +106,12 @@ def count_of(findings: int) -> str:
     return "1 finding" if findings == 1 else f"{findings} findings"
 
 
-def _place(found: Found) -> str:
+def _place(found: AuditFinding) -> str:
     return f"{found.file}:{found.line}" if found.line else found.file
 
 
-def _outcome(report: Report, seconds: float) -> Outcome:
-    return Outcome(
+def _outcome(report: AuditReport, seconds: float) -> VerifyReport:
+    return VerifyReport(
         runs=report.epochs,
         sessions=report.sessions,
         records=report.records,

@@ -38,7 +38,7 @@ from mcpwrap.machine.doctor import (
     squid_health,
     trial_wrappers,
 )
-from mcpwrap.machine.doctor.live_probes import Ended, Inside, NotTriedError, Outcome
+from mcpwrap.machine.doctor.live_probes import Inside, NotTriedError, TrialResult, TrialStatus
 from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
@@ -256,9 +256,9 @@ def _is_private(path: Path) -> bool:
 def _session(server: Server, agent: str) -> Check:
     tried = live_probes.session(agent, server.name)
     what = f"{server.name}: a session of {agent}"
-    if tried.ended is Ended.WORKED:
+    if tried.ended is TrialStatus.WORKED:
         return good(what, tried.line)
-    if tried.ended is Ended.UNKNOWN:
+    if tried.ended is TrialStatus.UNKNOWN:
         return unknown(what, tried.line, _AGAIN)
     logs = f"`sudo mcpwrap logs {server.name}`"
     all_of_it = f"`mcpwrap-connect {server.name}`, as {agent}, shows what it says itself"
@@ -270,9 +270,9 @@ def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
     if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
     tried = live_probes.reach(view, *trial.what)
-    if tried.ended is Ended.UNKNOWN:
+    if tried.ended is TrialStatus.UNKNOWN:
         return unknown(trial.title, tried.line, _AGAIN)
-    if tried.ended is Ended.NO_ANSWER:
+    if tried.ended is TrialStatus.NO_ANSWER:
         fix = f"try again: one that hangs is restarted within 15 s; `journalctl -u {unit}`"
         return _without_squid(trial, f"{unit} did not answer ({tried.line})", fix)
     match trial.due:
@@ -291,10 +291,10 @@ def _without_squid(trial: _Trial, text: str, fix: str) -> Check:
     return (failed if trial.due is _Due.GRANTED else unknown)(trial.title, text, fix)
 
 
-def _written(trial: _Trial, tried: Outcome) -> Check:
-    if tried.ended is Ended.WORKED:
+def _written(trial: _Trial, tried: TrialResult) -> Check:
+    if tried.ended is TrialStatus.WORKED:
         return good(trial.title, tried.line)
-    if tried.ended is Ended.IN_PLACE:
+    if tried.ended is TrialStatus.IN_PLACE:
         text = "this file can be written in place, and a program that saves it by another cannot"
         folder = Path(trial.what[-1]).parent
         fix = f'give the folder, `workspace = ["{folder}:rw"]`, unless its server needs no more'
@@ -303,20 +303,20 @@ def _written(trial: _Trial, tried: Outcome) -> Check:
     return failed(trial.title, f"its server cannot ({tried.line})", f"{fix}; or give it `:ro`")
 
 
-def _granted(server: Server, trial: _Trial, tried: Outcome) -> Check:
-    if tried.ended is Ended.WORKED:
+def _granted(server: Server, trial: _Trial, tried: TrialResult) -> Check:
+    if tried.ended is TrialStatus.WORKED:
         return good(trial.title, tried.line)
     fix = f"`sudo mcpwrap egress {server.name}` says which rule refused"
     return failed(trial.title, tried.line, fix)
 
 
-def _refused(trial: _Trial, tried: Outcome) -> Check:
-    if tried.ended is Ended.WORKED:
+def _refused(trial: _Trial, tried: TrialResult) -> Check:
+    if tried.ended is TrialStatus.WORKED:
         return failed(trial.title, "WORKED, and must not", _APPLY)
     if trial.path and not os.path.lexists(trial.path):
         return unknown(trial.title, f"{trial.path} was removed meanwhile", _AGAIN)
-    is_refused = tried.ended is Ended.REFUSED
-    is_refused |= tried.ended is Ended.NO_ROUTE and trial.is_offline
+    is_refused = tried.ended is TrialStatus.REFUSED
+    is_refused |= tried.ended is TrialStatus.NO_ROUTE and trial.is_offline
     if is_refused:
         return good(trial.title, f"refused ({tried.line})")
     return unknown(trial.title, f"neither refused nor admitted ({tried.line})", _AGAIN)

@@ -8,7 +8,7 @@ import click
 
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json, print_json_line, print_table
-from mcpwrap.core.egress.access_log import Asked, row_of, summary
+from mcpwrap.core.egress.access_log import EgressRow, row_of, summary
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine import observer
@@ -48,7 +48,7 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     return EXIT_OK
 
 
-def suggestion(name: str, rows: Iterable[Asked]) -> str:
+def suggestion(name: str, rows: Iterable[EgressRow]) -> str:
     """Return the lines of config.toml that would allow what was refused."""
     values_by_key: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -70,29 +70,29 @@ class _Suggest:
     def __init__(self) -> None:
         self._shown = {""}
 
-    def show(self, row: Asked) -> None:
+    def show(self, row: EgressRow) -> None:
         if row.allows not in self._shown:
             self._shown.add(row.allows)
             key, _, value = row.allows.partition(" ")
             tty.say(f'{key} = ["{value}"]')
 
 
-def _print_one(row: Asked) -> None:
+def _print_one(row: EgressRow) -> None:
     tty.say(f"{_when(row)}  {_result(row):8} {row.destination}  {row.why}".rstrip())
 
 
-def _print(rows: list[Asked]) -> None:
+def _print(rows: list[EgressRow]) -> None:
     print_table(
         ["LAST", "TIMES", "RESULT", "DESTINATION", "WHY", "FIX"],
         [[_when(r), str(r.times), _result(r), r.destination, r.why, r.fix] for r in rows],
     )
 
 
-def _result(row: Asked) -> str:
+def _result(row: EgressRow) -> str:
     return "refused" if row.is_refused else "asked" if row.rule == "asked" else "allowed"
 
 
-def _when(row: Asked) -> str:
+def _when(row: EgressRow) -> str:
     if not row.last:
         return "-"
     return datetime.fromtimestamp(row.last, UTC).isoformat(timespec="seconds")

@@ -9,12 +9,12 @@ import click
 
 from mcpwrap.cli.common.output import ask
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, Answer, Begin, Done, Visit
+from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, AuthorizationResponse, Begin, Done, Visit
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.gate_client import login as gate_client_login
 from mcpwrap.gate_client.login import LoginDoor
 from mcpwrap.linux import tty
-from mcpwrap.linux.isolation.privileges import Person, give_up_root
+from mcpwrap.linux.isolation.privileges import InvokingUser, give_up_root
 
 _URL = re.compile(r"https://[!-~]{1,16000}")
 _SUDO = "SUDO_UID", "SUDO_GID"  # sudo(8)
@@ -102,12 +102,12 @@ def _door(name: str, verb: str) -> LoginDoor:
     return LoginDoor(name, verb, gate_client_login.PATH)
 
 
-def _log_in(door: LoginDoor, name: str, way: Way, who: Person | None) -> Done:
+def _log_in(door: LoginDoor, name: str, way: Way, who: InvokingUser | None) -> Done:
     if way.is_pasted:
         door.say(Begin(port=0, paste=True))
         visit = _sound(door.hear(Visit), name)
         _show(name, visit)
-        door.say(Answer(answer=_pasted(visit)))
+        door.say(AuthorizationResponse(answer=_pasted(visit)))
         return door.hear(Done)
     # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
     from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
@@ -120,7 +120,7 @@ def _log_in(door: LoginDoor, name: str, way: Way, who: Person | None) -> Done:
             _open(visit.visit, who)
         query = oauth_callback.wait(listener, state_of(visit.visit), door.fileno())
     if query:
-        door.say(Answer(answer=query))
+        door.say(AuthorizationResponse(answer=query))
     return door.hear(Done)
 
 
@@ -159,7 +159,7 @@ def _pasted(visit: Visit) -> str:
         tty.warn("that is not the answer to this login: paste the whole address")
 
 
-def _open(url: str, who: Person | None) -> None:
+def _open(url: str, who: InvokingUser | None) -> None:
     """Open a browser, as the person whose terminal this is; the address is shown in any case."""
     home = [f"HOME={who.home}", f"USER={who.account}", f"LOGNAME={who.account}"] if who else []
     quiet = subprocess.DEVNULL

@@ -6,9 +6,9 @@ from typing import assert_never
 
 from mcpwrap.config.agent_files.transport import (
     BadEntryError,
+    HttpTransport,
     Launch,
     NotUnderstood,
-    Remote,
     Stdio,
     table,
     text,
@@ -33,13 +33,13 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerUrl:
     """Replacement for a wrapped server, by HTTP: a URL of this machine."""
 
     url: str
 
 
-Target = Stub | Listener
+Target = Stub | ListenerUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Words:
         if mains == [self.command]:
             return self._stdio(value, further)
         headers = texts_by_name(value.get(self.headers), self.headers)
-        return Remote(text(value[mains[0]], mains[0]), headers, further)
+        return HttpTransport(text(value[mains[0]], mains[0]), headers, further)
 
     def _types(self, main: str) -> frozenset[str]:
         if main == self.command:
@@ -137,7 +137,7 @@ class Words:
                 main = self._started(STUB, (name,))
                 if inherits and self.inherits:
                     main |= {self.inherits: list(inherits)}
-            case Listener(url):
+            case ListenerUrl(url):
                 if not self.urls:
                     raise ValueError(url)
                 kind, is_needed, is_right = self.remote, self.names_remote, said == self.remote

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target, Words
-from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file
-from mcpwrap.config.agent_files.syntax.document import YAML_BLOCK, Entry, FileError, Key
+from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target, Words
+from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file
+from mcpwrap.config.agent_files.syntax.document import YAML_BLOCK, FileError, Key, ServerEntry
 from mcpwrap.config.agent_files.syntax.text_edits import Change, Splice, applied, splices
-from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 
 Path = tuple[Key, ...]
 
@@ -29,7 +29,7 @@ def wrapping(words: Words, listed: Listed, target: Target) -> Change:
     )
 
 
-def rewritten(opened: Opened, changes: Iterable[Change]) -> bytes:
+def rewritten(opened: ParsedFile, changes: Iterable[Change]) -> bytes:
     """Return the file with these entries changed, and read again to see that nothing else is.
 
     Raises:
@@ -43,7 +43,7 @@ def rewritten(opened: Opened, changes: Iterable[Change]) -> bytes:
     return _checked(opened, applied(text, todo), data)
 
 
-def _checked(opened: Opened, text: str, data: object) -> bytes:
+def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
     content = opened.content(text)
     try:
         is_right = open_file(opened.file, opened.language, content).document.data == data
@@ -59,7 +59,7 @@ def _checked(opened: Opened, text: str, data: object) -> bytes:
 
 
 def put_back(
-    opened: Opened, before: Opened, pairs: Sequence[tuple[Listed, Listed]], words: Words
+    opened: ParsedFile, before: ParsedFile, pairs: Sequence[tuple[Listed, Listed]], words: Words
 ) -> bytes:
     """Return the file with wrapped entries as they were, and all else as it is now.
 
@@ -88,13 +88,17 @@ def put_back(
     return _checked(opened, applied(text, todo), data)
 
 
-def _once_more(before: Opened, pairs: Iterable[tuple[Listed, Listed]], words: Words) -> Opened:
+def _once_more(
+    before: ParsedFile, pairs: Iterable[tuple[Listed, Listed]], words: Words
+) -> ParsedFile:
     """Return the file of before with the same entries wrapped as they are now."""
     changes = [wrapping(words, then, _target(now)) for now, then in pairs]
     return open_file(before.file, before.language, rewritten(before, changes))
 
 
-def _whole(before: Opened, once_more: Opened, then: Sequence[Listed]) -> dict[Path, Entry]:
+def _whole(
+    before: ParsedFile, once_more: ParsedFile, then: Sequence[Listed]
+) -> dict[Path, ServerEntry]:
     """Return those entries of `once_more` that differ from before in their own text alone."""
     old = sorted((one.entry for one in then), key=_region)
     found = {
@@ -108,7 +112,7 @@ def _whole(before: Opened, once_more: Opened, then: Sequence[Listed]) -> dict[Pa
     return {entry.path: entry for n, entry in enumerate(new) if are_same[n] and are_same[n + 1]}
 
 
-def _gaps(file: Opened, entries: Iterable[Entry]) -> Iterator[str]:
+def _gaps(file: ParsedFile, entries: Iterable[ServerEntry]) -> Iterator[str]:
     """Yield what stands before, between and after these entries."""
     at = 0
     for entry in entries:
@@ -120,7 +124,7 @@ def _gaps(file: Opened, entries: Iterable[Entry]) -> Iterator[str]:
     yield file.document.text[at:]
 
 
-def _spliced(opened: Opened, change: Change) -> list[Splice]:
+def _spliced(opened: ParsedFile, change: Change) -> list[Splice]:
     try:
         return splices(opened.document.text, change)
     except ValueError as error:
@@ -128,11 +132,11 @@ def _spliced(opened: Opened, change: Change) -> list[Splice]:
         raise FileError(problem, where=opened.file, fix="take it from the backup") from error
 
 
-def _region(entry: Entry) -> tuple[int, int]:
+def _region(entry: ServerEntry) -> tuple[int, int]:
     return (entry.region.start, entry.region.end) if entry.region else (0, 0)
 
 
-def _lines_of(opened: Opened, entry: Entry) -> str:
+def _lines_of(opened: ParsedFile, entry: ServerEntry) -> str:
     """Return the text of an entry; in YAML, where each line of it begins says what it is."""
     text, (start, end) = opened.document.text, _region(entry)
     column = start - text.rfind("\n", 0, start) if entry.form == YAML_BLOCK else 0
@@ -144,8 +148,8 @@ def _target(now: Listed) -> Target:
     match now.launch:
         case Stdio(args=(name,), inherits=inherits):
             return Stub(name, inherits)
-        case Remote(url=url):
-            return Listener(url)
+        case HttpTransport(url=url):
+            return ListenerUrl(url)
         case _:
             return Stub("")
 

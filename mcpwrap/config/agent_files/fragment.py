@@ -6,14 +6,14 @@ from collections.abc import Mapping
 import yaml
 
 from mcpwrap.config.agent_files.entry_schema import Target
-from mcpwrap.config.agent_files.known_agents import Agent
+from mcpwrap.config.agent_files.known_agents import KnownAgent
 from mcpwrap.config.agent_files.syntax.document import TOML_TABLE
 from mcpwrap.config.agent_files.syntax.text_edits import written
 
 Entries = dict[str, dict[str, object]]
 
 
-def entries(agent: Agent, targets: Mapping[str, Target]) -> Entries:
+def entries(agent: KnownAgent, targets: Mapping[str, Target]) -> Entries:
     """Return the entry of each server.
 
     Raises:
@@ -22,7 +22,7 @@ def entries(agent: Agent, targets: Mapping[str, Target]) -> Entries:
     return {name: agent.words.new_entry(name, target) for name, target in targets.items()}
 
 
-def fragment(agent: Agent, found: Entries) -> str:
+def fragment(agent: KnownAgent, found: Entries) -> str:
     """Return these entries with all tables around them, as the agent's file has them."""
     file = agent.files[0]
     keys = [key for key in file.at[0] if key is not None]

@@ -57,7 +57,7 @@ class AgentFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class KnownAgent:
     """Supported agent, with its files and the keys of its entries."""
 
     id: str  # as in `mcpwrap convert --client`
@@ -88,7 +88,7 @@ _CODE = "$XDG_CONFIG_HOME/Code/User"
 _GEMINI = ("authProviderType", "targetAudience", "targetServiceAccount")
 
 AGENTS = (
-    Agent(
+    KnownAgent(
         "claude-code",
         "Claude Code",
         (
@@ -98,13 +98,13 @@ AGENTS = (
         ),
         Words(names_remote=True),
     ),
-    Agent(
+    KnownAgent(
         "claude-desktop",
         "Claude Desktop",
         (_user("$XDG_CONFIG_HOME/Claude/claude_desktop_config.json"),),
         Words(urls=()),
     ),
-    Agent(
+    KnownAgent(
         "codex",
         "Codex",
         (
@@ -126,7 +126,7 @@ AGENTS = (
             ),
         ),
     ),
-    Agent(
+    KnownAgent(
         "copilot",
         "Copilot CLI",
         (
@@ -136,14 +136,14 @@ AGENTS = (
         ),
         Words(local="local", names_local=True, names_remote=True, fresh={"tools": ["*"]}),
     ),
-    Agent(
+    KnownAgent(
         "vscode",
         "VS Code",
         (_user(f"{_CODE}/mcp.json", ("servers",)), _project(".vscode/mcp.json", ("servers",))),
         Words(names_local=True, names_remote=True, further=("sandboxEnabled", "sandbox", "dev")),
     ),
-    Agent("cursor", "Cursor", (_user("$HOME/.cursor/mcp.json"), _project(".cursor/mcp.json"))),
-    Agent(
+    KnownAgent("cursor", "Cursor", (_user("$HOME/.cursor/mcp.json"), _project(".cursor/mcp.json"))),
+    KnownAgent(
         "gemini",
         "Gemini CLI",
         (
@@ -153,7 +153,7 @@ AGENTS = (
         ),
         Words(urls=("url", "httpUrl"), local="", names_remote=True, further=_GEMINI),
     ),
-    Agent(
+    KnownAgent(
         "antigravity",
         "Antigravity",
         (
@@ -163,19 +163,19 @@ AGENTS = (
         ),
         Words(urls=("serverUrl", "url"), local=""),
     ),
-    Agent(
+    KnownAgent(
         "devin",
         "Devin Desktop",
         (_user("$XDG_CONFIG_HOME/devin/mcp_config.json"), _project(".devin/mcp_config.json")),
         Words(urls=("url", "serverUrl"), type="transport", local="", names_remote=True),
     ),
-    Agent(
+    KnownAgent(
         "windsurf",
         "Windsurf",
         (_user("$HOME/.codeium/windsurf/mcp_config.json"),),
         Words(urls=("serverUrl", "url"), local=""),
     ),
-    Agent(
+    KnownAgent(
         "zed",
         "Zed",
         (
@@ -183,7 +183,7 @@ AGENTS = (
             _project(".zed/settings.json", ("context_servers",)),
         ),
     ),
-    Agent(
+    KnownAgent(
         "cline",
         "Cline",
         (
@@ -192,7 +192,7 @@ AGENTS = (
         ),
         Words(remote="streamableHttp", names_remote=True),
     ),
-    Agent(
+    KnownAgent(
         "opencode",
         "opencode",
         tuple(
@@ -213,7 +213,7 @@ AGENTS = (
             names_remote=True,
         ),
     ),
-    Agent(
+    KnownAgent(
         "goose",
         "Goose",
         (_user("$XDG_CONFIG_HOME/goose/config.yaml", ("extensions",)),),
@@ -229,7 +229,7 @@ AGENTS = (
             fresh={"enabled": True},
         ),
     ),
-    Agent(
+    KnownAgent(
         "amp",
         "Amp",
         (
@@ -240,7 +240,7 @@ AGENTS = (
             _managed("/etc/ampcode/managed-settings.json", _AMP),
         ),
     ),
-    Agent(
+    KnownAgent(
         "qwen",
         "Qwen Code",
         (
@@ -250,12 +250,12 @@ AGENTS = (
         ),
         Words(urls=("httpUrl", "url"), local="", further=_GEMINI),
     ),
-    Agent(
+    KnownAgent(
         "kiro",
         "Kiro",
         (_user("$HOME/.kiro/settings/mcp.json"), _project(".kiro/settings/mcp.json")),
     ),
-    Agent(
+    KnownAgent(
         "continue",
         "Continue",
         (_user("$HOME/.continue/config.yaml"),),

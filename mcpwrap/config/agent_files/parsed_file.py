@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.syntax.document import (
     Document,
-    Entry,
     FileError,
     Language,
+    ServerEntry,
     at_keys,
     where,
 )
@@ -30,7 +30,7 @@ At = tuple[str | None, ...]  # keys; None is each one
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ParsedFile:
     """File of an agent that was read and parsed."""
 
     file: str
@@ -48,12 +48,12 @@ class Listed:
     """Server listed in a file: the keys of its table, its entry and its launch."""
 
     at: tuple[str, ...]
-    entry: Entry
+    entry: ServerEntry
     launch: Launch
     is_off: bool = False  # the agent does not start it, by settings of the person's
 
 
-def open_file(file: str, language: Language, content: bytes) -> Opened:
+def open_file(file: str, language: Language, content: bytes) -> ParsedFile:
     """Return a file that errors call `file`.
 
     Raises:
@@ -69,10 +69,10 @@ def open_file(file: str, language: Language, content: bytes) -> Opened:
         place = where(file, body[: error.start].decode(), len(body[: error.start].decode()))
         problem = "not UTF-8; nothing was changed"
         raise FileError(problem, where=place, fix="save it as UTF-8") from error
-    return Opened(file, language, has_mark, _DOCUMENTS[language](file, text))
+    return ParsedFile(file, language, has_mark, _DOCUMENTS[language](file, text))
 
 
-def servers(opened: Opened, places: Sequence[At], words: Words) -> list[Listed]:
+def servers(opened: ParsedFile, places: Sequence[At], words: Words) -> list[Listed]:
     """Return the servers at these places of a file, in its order.
 
     Raises:

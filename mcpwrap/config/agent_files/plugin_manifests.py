@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.syntax.document import JSON, Entry, at_keys
+from mcpwrap.config.agent_files.syntax.document import JSON, ServerEntry, at_keys
 from mcpwrap.config.agent_files.transport import Launch, Stdio
 
 _KEY = "mcpServers"
@@ -60,7 +60,9 @@ def _servers(table: dict[str, object], words: Words) -> Iterator[Listed]:
 
 def _listed(name: str, launch: Launch) -> Listed:
     """Return a server. None is rewritten, so what else is in its entry, and where, is not kept."""
-    entry = Entry(name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON)
+    entry = ServerEntry(
+        name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON
+    )
     return Listed((_KEY,), entry, launch)
 
 

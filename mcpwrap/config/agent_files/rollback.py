@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.entry_writer import put_back
-from mcpwrap.config.agent_files.parsed_file import Listed, Opened
-from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
+from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
 from mcpwrap.config.agent_files.wrap_status import is_ours
 
 Pair = tuple[Listed, Listed]  # an entry as it is now, and as it was before
-Place = tuple[str, ...]  # the keys of its table, or list, and its name
+EntryPath = tuple[str, ...]  # the keys of its table, or list, and its name
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
     """Later change of a wrapped entry, and its consequence."""
 
-    place: Place
+    place: EntryPath
     what: str
 
 
@@ -26,12 +26,14 @@ class TurnedBack:
     """Unwrapped file, and the result for each entry that was wrapped."""
 
     content: bytes
-    back: tuple[Place, ...] = ()
+    back: tuple[EntryPath, ...] = ()
     left: tuple[Left, ...] = ()  # not turned back
     lost: tuple[Left, ...] = ()  # turned back, and something goes that was put beside the stub
 
 
-def turned_back(now: Opened, before: Opened, entries: Iterable[Place], words: Words) -> TurnedBack:
+def turned_back(
+    now: ParsedFile, before: ParsedFile, entries: Iterable[EntryPath], words: Words
+) -> TurnedBack:
     """Return the file as it is now, but for those of the entries that are ours still.
 
     What is already as it was before is neither turned back nor left.
@@ -55,14 +57,16 @@ def turned_back(now: Opened, before: Opened, entries: Iterable[Place], words: Wo
     )
 
 
-def entries_at(file: Opened, place: Place, words: Words) -> list[Listed]:
+def entries_at(file: ParsedFile, place: EntryPath, words: Words) -> list[Listed]:
     """Return what stands at a place: in a list of servers two can have one name."""
     *at, name = place
     found = [entry for entry in file.document.entries(at) if entry.name == name]
     return [Listed(tuple(at), entry, words.read(entry.value)) for entry in found]
 
 
-def _of_place(now: Opened, before: Opened, place: Place, words: Words) -> Iterator[Pair | Left]:
+def _of_place(
+    now: ParsedFile, before: ParsedFile, place: EntryPath, words: Words
+) -> Iterator[Pair | Left]:
     nows, thens = entries_at(now, place, words), entries_at(before, place, words)
     if not nows:
         yield Left(place, "is gone from the file, and stays gone")
@@ -78,7 +82,7 @@ def _of_place(now: Opened, before: Opened, place: Place, words: Words) -> Iterat
                 yield Left(place, "was changed since, and stays as it is")
 
 
-def _place(listed: Listed) -> Place:
+def _place(listed: Listed) -> EntryPath:
     return (*listed.at, listed.entry.name)
 
 
@@ -94,4 +98,4 @@ def _beside(launch: Launch, then: Launch) -> list[str]:
         before = then.inherits if isinstance(then, Stdio) else ()
         new = [name for name in launch.inherits if name not in before]
         return [*launch.env, *new, *launch.further, *(["cwd"] if launch.cwd else [])]
-    return [*launch.headers, *launch.further] if isinstance(launch, Remote) else []
+    return [*launch.headers, *launch.further] if isinstance(launch, HttpTransport) else []

@@ -18,7 +18,7 @@ class Stdio:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class HttpTransport:
     """Server at a URL."""
 
     url: str
@@ -33,7 +33,7 @@ class NotUnderstood:
     why: str
 
 
-Launch = Stdio | Remote | NotUnderstood
+Launch = Stdio | HttpTransport | NotUnderstood
 
 
 class BadEntryError(ValueError):

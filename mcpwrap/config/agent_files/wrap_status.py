@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 
 from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
 
 LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}
@@ -46,7 +46,7 @@ def standing(launch: Launch, known: Known) -> Standing:
             return Standing("not understood", "", why)
         case Stdio():
             return _of_program(launch, known)
-        case Remote():
+        case HttpTransport():
             return _of_url(launch, known)
         case _:
             assert_never(launch)
@@ -78,7 +78,7 @@ def _of_program(launch: Stdio, known: Known) -> Standing:
     return _unless_left(name, left)
 
 
-def _of_url(launch: Remote, known: Known) -> Standing:
+def _of_url(launch: HttpTransport, known: Known) -> Standing:
     name = known.server_by_url.get(launch.url.rstrip("/"))
     if name is None and _OUR_URL.fullmatch(launch.url):
         return Standing("drifted", "", "no server listens there for this account")

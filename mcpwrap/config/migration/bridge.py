@@ -2,7 +2,7 @@
 
 import posixpath
 
-from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.migration.variable_expansion import filled_in
 
 _STARTED_BY = {"npx", "pnpx", "bunx"}
@@ -12,7 +12,7 @@ _WITH_VALUE = {"--transport", "--host", "--auth-timeout"}
 _ALONE = {"--debug", "--silent", "--enable-proxy"}
 
 
-def bridged(launch: Stdio) -> Remote | None:
+def bridged(launch: Stdio) -> HttpTransport | None:
     """Return the URL to which `npx mcp-remote URL` is a bridge; None is none, or not that alone.
 
     The bridge itself fills its entry's own variables into a header. What else is to be filled in is
@@ -36,7 +36,7 @@ def bridged(launch: Stdio) -> Remote | None:
     if len(urls) != 1:
         return None
     pairs = [header.partition(":") for header in headers]
-    return Remote(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
+    return HttpTransport(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
 
 
 def _given_to(launch: Stdio, text: str) -> str:

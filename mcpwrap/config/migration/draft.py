@@ -34,7 +34,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathInfo:
     """Target of a path in the person's own files that the server is to see."""
 
     is_folder: bool
@@ -54,4 +54,4 @@ class Around:
     variables: Mapping[str, str] = field(default_factory=dict)  # the person's own
     env_file: Mapping[str, str] | None = None  # what is in the one that the entry names
     program: Program | None = None
-    places: Mapping[str, Place] = field(default_factory=dict)  # by absolute path
+    places: Mapping[str, PathInfo] = field(default_factory=dict)  # by absolute path

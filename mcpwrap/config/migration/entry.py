@@ -6,7 +6,7 @@ from typing import assert_never
 
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 from mcpwrap.config.migration import remote_server, stdio_server
 from mcpwrap.config.migration.bridge import bridged
 from mcpwrap.config.migration.draft import Around, Draft, UnfitError
@@ -29,7 +29,7 @@ _HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes th
 _NAME = "server"
 
 
-def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
+def launch_of(listed: Listed, around: Around) -> Stdio | HttpTransport:
     """Return what an entry starts or asks, with what its agent fills in.
 
     Raises:
@@ -38,7 +38,7 @@ def launch_of(listed: Listed, around: Around) -> Stdio | Remote:
     match listed.launch:
         case NotUnderstood(why):
             raise UnfitError(why)
-        case Remote():
+        case HttpTransport():
             return listed.launch
         case Stdio():
             known = _with_variables(listed.launch, listed.entry.value, around)
@@ -94,7 +94,7 @@ def secrets_in(listed: Listed) -> list[str]:
     match listed.launch:
         case Stdio(args=args, env=by_name):
             found += (args[number - 1] for number in secret_arguments(args))
-        case Remote(url=url, headers=by_name):
+        case HttpTransport(url=url, headers=by_name):
             found += [url] if holds_secret_url(url) else []
         case NotUnderstood():
             by_name = {}
@@ -125,7 +125,7 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 def draft(
     listed: Listed,
-    launch: Stdio | Remote,
+    launch: Stdio | HttpTransport,
     around: Around,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
@@ -137,7 +137,7 @@ def draft(
     match launch:
         case Stdio():
             found = stdio_server.draft(_NAME, launch, around, egress)
-        case Remote():
+        case HttpTransport():
             value = listed.entry.value
             entry = value if isinstance(value, dict) else {}
             found = remote_server.draft(_NAME, launch, entry, around, egress)

@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 
 from mcpwrap.config import remote_server as rules
-from mcpwrap.config.agent_files.transport import Remote as Launch
+from mcpwrap.config.agent_files.transport import HttpTransport as Launch
 from mcpwrap.config.migration.draft import Around, Draft, UnfitError
 from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret_name
-from mcpwrap.config.migration.variable_expansion import Kept, filled_in, header, secret_variable
-from mcpwrap.config.model import Destination, Group, Remote, SecretRef, Server, Template
+from mcpwrap.config.migration.variable_expansion import (
+    ExtractedSecrets,
+    filled_in,
+    header,
+    secret_variable,
+)
+from mcpwrap.config.model import Destination, Group, RemoteServer, SecretRef, Server, Template
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 
@@ -38,11 +43,11 @@ def draft(
     for key in launch.further:
         if key not in _LOGIN | _FROM_VARIABLES:
             raise UnfitError(f"`{key}` says how it is reached, and we have nothing like it")
-    kept = Kept()
+    kept = ExtractedSecrets()
     headers = {k: header(k, text, around.variables, kept) for k, text in launch.headers.items()}
     headers |= _from_variables(entry, around, kept)
     bearer = headers.pop("Authorization", ()) if _is_bearer(headers.get("Authorization")) else ()
-    remote = Remote(
+    remote = RemoteServer(
         url=_checked(url),
         bearer_token_env_var=next((p.key for p in bearer if isinstance(p, SecretRef)), ""),
         headers=headers,
@@ -85,7 +90,9 @@ def _checked(url: str) -> str:
         raise UnfitError(f"its URL cannot be one of ours: {error.problem}; {error.fix}") from error
 
 
-def _from_variables(entry: Mapping[str, object], around: Around, kept: Kept) -> dict[str, Template]:
+def _from_variables(
+    entry: Mapping[str, object], around: Around, kept: ExtractedSecrets
+) -> dict[str, Template]:
     """Return headers whose values Codex takes from its own variables."""
     found: dict[str, Template] = {}
     by_name = entry.get("env_http_headers")
@@ -96,13 +103,13 @@ def _from_variables(entry: Mapping[str, object], around: Around, kept: Kept) -> 
     return found
 
 
-def _own(variable: str, around: Around, kept: Kept) -> SecretRef:
+def _own(variable: str, around: Around, kept: ExtractedSecrets) -> SecretRef:
     """Keep what a variable of the person's own holds."""
     value = around.variables.get(variable)
     return kept.put(variable, value, () if value is None else (variable,))
 
 
-def _notes(remote: Remote) -> tuple[str, ...]:
+def _notes(remote: RemoteServer) -> tuple[str, ...]:
     if remote.oauth:
         return ("it wants a login: `sudo mcpwrap login NAME` when it is applied",)
     if not remote.bearer_token_env_var and not remote.headers:

@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.migration import notes
-from mcpwrap.config.migration.draft import Around, Draft, Place, UnfitError
+from mcpwrap.config.migration.draft import Around, Draft, PathInfo, UnfitError
 from mcpwrap.config.migration.private import why_not
 from mcpwrap.config.migration.secret_detection import is_secret_name, secret_arguments
-from mcpwrap.config.migration.variable_expansion import Kept, filled_in, secret_variable, template
+from mcpwrap.config.migration.variable_expansion import (
+    ExtractedSecrets,
+    filled_in,
+    secret_variable,
+    template,
+)
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
 from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
@@ -138,7 +143,7 @@ def draft(
             f"its argument {found[0]} holds a secret, and everybody can read arguments; "
             "give it as a variable, if the server takes one"
         )
-    kept = Kept()
+    kept = ExtractedSecrets()
     env = {key: template(key, text, around.variables, kept) for key, text in launch.env.items()}
     group = _FETCHERS.get(posixpath.basename(launch.command))
     any_value = tuple(name for name in launch.inherits if _is_of_no_kind(name, around))
@@ -227,7 +232,7 @@ def _is_key(named: _Named) -> bool:
     return bool(named.variable) and is_secret_name(named.variable)
 
 
-def _given(named: _Named, place: Place, around: Around) -> str:
+def _given(named: _Named, place: PathInfo, around: Around) -> str:
     """Return what is given for a path.
 
     Raises:
@@ -245,7 +250,7 @@ def _given(named: _Named, place: Place, around: Around) -> str:
     return given
 
 
-def _needs_folder(named: _Named, place: Place) -> bool:
+def _needs_folder(named: _Named, place: PathInfo) -> bool:
     """Say whether a file is no use without the folder that it is in.
 
     A file that is mounted by itself can be written in place, and not replaced (rename(2), EBUSY):

@@ -23,7 +23,7 @@ _EVERYBODYS = {"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "userHome", "w
 
 
 @dataclass(slots=True)
-class Kept:
+class ExtractedSecrets:
     """Secrets of one server, collected during the conversion."""
 
     value_by_key: dict[str, str] = field(default_factory=dict)
@@ -96,7 +96,9 @@ def secret_variable(text: str, variables: Mapping[str, str]) -> str:
     return next((name for name in asked if is_secret(name, variables.get(name, ""))), "")
 
 
-def template(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
+def template(
+    name: str, text: str, variables: Mapping[str, str], kept: ExtractedSecrets
+) -> Template:
     """Return the value of a variable; what is a secret is kept, and referred to."""
     value = filled_in(text, variables)
     is_kept = secret_variable(text, variables) or value is None or is_secret(name, value)
@@ -117,7 +119,7 @@ def without_scheme(text: str) -> str:
     return scheme["rest"] if scheme else text
 
 
-def header(name: str, text: str, variables: Mapping[str, str], kept: Kept) -> Template:
+def header(name: str, text: str, variables: Mapping[str, str], kept: ExtractedSecrets) -> Template:
     """Return the value of a header. What says which kind of secret follows is none itself."""
     if scheme := _SCHEME.fullmatch(text):
         return (scheme["scheme"], kept.put_text("TOKEN", scheme["rest"], variables))

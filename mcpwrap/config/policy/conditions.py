@@ -10,7 +10,7 @@ from mcpwrap.config.policy.errors import Flaw
 from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Node
 from mcpwrap.config.value_parsers import absolute_path
-from mcpwrap.core.policy.argument_path import Place, steps_of
+from mcpwrap.core.policy.argument_path import PathMarker, steps_of
 from mcpwrap.core.policy.rules import (
     Action,
     Condition,
@@ -55,7 +55,7 @@ def _expect_safe(
 
     Whoever sends the list adds that one: a good path beside the bad one, or a second tag.
     """
-    if about is None or Place.ANY not in steps_of(about.arg):
+    if about is None or PathMarker.ANY not in steps_of(about.arg):
         return found
     if about.default is not None:
         fields.note("default", "no default for each element of a list", "leave `default` out")

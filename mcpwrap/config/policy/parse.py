@@ -9,7 +9,7 @@ from mcpwrap.config.policy.conditions import condition
 from mcpwrap.config.policy.errors import Flaw, Mark, PolicyError
 from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
-from mcpwrap.core.policy.argument_path import Place, steps_of
+from mcpwrap.core.policy.argument_path import PathMarker, steps_of
 from mcpwrap.core.policy.conditions import compiled, patterns_by_path
 from mcpwrap.core.policy.decision import Times
 from mcpwrap.core.policy.rules import (
@@ -283,7 +283,7 @@ def _matches_everything(glob: str) -> bool:
 
 
 def _is_of_each_element(about: OfArgument) -> bool:
-    return Place.ANY in steps_of(about.arg)  # it takes no `default`
+    return PathMarker.ANY in steps_of(about.arg)  # it takes no `default`
 
 
 def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:

@@ -39,7 +39,7 @@ class About:
 
 
 @dataclass(slots=True)
-class Entry:
+class QueuedApproval:
     """One pending question, shared by all identical requests of an agent."""
 
     id: str
@@ -93,7 +93,7 @@ class NotAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ApprovalNotice:
     """Outcome of a held request, for its session: approved, denied, expired or void."""
 
     session: int
@@ -105,4 +105,4 @@ class Told:
     stops: bool = False
 
 
-Asked = Approved | Waits | NotAsked
+AskResult = Approved | Waits | NotAsked

@@ -8,9 +8,18 @@ from collections import Counter
 from collections.abc import Callable
 
 from mcpwrap.core.approval.approval_answers import Answers, Denial, Grant
-from mcpwrap.core.approval.entry import About, Approved, Asked, Entry, Key, NotAsked, Told, Waits
+from mcpwrap.core.approval.entry import (
+    About,
+    ApprovalNotice,
+    Approved,
+    AskResult,
+    Key,
+    NotAsked,
+    QueuedApproval,
+    Waits,
+)
 from mcpwrap.core.approval.throttle import Fatigue
-from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Refused, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import MINUTES, Decide, RefusedReply, Scope, Verdict
 
 MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
 MAX_OF_AGENT = 16
@@ -23,24 +32,24 @@ class Book:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._entry_by_id: dict[str, Entry] = {}
+        self._entry_by_id: dict[str, QueuedApproval] = {}
         self._id_by_key: dict[Key, str] = {}
         self._answers = Answers()
         self.fatigue = Fatigue()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[QueuedApproval]:
         """Return what waits, the oldest first."""
         return list(self._entry_by_id.values())
 
-    def find(self, id_: str) -> Entry | None:
+    def find(self, id_: str) -> QueuedApproval | None:
         """Return a question that waits."""
         return self._entry_by_id.get(id_)
 
-    def asked_by(self, session: int, hold: int) -> Entry | None:
+    def asked_by(self, session: int, hold: int) -> QueuedApproval | None:
         """Return the question that a request asked, though it may wait no more."""
         return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
 
-    def ask(self, session: int, hold: int, about: About, now_s: float) -> Asked:
+    def ask(self, session: int, hold: int, about: About, now_s: float) -> AskResult:
         """Queue a question for one request, or use up an approval that was given for it."""
         if grant := self._answers.use(session, about.key, now_s):
             return Approved(grant.id, grant.by)
@@ -51,22 +60,22 @@ class Book:
         if entry is None:
             if why := self._why_not(about, now_s):
                 return NotAsked(why)
-            entry = Entry(self._new_id(), about, now_s)
+            entry = QueuedApproval(self._new_id(), about, now_s)
             self._entry_by_id[entry.id] = entry
             self._id_by_key[about.key] = entry.id
         entry.add(session, hold)
         return Waits(entry.id, is_new)
 
-    def fault(self, decide: Decide, now_s: float) -> Refused | None:
+    def fault(self, decide: Decide, now_s: float) -> RefusedReply | None:
         """Return why an answer is none to what waits; None if it is one."""
         entry = self._entry_by_id.get(decide.id)
         if entry is None or now_s >= entry.expires_at_s:
-            return Refused(code="gone", why=f"nothing waits by the id {decide.id}")
+            return RefusedReply(code="gone", why=f"nothing waits by the id {decide.id}")
         if decide.digest != entry.about.digest:
-            return Refused(code="changed", why="what was shown is not what waits")
+            return RefusedReply(code="changed", why="what was shown is not what waits")
         return None
 
-    def decide(self, decide: Decide, by: str, now_s: float) -> list[Told]:
+    def decide(self, decide: Decide, by: str, now_s: float) -> list[ApprovalNotice]:
         """Carry out an answer in which there is no `fault`, of somebody who may give it."""
         entry = self._entry_by_id[decide.id]
         self._forget(entry)
@@ -77,7 +86,9 @@ class Book:
         self.fatigue.denied(about.agent_uid, about.server, now_s)
         return self._deny(entry, decide, by, now_s)
 
-    def decide_one(self, one: tuple[int, int], decide: Decide, by: str, now_s: float) -> list[Told]:
+    def decide_one(
+        self, one: tuple[int, int], decide: Decide, by: str, now_s: float
+    ) -> list[ApprovalNotice]:
         """Carry out an answer for one request of one session; the same of others still waits."""
         entry = self._entry_by_id[decide.id]
         session, _ = one
@@ -85,18 +96,18 @@ class Book:
         self._take_out(entry, one)
         if decide.verdict is Verdict.APPROVE:
             if waits:
-                return [Told(*one, entry.id, "approved", by)]
+                return [ApprovalNotice(*one, entry.id, "approved", by)]
             grant = Grant(entry.id, by, entry.expires_at_s, 1, {session})
             self._answers.approve(entry.about.key, grant)
             return []
         self.fatigue.denied(entry.about.agent_uid, entry.about.server, now_s)
         if waits:
-            return [Told(*one, entry.id, "denied", by)]
+            return [ApprovalNotice(*one, entry.id, "denied", by)]
         denial = Denial(f"denied by {by}", now_s + DENIED_FOR_S, {session})
         self._answers.deny(entry.about.key, denial)
         return []
 
-    def _take_out(self, entry: Entry, one: tuple[int, int]) -> None:
+    def _take_out(self, entry: QueuedApproval, one: tuple[int, int]) -> None:
         entry.held = [held for held in entry.held if held != one]
         entry.asked = [each for each in entry.asked if each != one]
         if not entry.asked:
@@ -120,35 +131,39 @@ class Book:
                 self._forget(entry)
         self._answers.is_over(session)
 
-    def void(self) -> list[Told]:
+    def void(self) -> list[ApprovalNotice]:
         """Forget everything: another policy holds, by which all is judged anew."""
-        told = [Told(*one, entry.id, "void") for entry in self.entries() for one in entry.held]
+        told = [
+            ApprovalNotice(*one, entry.id, "void") for entry in self.entries() for one in entry.held
+        ]
         self._entry_by_id.clear()
         self._id_by_key.clear()
         self._answers.clear()
         return told
 
-    def expire(self, now_s: float) -> list[Told]:
+    def expire(self, now_s: float) -> list[ApprovalNotice]:
         """Forget what has waited too long."""
         self._answers.expire(now_s)
         late = [entry for entry in self.entries() if now_s >= entry.expires_at_s]
         for entry in late:
             self._forget(entry)
-        return [Told(*one, entry.id, "expired") for entry in late for one in entry.held]
+        return [ApprovalNotice(*one, entry.id, "expired") for entry in late for one in entry.held]
 
     def due_in_s(self, now_s: float) -> float | None:
         """Return after how long `expire` has something to do; None if nothing waits."""
         ends = [entry.expires_at_s for entry in self.entries()]
         return max(0.0, min(ends) - now_s) if ends else None
 
-    def _approve(self, entry: Entry, decide: Decide, by: str, now_s: float) -> list[Told]:
+    def _approve(
+        self, entry: QueuedApproval, decide: Decide, by: str, now_s: float
+    ) -> list[ApprovalNotice]:
         """Let the oldest run, and more if the answer holds for more; the rest is told no."""
         is_once = decide.scope is Scope.ONCE
         times = 1 if is_once else decide.times
         run, rest = entry.held[:times], entry.held[times:]
-        told = [Told(*one, entry.id, "approved", by) for one in run]
+        told = [ApprovalNotice(*one, entry.id, "approved", by) for one in run]
         why = "the same was approved, and is run; not this one as well"
-        told += [Told(*one, entry.id, "denied", by, why) for one in rest]
+        told += [ApprovalNotice(*one, entry.id, "denied", by, why) for one in rest]
         left = times - len(run)
         if left:
             until_s = {
@@ -160,7 +175,9 @@ class Book:
             self._answers.approve(entry.about.key, grant)
         return told
 
-    def _deny(self, entry: Entry, decide: Decide, by: str, now_s: float) -> list[Told]:
+    def _deny(
+        self, entry: QueuedApproval, decide: Decide, by: str, now_s: float
+    ) -> list[ApprovalNotice]:
         """Tell those who wait, and have the others hear it when they come again."""
         reason = decide.reason.decode(errors="replace")
         because = f": {reason}" if reason else ""
@@ -171,7 +188,7 @@ class Book:
         told = entry.held
         if stops:  # those too that do not wait at this moment
             told = told + [(session, _NO_HOLD) for session in sorted(away)]
-        return [Told(*one, entry.id, "denied", by, reason, stops) for one in told]
+        return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in told]
 
     def _why_not(self, about: About, now_s: float) -> str:
         uid = about.agent_uid
@@ -183,6 +200,6 @@ class Book:
             return f"{MAX_WAITING} requests wait for an answer already"
         return self.fatigue.asked(uid, about.server, now_s)
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: QueuedApproval) -> None:
         del self._entry_by_id[entry.id]
         del self._id_by_key[entry.about.key]

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcpwrap.core.audit.reader import Report
-from mcpwrap.core.audit.records import Anchor, Began, Event
+from mcpwrap.core.audit.reader import AuditReport
+from mcpwrap.core.audit.records import Anchor, Began, MasterEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Journal:
 
 
 def mac_by_count(
-    anchors: Iterable[Anchor], first: Event | None, file: str, report: Report
+    anchors: Iterable[Anchor], first: MasterEvent | None, file: str, report: AuditReport
 ) -> dict[int, str]:
     """Return the MACs of a master chain by how many records it had.
 

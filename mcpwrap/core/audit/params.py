@@ -20,7 +20,7 @@ _HASH_BYTES = 16
 _SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredParams(msgspec.Struct, frozen=True):
     """Encoded params: one of the fields is set, or none if there were no params."""
 
     hash: str = ""
@@ -37,19 +37,21 @@ class Keeper:
         self._digest_key = digest_key
         self._box = SealedBox(PublicKey(box))
 
-    def kept(self, params: dict[str, Json] | None) -> Kept:
+    def kept(self, params: dict[str, Json] | None) -> StoredParams:
         """Return what is written down of params. Equal ones have equal hashes on this machine."""
         if not params:
-            return Kept()
+            return StoredParams()
         text = encode_sorted(params)
         if self._keep == "hash" or len(text) > MAX_BYTES:
             return self._hashed(text)
         if self._keep == "sealed":
-            return Kept(sealed=b64encode(self._box.encrypt(text)).decode())
+            return StoredParams(sealed=b64encode(self._box.encrypt(text)).decode())
         redacted = judge_result((_SECRETS,), params)
         if redacted.refusal is not None:  # it cannot be searched
             return self._hashed(text)
-        return Kept(plain=msgspec.Raw(encode_sorted(redacted.value)))
+        return StoredParams(plain=msgspec.Raw(encode_sorted(redacted.value)))
 
-    def _hashed(self, text: bytes) -> Kept:
-        return Kept(hash=blake2b(text, key=self._digest_key, digest_size=_HASH_BYTES).hexdigest())
+    def _hashed(self, text: bytes) -> StoredParams:
+        return StoredParams(
+            hash=blake2b(text, key=self._digest_key, digest_size=_HASH_BYTES).hexdigest()
+        )

@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from mcpwrap.core.audit.hash_chain import Chain, mac_of
-from mcpwrap.core.audit.records import Event, Record
+from mcpwrap.core.audit.records import MasterEvent, Record
 
-T = TypeVar("T", bound=Record | Event)
+T = TypeVar("T", bound=Record | MasterEvent)
 # What decoding raises; the last is of arrays in arrays in a member that nobody knows.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # Records that may be missing in one chain, so that the rest is still checked. Each costs a step,
@@ -17,7 +17,7 @@ _MAX_LEAP = 100_000
 _END_OF_TORN = b"!\n"
 
 
-class Found(msgspec.Struct, frozen=True):
+class AuditFinding(msgspec.Struct, frozen=True):
     """One finding or remark. `line` counts from 1; 0 is the file as a whole."""
 
     file: str  # below the folder of the audit, or "journal"
@@ -25,11 +25,11 @@ class Found(msgspec.Struct, frozen=True):
     what: str
 
 
-class Report(msgspec.Struct):
+class AuditReport(msgspec.Struct):
     """Result of a check: findings, remarks and counts."""
 
-    findings: list[Found] = []
-    remarks: list[Found] = []  # what is unusual, and can be so without anybody's doing
+    findings: list[AuditFinding] = []
+    remarks: list[AuditFinding] = []  # what is unusual, and can be so without anybody's doing
     # When each file was over, by its path; the master chain's is when its run was. What may go on,
     # or is no file of the audit, is not in it.
     over_at: dict[str, float] = {}
@@ -39,11 +39,11 @@ class Report(msgspec.Struct):
 
     def find(self, file: str, line: int, what: str) -> None:
         """Add a finding: something that cannot be without tampering."""
-        self.findings.append(Found(file, line, what))
+        self.findings.append(AuditFinding(file, line, what))
 
     def remark(self, file: str, line: int, what: str) -> None:
         """Add a remark: something unusual that can be without tampering."""
-        self.remarks.append(Found(file, line, what))
+        self.remarks.append(AuditFinding(file, line, what))
 
 
 class _Number(msgspec.Struct):
@@ -58,7 +58,7 @@ class Reader(Generic[T]):
     missing.
     """
 
-    def __init__(self, chain: Chain, decode: Callable[[bytes], T], report: Report) -> None:
+    def __init__(self, chain: Chain, decode: Callable[[bytes], T], report: AuditReport) -> None:
         self.chain = chain
         self.is_lost = False  # the last line was not what had to come
         self.was_lost = False

@@ -119,7 +119,7 @@ class PolicyInForce(_Event, frozen=True, kw_only=True, tag="policy"):
     digest: str
 
 
-class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
+class SessionOpened(_Event, frozen=True, kw_only=True, tag="opened"):
     """Start of a session. Its chain's key is `Chain.child_key` of its id, before this record."""
 
     session: str
@@ -128,7 +128,7 @@ class Opened(_Event, frozen=True, kw_only=True, tag="opened"):
     pid: int  # of the agent's stub
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class ChainHead(msgspec.Struct, frozen=True, array_like=True):
     """Head of a session's chain: its number of records, and the MAC of the last."""
 
     count: int
@@ -138,7 +138,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 class Heads(_Event, frozen=True, kw_only=True, tag="heads"):
     """Chain heads of those sessions that wrote something since this was last written."""
 
-    heads: dict[str, Head]
+    heads: dict[str, ChainHead]
 
 
 class Part(_Event, frozen=True, kw_only=True, tag="part"):
@@ -146,23 +146,23 @@ class Part(_Event, frozen=True, kw_only=True, tag="part"):
 
     session: str
     part: int  # the number of the new one; the first is 1
-    head: Head
+    head: ChainHead
 
 
 class Closed(_Event, frozen=True, kw_only=True, tag="closed"):
     """End of a session."""
 
     session: str
-    head: Head
+    head: ChainHead
 
 
-Outcome = Literal["approved", "denied", "refused"]
+AnswerOutcome = Literal["approved", "denied", "refused"]
 
 
 class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
     """Answer of a person to an approval question, or an attempt to give one."""
 
-    outcome: Outcome
+    outcome: AnswerOutcome
     approval: str
     uid: int  # of who connected, and its process
     pid: int
@@ -176,11 +176,11 @@ class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
     why: str = ""  # it was refused
 
 
-class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
+class EpochEnded(_Event, frozen=True, kw_only=True, tag="ended"):
     """Orderly stop of the gate; a gate that was killed leaves none of these."""
 
 
-Event = Began | PolicyInForce | Opened | Heads | Part | Closed | Answered | Ended
+MasterEvent = Began | PolicyInForce | SessionOpened | Heads | Part | Closed | Answered | EpochEnded
 
 
 def start_of(root_key: bytes, epoch: int, boot: bytes = bytes(_BOOT_BYTES)) -> Start:
@@ -237,7 +237,7 @@ def part_file(session: str, part: int) -> str:
     return f"{session.partition('-')[2]}-{part}.jsonl"
 
 
-def encode(record: Record | Event) -> bytes:
+def encode(record: Record | MasterEvent) -> bytes:
     """Return a record as a JSON object in ASCII, in which no text begins another line."""
     encoded = msgspec.json.encode(record)
     if encoded.isascii():
@@ -266,7 +266,7 @@ def decode_record(line: bytes) -> Record:
     return _RECORD.decode(line)
 
 
-def decode_event(line: bytes) -> Event:
+def decode_event(line: bytes) -> MasterEvent:
     """Return a record of the master chain.
 
     Raises:
@@ -281,4 +281,4 @@ def cut(text: str) -> str:
 
 
 _RECORD: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-_EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_EVENT: msgspec.json.Decoder[MasterEvent] = msgspec.json.Decoder(MasterEvent)

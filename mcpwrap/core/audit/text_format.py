@@ -23,7 +23,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RecordFilter:
     """Filter of records. Server and tool are globs; "" is any; times in seconds since 1970."""
 
     server: str = ""
@@ -47,7 +47,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AuditLine:
     """Record as a line of printable ASCII; the decision may be coloured."""
 
     before: str
@@ -55,7 +55,7 @@ class Line:
     after: str
 
 
-def line_of(record: Record, agent: str) -> Line:
+def line_of(record: Record, agent: str) -> AuditLine:
     """Return what is shown of a record: one line, whatever somebody sent."""
     names = ("" if record.uid == NOBODY else agent, record.server, record.session)
     before = [_when(record.at), *(subject(name) or "-" for name in names)]
@@ -70,7 +70,7 @@ def line_of(record: Record, agent: str) -> Line:
     after += [f"watched by {shown(rule)}" for rule in record.watched]
     if record.us:
         after.append(f"{record.us} us")
-    return Line("  ".join(before), shown(record.decision), "  ".join(after))
+    return AuditLine("  ".join(before), shown(record.decision), "  ".join(after))
 
 
 def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json]:

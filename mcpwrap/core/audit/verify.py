@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mcpwrap.core.audit.anchors import Journal, anchors_of
-from mcpwrap.core.audit.reader import Report
+from mcpwrap.core.audit.reader import AuditReport
 from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
 from mcpwrap.core.audit.verify_master import Master
 from mcpwrap.core.audit.verify_session import Read, Setting, Unfit, check_session
@@ -25,12 +25,12 @@ class Folder:
 
 def check(
     keys: Keys, folders: Mapping[str, Folder | None], anchors: Iterable[Anchor], now: float
-) -> Report:
+) -> AuditReport:
     """Check it all. None in `folders` is something that is no folder.
 
     `now` is when the anchors were read, in seconds since 1970.
     """
-    report = Report()
+    report = AuditReport()
     anchored = _anchored(keys, anchors, report)
     expected = range(keys.first_epoch, keys.epochs + 1)
     for epoch in expected:
@@ -45,14 +45,14 @@ def check(
     return report
 
 
-def _miss(keys: Keys, epoch: int, report: Report) -> None:
+def _miss(keys: Keys, epoch: int, report: AuditReport) -> None:
     if epoch == keys.epochs and not keys.is_begun:
         report.remark(folder_of(epoch), 0, "the gate could not begin this run, and served nobody")
     else:
         report.find(folder_of(epoch), 0, "the folder of a run of the gate is missing")
 
 
-def _look_at_others(keys: Keys, names: set[str], report: Report) -> None:
+def _look_at_others(keys: Keys, names: set[str], report: AuditReport) -> None:
     removed = {folder_of(epoch) for epoch in range(1, keys.first_epoch)}
     for name in sorted(names):
         if name in removed:
@@ -61,7 +61,9 @@ def _look_at_others(keys: Keys, names: set[str], report: Report) -> None:
             report.find(shown(name), 0, "is not the audit's")
 
 
-def _anchored(keys: Keys, anchors: Iterable[Anchor], report: Report) -> dict[int, list[Anchor]]:
+def _anchored(
+    keys: Keys, anchors: Iterable[Anchor], report: AuditReport
+) -> dict[int, list[Anchor]]:
     """Return them by epoch."""
     by_epoch: dict[int, list[Anchor]] = {}
     unknown = 0
@@ -75,7 +77,9 @@ def _anchored(keys: Keys, anchors: Iterable[Anchor], report: Report) -> dict[int
     return by_epoch
 
 
-def _check_epoch(keys: Keys, epoch: int, folder: Folder, report: Report, journal: Journal) -> None:
+def _check_epoch(
+    keys: Keys, epoch: int, folder: Folder, report: AuditReport, journal: Journal
+) -> None:
     name = folder_of(epoch)
     master = Master(epoch, start_of(keys.root_key, epoch).key, report)
     lines = folder.read(MASTER)

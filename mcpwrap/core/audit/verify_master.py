@@ -9,26 +9,26 @@ from typing import assert_never
 
 from mcpwrap.core.audit.anchors import Journal, mac_by_count
 from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
-from mcpwrap.core.audit.reader import Reader, Report
+from mcpwrap.core.audit.reader import AuditReport, Reader
 from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_BYTES,
     MAX_PART_DIGITS,
     Answered,
     Began,
+    ChainHead,
     Closed,
-    Ended,
-    Event,
-    Head,
+    EpochEnded,
     Heads,
-    Opened,
+    MasterEvent,
     Part,
     PolicyInForce,
+    SessionOpened,
     cut,
     decode_event,
 )
 
-_Later = Answered | Began | PolicyInForce | Heads | Part | Closed | Ended
+_Later = Answered | Began | PolicyInForce | Heads | Part | Closed | EpochEnded
 # As long as a record may wait for its anchor: the gate leaves one every 10 s.
 _MAX_UNANCHORED_S = 60.0
 _MAX_BACK_S = 5.0  # as far as a clock is put right without anybody's noticing
@@ -41,17 +41,17 @@ _MAX_IN_PART = MAX_PART_BYTES // 64  # no record is as short as that
 class Mark:
     """Chain head of a session at one time, and the line of the master chain that has it."""
 
-    head: Head
+    head: ChainHead
     at: float
     line: int
     latest_at: float  # as late as it can have been then, by the clock that showed the time before
 
 
 @dataclass(slots=True)
-class Told:
+class SessionHistory:
     """Entries of the master chain on one session."""
 
-    opened: Opened
+    opened: SessionOpened
     key: bytes | bytearray  # of its first record
     heads: list[Mark] = field(default_factory=list)  # all of them, oldest first
     parts: list[Mark] = field(default_factory=list)  # where the second file begins, and so on
@@ -61,20 +61,22 @@ class Told:
 class Master:
     """Verifier of the master chain of one epoch."""
 
-    def __init__(self, epoch: int, key: bytes | bytearray, report: Report) -> None:
-        self.sessions: dict[str, Told] = {}
+    def __init__(self, epoch: int, key: bytes | bytearray, report: AuditReport) -> None:
+        self.sessions: dict[str, SessionHistory] = {}
         # Later than all before it, whatever a record says: who has the key of this moment can write
         # any time, and would else have what was recorded before he came be too old to be missed.
         self.latest_at = 0.0
         self.is_ended = False
         self._anchored = 0  # records, up to the last that the journal has an anchor of
-        self._since: tuple[Event, Event] | None = None  # the first of those behind it, and the last
+        self._since: tuple[MasterEvent, MasterEvent] | None = (
+            None  # the first of those behind it, and the last
+        )
         self._last_at = self._last_up = 0.0
         self._clock_at = 0.0  # see `Mark.latest_at`
         self._epoch = epoch
         self._file = ""
         self._report = report
-        self._reader: Reader[Event] = Reader(Chain(key), decode_event, report)
+        self._reader: Reader[MasterEvent] = Reader(Chain(key), decode_event, report)
         self._keys = Chain(key)  # goes from one opening to the next, for the keys of sessions
 
     def read(self, file: str, lines: Iterable[bytes], journal: Journal) -> None:
@@ -85,7 +87,7 @@ class Master:
         macs = mac_by_count(journal.anchors, first[0][1] if first else None, file, self._report)
         for number, event in joined(first, events):
             self._check_order(number, event)
-            if isinstance(event, Opened):
+            if isinstance(event, SessionOpened):
                 self._open(number, event)
             else:
                 self._take(number, event)
@@ -93,7 +95,7 @@ class Master:
         if not self._reader.is_lost:
             self._check_end(max(macs, default=0), journal.read_at)
 
-    def _compare(self, number: int, event: Event, macs: dict[int, str]) -> None:
+    def _compare(self, number: int, event: MasterEvent, macs: dict[int, str]) -> None:
         chain = self._reader.chain
         mac = macs.get(chain.count)
         if mac == chain.mac.hex():
@@ -128,7 +130,7 @@ class Master:
         since_s = last.up - first.up if first.up else last.at - first.at
         return since_s if now is None else max(since_s, now - first.at)
 
-    def _check_order(self, number: int, event: Event) -> None:
+    def _check_order(self, number: int, event: MasterEvent) -> None:
         if self.is_ended:
             self._find(number, "comes after the end of the gate's run")
         is_first = self._reader.chain.count == 1
@@ -155,26 +157,26 @@ class Master:
                 mark = self._mark(number, event.head)
                 if told := self._hear(event.session, mark):
                     told.closed = mark
-            case Ended():
+            case EpochEnded():
                 self.is_ended = True
             case Answered() | Began() | PolicyInForce():
                 pass
             case _:
                 assert_never(event)
 
-    def _open(self, number: int, event: Opened) -> None:
+    def _open(self, number: int, event: SessionOpened) -> None:
         epoch, _, name = event.session.partition("-")
         is_name = epoch == str(self._epoch) and _NUMBER.fullmatch(name)
         if not is_name or event.session in self.sessions:
             return self._find(number, f"opens session {cut(event.session)!a}, which cannot be")
         self._keys = self._keys.after(self._reader.chain.count - 1, NO_MAC)
-        self.sessions[event.session] = Told(event, self._keys.child_key(event.session))
+        self.sessions[event.session] = SessionHistory(event, self._keys.child_key(event.session))
         return None
 
-    def _mark(self, line: int, head: Head) -> Mark:
+    def _mark(self, line: int, head: ChainHead) -> Mark:
         return Mark(head, self.latest_at, line, self._clock_at)
 
-    def _hear(self, session: str, mark: Mark) -> Told | None:
+    def _hear(self, session: str, mark: Mark) -> SessionHistory | None:
         """Take down how far a session has come, unless that cannot be."""
         told = self.sessions.get(session)
         if told is None or told.closed:
@@ -183,7 +185,7 @@ class Master:
                 is_what = "over" if told else "not opened"
                 self._find(mark.line, f"tells of session {cut(session)!a}, which was {is_what}")
             return None
-        before = told.heads[-1].head if told.heads else Head(0, "")
+        before = told.heads[-1].head if told.heads else ChainHead(0, "")
         is_same = mark.head.count == before.count
         if mark.head.count < before.count or (is_same and before.count and mark.head != before):
             what = f"of session {session} tells less, or another thing, than was told before"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
-from mcpwrap.core.audit.reader import Reader, Report
-from mcpwrap.core.audit.records import Head, Record, decode_record, part_file
-from mcpwrap.core.audit.verify_master import Mark, Told
+from mcpwrap.core.audit.reader import AuditReport, Reader
+from mcpwrap.core.audit.records import ChainHead, Record, decode_record, part_file
+from mcpwrap.core.audit.verify_master import Mark, SessionHistory
 
 # Records and marks have their times from one clock; a mark is written after what it tells of.
 _MAX_LATE_S = 60.0
@@ -28,12 +28,12 @@ class Setting:
 
     folder: str
     read: Read
-    report: Report
+    report: AuditReport
     over_at: float | None  # when the epoch was; None while it may go on
     removed_before: float
 
 
-def check_session(told: Told, setting: Setting) -> set[str]:
+def check_session(told: SessionHistory, setting: Setting) -> set[str]:
     """Check all of its files; return what they are called."""
     check = _Check(told, setting)
     setting.report.sessions += 1
@@ -46,7 +46,7 @@ def check_session(told: Told, setting: Setting) -> set[str]:
 
 
 class _Check:
-    def __init__(self, told: Told, setting: Setting) -> None:
+    def __init__(self, told: SessionHistory, setting: Setting) -> None:
         self._told = told
         self._setting = setting
         self._report = setting.report
@@ -60,7 +60,7 @@ class _Check:
     def file(self, name: str, part: int) -> None:
         """Check one file; the ones before it were."""
         told, path = self._told, f"{self._setting.folder}/{name}"
-        begin = told.parts[part - 2].head if part > 1 else Head(0, NO_MAC.hex())
+        begin = told.parts[part - 2].head if part > 1 else ChainHead(0, NO_MAC.hex())
         end = told.parts[part - 1] if part <= len(told.parts) else None
         self._go_to(begin)
         last = end or told.closed
@@ -84,7 +84,7 @@ class _Check:
             self._check_count(path, end, at_most=end.head.count)
         return None
 
-    def _go_to(self, begin: Head) -> None:
+    def _go_to(self, begin: ChainHead) -> None:
         if self._reader.is_lost or self._reader.chain.count != begin.count:
             self._begin = self._begin.after(begin.count, NO_MAC)
             self._reader.restart(self._begin.after(begin.count, _mac(begin)))
@@ -147,7 +147,7 @@ class _Check:
         by = f"the master chain tells of {told} records in line {mark.line}"
         self._report.find(path, 0, f"{what}; {by}")
 
-    def _miss(self, path: str, begin: Head, end: Mark | None) -> None:
+    def _miss(self, path: str, begin: ChainHead, end: Mark | None) -> None:
         heads = self._told.heads
         told = end.head.count if end else heads[-1].head.count if heads else 0
         if told > begin.count:
@@ -156,7 +156,7 @@ class _Check:
             self._report.remark(path, 0, "is not there; nothing tells that it had any record")
 
 
-def _mac(head: Head) -> bytes:
+def _mac(head: ChainHead) -> bytes:
     try:
         return bytes.fromhex(head.mac)
     except ValueError:

@@ -12,7 +12,7 @@ from mcpwrap.core.egress.host_names import MAX_NAME_CHARS, shown
 from mcpwrap.core.wire import sni_front_log
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class EgressRow(msgspec.Struct, frozen=True, kw_only=True):
     """Row of the log: a destination and a rule. `mcpwrap egress --json` prints a list of these."""
 
     destination: str  # host:port, or address:port/protocol
@@ -126,7 +126,7 @@ def from_kernel(server: str, address: str, protocol: str, port: int, times: int)
     )
 
 
-def summary(notes: Iterable[Note]) -> list[Asked]:
+def summary(notes: Iterable[Note]) -> list[EgressRow]:
     """Return one row for each destination, rule and detail, the latest last."""
     merged: dict[Note, Note] = {}
     for note in notes:
@@ -144,10 +144,10 @@ def summary(notes: Iterable[Note]) -> list[Asked]:
     return sorted(rows, key=lambda row: (row.last, row.destination))
 
 
-def row_of(note: Note) -> Asked:
+def row_of(note: Note) -> EgressRow:
     """Return the row of one note alone."""
     why, fix, allows = advice(note.rule, note.destination, note.detail)
-    return Asked(
+    return EgressRow(
         destination=note.destination,
         rule=note.rule,
         is_refused=note.rule not in {"allowed", "no-answer", *_UNENDED},

@@ -33,7 +33,7 @@ class _Rcode(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DnsReply:
     """Response to send, and the requested name as printable ASCII; "" if there was none."""
 
     packet: bytes
@@ -55,7 +55,7 @@ class _MalformedError(ValueError):
     """Query that is not one question and, at most, one OPT record."""
 
 
-def answer(untrusted: bytes, address: IPv4Address) -> Answer | None:
+def answer(untrusted: bytes, address: IPv4Address) -> DnsReply | None:
     """Answer one query: an A record with `address` for every host, and nothing else for any.
 
     Nothing at all is said to what is no query, so that two resolvers cannot keep each other busy.
@@ -63,12 +63,12 @@ def answer(untrusted: bytes, address: IPv4Address) -> Answer | None:
     if len(untrusted) < _HEADER_BYTES or untrusted[2] & 0x80:
         return None
     if untrusted[2] & 0x78:  # the opcode: no plain query
-        return Answer(_packet(untrusted, _Rcode.NOT_IMPLEMENTED), "", is_host=False)
+        return DnsReply(_packet(untrusted, _Rcode.NOT_IMPLEMENTED), "", is_host=False)
     try:
         question, end = _read_question(untrusted)
         edns_version = _read_edns(untrusted, end)
     except _MalformedError:
-        return Answer(_packet(untrusted, _Rcode.FORMAT_ERROR), "", is_host=False)
+        return DnsReply(_packet(untrusted, _Rcode.FORMAT_ERROR), "", is_host=False)
     is_host = is_host_name(question.name.decode("ascii", errors="replace").lower())
     rcode = _judge(question, edns_version, is_host=is_host)
     is_told = rcode == _Rcode.NO_ERROR and question.kind == _TYPE_A
@@ -79,7 +79,7 @@ def answer(untrusted: bytes, address: IPv4Address) -> Answer | None:
         record=_a_record(address) if is_told else b"",
         opt=b"" if edns_version is None else _opt_record(rcode),
     )
-    return Answer(packet, shown(question.name), is_host=is_host)
+    return DnsReply(packet, shown(question.name), is_host=is_host)
 
 
 def _judge(question: _Question, edns_version: int | None, *, is_host: bool) -> _Rcode:

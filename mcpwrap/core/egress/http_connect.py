@@ -16,7 +16,7 @@ class NeedMore:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class TunnelEstablished:
     """Result: the tunnel is open; `rest` is data that the host has already sent."""
 
     rest: bytes
@@ -39,7 +39,7 @@ class NotHttp:
     """Result: the peer is not an HTTP proxy."""
 
 
-Reply = NeedMore | Opened | Denied | NotHttp
+Reply = NeedMore | TunnelEstablished | Denied | NotHttp
 
 
 def request(host: str) -> bytes:
@@ -59,5 +59,5 @@ def reply(untrusted: bytes) -> Reply:
         return NotHttp()
     status = int(found[1])
     if 200 <= status < 300:  # a body's length would be none (RFC 9112 section 6.3)
-        return Opened(rest)
+        return TunnelEstablished(rest)
     return Denied(status, shown(found[2] or b""))

@@ -9,10 +9,10 @@ from mcpwrap.core.gate import (
     from_agent,
 )
 from mcpwrap.core.gate.session import (
+    MessageOutcome,
     Note,
     NoteKind,
-    Outcome,
-    Session,
+    SessionState,
     cancel,
     pass_notification,
     subject,
@@ -33,7 +33,7 @@ from mcpwrap.core.protocol.jsonrpc import (
 )
 
 
-def judge(session: Session, decoded: Decoded) -> Outcome:
+def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
     """Return what becomes of a message."""
     match decoded.message:
         case Request() as request:
@@ -41,36 +41,38 @@ def judge(session: Session, decoded: Decoded) -> Outcome:
         case Result(id=answered) | Failure(id=answered) if session.holds and _answers(
             session, decoded.message
         ):
-            return Outcome()
+            return MessageOutcome()
         case Notification() as notification:
             return _judge_notification(session, notification, decoded.json)
         case Result(id=answered) | Failure(id=answered):
             if session.asked_by_server.take(answered) is not None:
-                return Outcome(forward=decoded.json)
+                return MessageOutcome(forward=decoded.json)
             about = subject("answer", request_id=answered)
             note = Note(NoteKind.DROPPED, f"{about}: nothing was asked")
             return decision_records.write_refusal(
-                session, Sender.AGENT, Outcome(notes=(note,)), answered
+                session, Sender.AGENT, MessageOutcome(notes=(note,)), answered
             )
         case _:
             assert_never(decoded.message)
 
 
-def refuse(session: Session, malformed: Malformed) -> Outcome:
+def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
     """Return what becomes of a line, or an element of a batch, that is no message."""
     answer = error_response(malformed.id, malformed.code, malformed.reason)
-    outcome = Outcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
+    outcome = MessageOutcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
     return decision_records.write_refusal(session, Sender.AGENT, outcome, malformed.id)
 
 
-def _judge_notification(session: Session, notification: Notification, json: bytes) -> Outcome:
+def _judge_notification(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
     if methods.is_request(notification.method):
         about = subject(notification.method)
         return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
     if is_misspelt(notification.params):
         about = subject(notification.method)
         reason = "a key of params is in another spelling than MCP has it in"
-        outcome = Outcome(notes=(Note(NoteKind.MALFORMED, f"{about}: {reason}"),))
+        outcome = MessageOutcome(notes=(Note(NoteKind.MALFORMED, f"{about}: {reason}"),))
     elif notification.method == methods.CANCELLED:
         outcome = _cancel(session, notification, json)
     else:
@@ -79,19 +81,19 @@ def _judge_notification(session: Session, notification: Notification, json: byte
     return decision_records.notified(session, Sender.AGENT, notification, outcome)
 
 
-def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:
+def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
     """Pass on that an answer is no longer wanted. What we refused has had its answer already."""
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
-        return Outcome()
+        return MessageOutcome()
     if session.holds and (withdrawn := approval_wait.cancel(session, cancelled)):
         return withdrawn
     if session.asked_by_agent.find(cancelled) is None:
-        return Outcome()
+        return MessageOutcome()
     return cancel(session.asked_by_agent, cancelled, json)
 
 
-def _answers(session: Session, message: Result | Failure) -> bool:
+def _answers(session: SessionState, message: Result | Failure) -> bool:
     """Take the response to an elicitation of ours; say whether it was one."""
     hold = session.holds.by_window(message.id)
     if hold is None:

@@ -4,9 +4,17 @@ from typing import assert_never
 
 from mcpwrap.core.gate import approval_wait, error_responses
 from mcpwrap.core.gate.held_requests import MAX_HELD, Hold
-from mcpwrap.core.gate.in_flight import Asked
-from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
-from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, blocked, subject
+from mcpwrap.core.gate.in_flight import RequestContext
+from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalRequest, Approved, NotAsked, Waits
+from mcpwrap.core.gate.session import (
+    Approval,
+    MessageOutcome,
+    Note,
+    NoteKind,
+    SessionState,
+    blocked,
+    subject,
+)
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id, without
 from mcpwrap.core.protocol.methods import TOOLS_CALL, Way
@@ -14,8 +22,12 @@ from mcpwrap.core.text.sanitise import shown
 
 
 def ask(
-    session: Session, request: Request, asked: Asked, judged: tuple[Way, Judgement], json: bytes
-) -> Outcome:
+    session: SessionState,
+    request: Request,
+    asked: RequestContext,
+    judged: tuple[Way, Judgement],
+    json: bytes,
+) -> MessageOutcome:
     """Ask a person, and return what becomes of the request until there is an answer."""
     way, judgement = judged
     if session.holds.is_full():
@@ -27,7 +39,9 @@ def ask(
     about = subject(asked.method, asked.target, request.id)
     match answer:
         case Approved(id_, digest, by):
-            return Outcome(forward=json, rule=judgement.rule, approval=Approval(id_, digest, by))
+            return MessageOutcome(
+                forward=json, rule=judgement.rule, approval=Approval(id_, digest, by)
+            )
         case NotAsked(why):
             return _not_asked(request.id, asked, judgement, why)
         case Waits(id_, digest):
@@ -45,13 +59,15 @@ def ask(
                 since_s=session.now_s,
                 token=_token(request),
             )
-            return Outcome(notes=(note,), approval=Approval(id_, digest), held=hold)
+            return MessageOutcome(notes=(note,), approval=Approval(id_, digest), held=hold)
         case _:
             assert_never(answer)
 
 
-def _wanted(session: Session, request: Request, asked: Asked, judgement: Judgement) -> Wanted:
-    return Wanted(
+def _wanted(
+    session: SessionState, request: Request, asked: RequestContext, judgement: Judgement
+) -> ApprovalRequest:
+    return ApprovalRequest(
         method=asked.method,
         target=asked.target,
         definition=_definition(session, asked),
@@ -62,11 +78,11 @@ def _wanted(session: Session, request: Request, asked: Asked, judgement: Judgeme
     )
 
 
-def _definition(session: Session, asked: Asked) -> str:
+def _definition(session: SessionState, asked: RequestContext) -> str:
     return session.definition_of(asked.target) if asked.method == TOOLS_CALL else ""
 
 
-def told(session: Session, news: Told) -> list[Outcome]:
+def told(session: SessionState, news: ApprovalOutcome) -> list[MessageOutcome]:
     """Return what becomes of a request that was held; nothing, if it waits no more."""
     hold = session.holds.take(news.hold)
     if hold is None:
@@ -75,7 +91,7 @@ def told(session: Session, news: Told) -> list[Outcome]:
     return [*closing, *_go_on(session, hold, _decided(session, hold, news))]
 
 
-def _decided(session: Session, hold: Hold, news: Told) -> Outcome:
+def _decided(session: SessionState, hold: Hold, news: ApprovalOutcome) -> MessageOutcome:
     match news.what:
         case "approved":
             return _approved(session, hold, news)
@@ -90,7 +106,7 @@ def _decided(session: Session, hold: Hold, news: Told) -> Outcome:
             assert_never(news.what)
 
 
-def _approved(session: Session, hold: Hold, news: Told) -> Outcome:
+def _approved(session: SessionState, hold: Hold, news: ApprovalOutcome) -> MessageOutcome:
     """Let it go on, if the policy still would, and the tool is what the person was told it is."""
     if _definition(session, hold.asked) != hold.definition:
         return _judged_anew(session, hold)
@@ -98,10 +114,10 @@ def _approved(session: Session, hold: Hold, news: Told) -> Outcome:
     if judgement.decision is Decision.BLOCK:
         return _denied(hold.request.id, hold.asked, judgement)
     approval = Approval(hold.approval.id, hold.approval.shown, news.by)
-    return Outcome(hold.json, rule=judgement.rule, approval=approval)
+    return MessageOutcome(hold.json, rule=judgement.rule, approval=approval)
 
 
-def _judged_anew(session: Session, hold: Hold) -> Outcome:
+def _judged_anew(session: SessionState, hold: Hold) -> MessageOutcome:
     """Judge it as if it had just come: what was asked is not what would run by now.
 
     The agent waits for as long as before in all.
@@ -109,7 +125,7 @@ def _judged_anew(session: Session, hold: Hold) -> Outcome:
     judgement = session.judge(hold.way, hold.asked.method, hold.request.params)
     match judgement.decision:
         case Decision.ALLOW:
-            return Outcome(hold.json, rule=judgement.rule)
+            return MessageOutcome(hold.json, rule=judgement.rule)
         case Decision.BLOCK:
             return _denied(hold.request.id, hold.asked, judgement)
         case Decision.NEEDS_APPROVAL:
@@ -121,7 +137,7 @@ def _judged_anew(session: Session, hold: Hold) -> Outcome:
             assert_never(judgement.decision)
 
 
-def _go_on(session: Session, hold: Hold, outcome: Outcome) -> list[Outcome]:
+def _go_on(session: SessionState, hold: Hold, outcome: MessageOutcome) -> list[MessageOutcome]:
     """Write it down, and remember what is waited for from then on: an answer, or a person."""
     done = approval_wait.write(session, hold, outcome)
     if done.forward is not None:
@@ -132,21 +148,25 @@ def _go_on(session: Session, hold: Hold, outcome: Outcome) -> list[Outcome]:
     return [done, *approval_wait.begin(session, done.held)]
 
 
-def _refused(hold: Hold, kind: NoteKind, why: str, by: str = "") -> Outcome:
+def _refused(hold: Hold, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
     asked, rule = hold.asked, hold.judgement.rule
     text = f"Refused by mcpwrap ({why}). Approval {hold.approval.id}, rule {rule}."
     answer = error_responses.not_approved(hold.request.id, asked.method, asked.era, text, rule)
     approval = Approval(hold.approval.id, hold.approval.shown, by)
-    return Outcome(answer=answer, notes=(approval_wait.note(hold, kind, why),), approval=approval)
+    return MessageOutcome(
+        answer=answer, notes=(approval_wait.note(hold, kind, why),), approval=approval
+    )
 
 
-def _denied(request_id: Id, asked: Asked, judgement: Judgement) -> Outcome:
+def _denied(request_id: Id, asked: RequestContext, judgement: Judgement) -> MessageOutcome:
     answer = error_responses.denied(request_id, asked.method, asked.era, judgement)
     notes = blocked(subject(asked.method, asked.target, request_id), judgement, asked.target)
-    return Outcome(answer=answer, notes=notes)
+    return MessageOutcome(answer=answer, notes=notes)
 
 
-def _not_asked(request_id: Id, asked: Asked, judgement: Judgement, why: str) -> Outcome:
+def _not_asked(
+    request_id: Id, asked: RequestContext, judgement: Judgement, why: str
+) -> MessageOutcome:
     outcome = _denied(request_id, asked, judgement)
     if not why:
         return outcome
@@ -155,7 +175,7 @@ def _not_asked(request_id: Id, asked: Asked, judgement: Judgement, why: str) -> 
     about = subject(asked.method, asked.target, request_id)
     reason = shown(why, approval_wait.MAX_REASON_CHARS)
     note = Note(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
-    return Outcome(answer=answer, notes=(note,))
+    return MessageOutcome(answer=answer, notes=(note,))
 
 
 def _token(request: Request) -> Id | None:

@@ -2,7 +2,14 @@
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
 from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold
-from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session, subject
+from mcpwrap.core.gate.session import (
+    Approval,
+    MessageOutcome,
+    Note,
+    NoteKind,
+    SessionState,
+    subject,
+)
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request, without
 from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
@@ -14,7 +21,7 @@ MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the
 _WORD = 1e-6  # of progress: whatever the server then says is more
 
 
-def begin(session: Session, hold: Hold) -> list[Outcome]:
+def begin(session: SessionState, hold: Hold) -> list[MessageOutcome]:
     """Ask in the agent's own window too, where a rule allows that and there is one.
 
     There it is asked once: an agent whose user closes the window comes again at once.
@@ -28,12 +35,12 @@ def begin(session: Session, hold: Hold) -> list[Outcome]:
     if not session.can_elicit:
         return []
     hold.window = elicitation.id_for(hold)
-    return [Outcome(answer=elicitation.elicitation(hold))]
+    return [MessageOutcome(answer=elicitation.elicitation(hold))]
 
 
-def tick(session: Session) -> list[Outcome]:
+def tick(session: SessionState) -> list[MessageOutcome]:
     """Return what the agent is to hear because time has passed."""
-    outcomes: list[Outcome] = []
+    outcomes: list[MessageOutcome] = []
     for hold in session.holds:
         waited_s = session.now_s - hold.since_s
         if waited_s >= session.policy.times.wait_s:
@@ -43,21 +50,21 @@ def tick(session: Session) -> list[Outcome]:
     return outcomes
 
 
-def due_in_s(session: Session) -> float | None:
+def due_in_s(session: SessionState) -> float | None:
     """Return after how long `tick` has something to say; None if nothing is held."""
     if not session.holds:
         return None
     return max(0.0, min(_due_at_s(session, hold) for hold in session.holds) - session.now_s)
 
 
-def _due_at_s(session: Session, hold: Hold) -> float:
+def _due_at_s(session: SessionState, hold: Hold) -> float:
     wait_s = session.policy.times.wait_s
     if hold.token is None:
         return hold.since_s + wait_s
     return hold.since_s + min(wait_s, hold.words * WORD_EVERY_S)
 
 
-def cancel(session: Session, request_id: Id) -> Outcome | None:
+def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
     """Forget a request that the agent wants no longer; None if none of that id is held."""
     hold = session.holds.by_request(request_id)
     if hold is None:
@@ -67,18 +74,18 @@ def cancel(session: Session, request_id: Id) -> Outcome | None:
     about = subject(hold.asked.method, hold.asked.target, request_id)
     text = f"{about}: cancelled while it waited for approval {hold.approval.id}"
     answer = elicitation.close(hold) if hold.window else None
-    return Outcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
+    return MessageOutcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
 
 
-def server_ended(session: Session, why: str) -> list[Outcome]:
+def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     """Return what the agent gets for each request that is held: its server will never see it."""
     return [outcome for hold in session.holds for outcome in _unanswered(session, hold, why)]
 
 
-def _unanswered(session: Session, hold: Hold, why: str) -> list[Outcome]:
+def _unanswered(session: SessionState, hold: Hold, why: str) -> list[MessageOutcome]:
     session.holds.take(hold.number)
     session.approvals.withdraw(hold.number, comes_again=False)
-    outcome = Outcome(
+    outcome = MessageOutcome(
         answer=error_responses.server_ended(hold.request.id, why),
         notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
         approval=Approval(hold.approval.id, hold.approval.shown),
@@ -86,12 +93,12 @@ def _unanswered(session: Session, hold: Hold, why: str) -> list[Outcome]:
     return [*closing(hold), write(session, hold, outcome)]
 
 
-def closing(hold: Hold) -> list[Outcome]:
+def closing(hold: Hold) -> list[MessageOutcome]:
     """Return word to the agent that its window is not to ask any more, if it does."""
-    return [Outcome(answer=elicitation.close(hold))] if hold.window else []
+    return [MessageOutcome(answer=elicitation.close(hold))] if hold.window else []
 
 
-def _word(hold: Hold, waited_s: float) -> Outcome:
+def _word(hold: Hold, waited_s: float) -> MessageOutcome:
     hold.words = int(waited_s // WORD_EVERY_S) + 1  # what nobody came to say is not made up for
     id_ = hold.approval.id
     params: Json = {
@@ -99,10 +106,10 @@ def _word(hold: Hold, waited_s: float) -> Outcome:
         "progress": hold.words * _WORD,
         "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
     }
-    return Outcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
+    return MessageOutcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
 
 
-def _put_off(session: Session, hold: Hold) -> list[Outcome]:
+def _put_off(session: SessionState, hold: Hold) -> list[MessageOutcome]:
     """Have the agent come again, before it gives up by itself; the question stays."""
     if _has_rounds(hold):
         return [_come_again(session, hold, None)]
@@ -120,7 +127,9 @@ def _has_rounds(hold: Hold) -> bool:
     return hold.asked.era is Era.MODERN and hold.asked.method in IN_ROUNDS
 
 
-def _come_again(session: Session, hold: Hold, inputs: dict[str, Json] | None) -> Outcome:
+def _come_again(
+    session: SessionState, hold: Hold, inputs: dict[str, Json] | None
+) -> MessageOutcome:
     state = session.holds.put_aside(hold)
     session.approvals.withdraw(hold.number, comes_again=True)
     result: dict[str, Json] = {"resultType": "input_required", "requestState": state}
@@ -130,10 +139,10 @@ def _come_again(session: Session, hold: Hold, inputs: dict[str, Json] | None) ->
     return _write_put_off(session, hold, answer)
 
 
-def _write_put_off(session: Session, hold: Hold, answer: bytes) -> Outcome:
+def _write_put_off(session: SessionState, hold: Hold, answer: bytes) -> MessageOutcome:
     approval = Approval(hold.approval.id, hold.approval.shown)
     notes = (note(hold, NoteKind.PUT_OFF),)
-    return write(session, hold, Outcome(answer=answer, notes=notes, approval=approval))
+    return write(session, hold, MessageOutcome(answer=answer, notes=notes, approval=approval))
 
 
 def note(hold: Hold, kind: NoteKind, why: str = "") -> Note:
@@ -145,7 +154,7 @@ def note(hold: Hold, kind: NoteKind, why: str = "") -> Note:
     return Note(kind, text, hold.judgement.rule, hold.asked.target)
 
 
-def restored(session: Session, request: Request) -> Request:
+def restored(session: SessionState, request: Request) -> Request:
     """Return a request that comes again, with what it had of the server's own rounds.
 
     Raises:
@@ -161,7 +170,7 @@ def restored(session: Session, request: Request) -> Request:
     return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})
 
 
-def write(session: Session, hold: Hold, outcome: Outcome) -> Outcome:
+def write(session: SessionState, hold: Hold, outcome: MessageOutcome) -> MessageOutcome:
     """Return what becomes of a hold: what was meant to, if that could be written down."""
     asked = hold.asked
     if decision_records.write_decision(session, asked, hold.request.id, outcome):

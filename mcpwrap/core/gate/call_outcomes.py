@@ -1,12 +1,12 @@
 """Call outcomes for the circuit breaker: each reported once, at the response or the task's end."""
 
-from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.gate.session import Session
+from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, RequestContext
+from mcpwrap.core.gate.session import SessionState
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 
 
-def tell_of_result(session: Session, asked: Asked, value: Json) -> None:
+def tell_of_result(session: SessionState, asked: RequestContext, value: Json) -> None:
     """Report the outcome of a call, from the result of a request."""
     match asked.method:
         case methods.TOOLS_CALL:
@@ -20,7 +20,7 @@ def tell_of_result(session: Session, asked: Asked, value: Json) -> None:
             pass
 
 
-def tell_of_state(session: Session, asked: Asked, state: Json) -> None:
+def tell_of_state(session: SessionState, asked: RequestContext, state: Json) -> None:
     """Report the outcome of a task from its state; a cancelled one has neither outcome."""
     match state:
         case {"status": "failed"} | {"error": _}:
@@ -31,7 +31,7 @@ def tell_of_state(session: Session, asked: Asked, state: Json) -> None:
             pass
 
 
-def tell_of_failure(session: Session, asked: Asked) -> None:
+def tell_of_failure(session: SessionState, asked: RequestContext) -> None:
     """Report the failure of a call: an error, or a response that cannot be read."""
     match asked.method:
         case methods.TOOLS_CALL:
@@ -42,13 +42,13 @@ def tell_of_failure(session: Session, asked: Asked) -> None:
             pass
 
 
-def _tell_of_task(session: Session, asked: Asked, *, failed: bool) -> None:
+def _tell_of_task(session: SessionState, asked: RequestContext, *, failed: bool) -> None:
     if asked.task in session.untold_tasks:
         session.untold_tasks.remove(asked.task)
         session.limits.tell(asked.target, failed=failed)
 
 
-def _became_a_task(session: Session, tool: str, value: Json) -> bool:
+def _became_a_task(session: SessionState, tool: str, value: Json) -> bool:
     """Keep whose task it is, if the call became a new one: `{"task": {…}}` until 2025-11-25."""
     task = value.get("task", value) if isinstance(value, dict) else None
     task_id = task.get("taskId") if isinstance(task, dict) else None

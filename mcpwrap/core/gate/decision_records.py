@@ -6,9 +6,9 @@ refused. A cancellation of a request that is not open is dropped without a recor
 
 import msgspec
 
-from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.ports import Decided
-from mcpwrap.core.gate.session import Approval, Note, NoteKind, Outcome, Session
+from mcpwrap.core.gate.session import Approval, MessageOutcome, Note, NoteKind, SessionState
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
 from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
@@ -31,7 +31,9 @@ class _About(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, Json] | None = None
 
 
-def write_request(session: Session, sender: Sender, request: Request, outcome: Outcome) -> bool:
+def write_request(
+    session: SessionState, sender: Sender, request: Request, outcome: MessageOutcome
+) -> bool:
     """Write down what becomes of a request; say whether it is written."""
     key = TARGET_KEY.get(request.method)
     target = request.params.get(key) if key else ""
@@ -46,7 +48,9 @@ def write_request(session: Session, sender: Sender, request: Request, outcome: O
     return _write(session, about, outcome)
 
 
-def write_decision(session: Session, asked: Asked, request_id: Id, outcome: Outcome) -> bool:
+def write_decision(
+    session: SessionState, asked: RequestContext, request_id: Id, outcome: MessageOutcome
+) -> bool:
     """Write down what became of a request that was held; its params are where it came."""
     about = _About(
         sender=Sender.AGENT,
@@ -58,7 +62,9 @@ def write_decision(session: Session, asked: Asked, request_id: Id, outcome: Outc
     return _write(session, about, outcome)
 
 
-def write_answer(session: Session, asked: Asked, request_id: Id | None, outcome: Outcome) -> bool:
+def write_answer(
+    session: SessionState, asked: RequestContext, request_id: Id | None, outcome: MessageOutcome
+) -> bool:
     """Write down what becomes of the server's answer, if it does not just go on; as above."""
     if not outcome.notes and not outcome.is_changed:
         return True
@@ -72,7 +78,9 @@ def write_answer(session: Session, asked: Asked, request_id: Id | None, outcome:
     return _write(session, about, outcome)
 
 
-def write_refusal(session: Session, sender: Sender, outcome: Outcome, id_: Id | None) -> Outcome:
+def write_refusal(
+    session: SessionState, sender: Sender, outcome: MessageOutcome, id_: Id | None
+) -> MessageOutcome:
     """Write down that a line was no message, or answered nothing; it goes nowhere in any case."""
     if _write(session, _About(sender=sender, id=id_), outcome):
         return outcome
@@ -80,8 +88,8 @@ def write_refusal(session: Session, sender: Sender, outcome: Outcome, id_: Id | 
 
 
 def notified(
-    session: Session, sender: Sender, notification: Notification, outcome: Outcome
-) -> Outcome:
+    session: SessionState, sender: Sender, notification: Notification, outcome: MessageOutcome
+) -> MessageOutcome:
     """Return what becomes of a notification: nothing, if it was to be written down and is not."""
     if not (outcome.notes or outcome.rule or outcome.is_changed):
         return outcome
@@ -90,13 +98,13 @@ def notified(
 
 
 def unrecorded(
-    outcome: Outcome, forward: bytes | None = None, answer: bytes | None = None
-) -> Outcome:
+    outcome: MessageOutcome, forward: bytes | None = None, answer: bytes | None = None
+) -> MessageOutcome:
     """Return what there is in place of an outcome that could not be written down."""
-    return Outcome(forward, answer, notes=(*outcome.notes, UNRECORDED))
+    return MessageOutcome(forward, answer, notes=(*outcome.notes, UNRECORDED))
 
 
-def _write(session: Session, about: _About, outcome: Outcome) -> bool:
+def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> bool:
     """Append one audit record; the first note that is not LOGGED gives decision and reason."""
     remarks: list[str] = []
     against: Note | None = None

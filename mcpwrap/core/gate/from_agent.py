@@ -12,8 +12,16 @@ from mcpwrap.core.gate import (
     error_responses,
 )
 from mcpwrap.core.gate.held_requests import StateError
-from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, Asked
-from mcpwrap.core.gate.session import Note, NoteKind, Outcome, Session, blocked, logged, subject
+from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, RequestContext
+from mcpwrap.core.gate.session import (
+    MessageOutcome,
+    Note,
+    NoteKind,
+    SessionState,
+    blocked,
+    logged,
+    subject,
+)
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt
@@ -38,12 +46,12 @@ _DIGEST_BYTES = 16
 class _RefusedError(Exception):
     """Refusal of a request; `outcome` holds the response to the agent."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: MessageOutcome) -> None:
         super().__init__()
         self.outcome = outcome
 
 
-def judge(session: Session, request: Request, json: bytes) -> Outcome:
+def judge(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     """Return what becomes of a request, and remember it if it is forwarded."""
     try:
         asked, outcome = _forward(session, request, json)
@@ -67,7 +75,9 @@ def judge(session: Session, request: Request, json: bytes) -> Outcome:
     return outcome
 
 
-def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Outcome]:
+def _forward(
+    session: SessionState, request: Request, json: bytes
+) -> tuple[RequestContext, MessageOutcome]:
     revision = methods.revision_of(request.params)
     era = methods.Era.HANDSHAKE if revision is None else methods.Era.MODERN
     way = _find_way(session, request, era)
@@ -76,7 +86,7 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
     _check_id(session, request)
     _check_params(request)
     target = _find_target(session, request)
-    asked = Asked(request.method, target, era, _task(request), revision)
+    asked = RequestContext(request.method, target, era, _task(request), revision)
     sent = request
     if "requestState" in request.params:
         request, json = _come_again(session, request, json)
@@ -89,10 +99,10 @@ def _forward(session: Session, request: Request, json: bytes) -> tuple[Asked, Ou
         if outcome.held is not None:
             outcome.held.comes_again = request is not sent
         return asked, replace(outcome, notes=(*notes, *outcome.notes))
-    return asked, Outcome(forward=json, notes=notes, rule=judgement.rule)
+    return asked, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
 
 
-def _come_again(session: Session, request: Request, json: bytes) -> tuple[Request, bytes]:
+def _come_again(session: SessionState, request: Request, json: bytes) -> tuple[Request, bytes]:
     """Return a request that was put off as it was at first, if it brings our word for it."""
     try:
         restored = approval_wait.restored(session, request)
@@ -106,14 +116,14 @@ def _come_again(session: Session, request: Request, json: bytes) -> tuple[Reques
     return restored, encode(asked)
 
 
-def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
+def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
-    return Outcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
+    return MessageOutcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
 
 
-def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
+def _find_way(session: SessionState, request: Request, era: methods.Era) -> Way:
     if methods.is_notification(request.method):
         reason = "a notification has no id"
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
@@ -125,7 +135,7 @@ def _find_way(session: Session, request: Request, era: methods.Era) -> Way:
     raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
 
 
-def _check_revision(session: Session, request: Request, revision: str | None) -> None:
+def _check_revision(session: SessionState, request: Request, revision: str | None) -> None:
     """Refuse what would begin a handshake again, or leave the revision that one agreed on.
 
     Servers keep the revision of a connection, and so do the rules for what is in a result. Since
@@ -142,7 +152,7 @@ def _check_revision(session: Session, request: Request, revision: str | None) ->
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
 
 
-def _check_id(session: Session, request: Request) -> None:
+def _check_id(session: SessionState, request: Request) -> None:
     if request.id in session.asked_by_agent or request.id in session.holds:
         reason = "the id is in use"  # its answer would be judged as that of the other
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
@@ -162,7 +172,7 @@ def _check_params(request: Request) -> None:
         raise _bad_params(request, f"what it is called has {why}")
 
 
-def _find_target(session: Session, request: Request) -> str:
+def _find_target(session: SessionState, request: Request) -> str:
     """Return what the request is about; "" if its method has no such thing."""
     target_key = methods.TARGET_KEY.get(request.method)
     if target_key is None:
@@ -203,21 +213,25 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
     return _RefusedError(refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
 
 
-def _ask_policy(session: Session, request: Request, asked: Asked, way: Way) -> Judgement:
+def _ask_policy(
+    session: SessionState, request: Request, asked: RequestContext, way: Way
+) -> Judgement:
     if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
         # As a server says it of a tool it does not have: the official SDKs do in these words.
         answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
         note = Note(NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target)
-        raise _RefusedError(Outcome(answer=answer, notes=(note,)))
+        raise _RefusedError(MessageOutcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)
     if judgement.decision is Decision.BLOCK:
         answer = error_responses.denied(request.id, asked.method, asked.era, judgement)
         notes = blocked(_about(request, asked), judgement, asked.target)
-        raise _RefusedError(Outcome(answer=answer, notes=notes))
+        raise _RefusedError(MessageOutcome(answer=answer, notes=notes))
     return judgement
 
 
-def _ask_limits(session: Session, request: Request, asked: Asked, notes: tuple[Note, ...]) -> None:
+def _ask_limits(
+    session: SessionState, request: Request, asked: RequestContext, notes: tuple[Note, ...]
+) -> None:
     digest = b""
     if session.limits.counts(asked.target):
         digest = _digest(request.params.get("arguments", {}))
@@ -226,12 +240,12 @@ def _ask_limits(session: Session, request: Request, asked: Asked, notes: tuple[N
         answer = error_responses.held_back(request.id, held, asked.era)
         why = f"{_about(request, asked)}: {error_responses.why_held(held)}"
         note = Note(NoteKind.LIMITED, why, target=asked.target)
-        raise _RefusedError(Outcome(answer=answer, notes=(*notes, note)))
+        raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 
 
 def _digest(arguments: Json) -> bytes:
     return blake2b(encode_sorted(arguments), digest_size=_DIGEST_BYTES).digest()
 
 
-def _about(request: Request, asked: Asked) -> str:
+def _about(request: Request, asked: RequestContext) -> str:
     return subject(asked.method, asked.target, request.id)

@@ -5,12 +5,12 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses, server_answer
-from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.session import (
+    MessageOutcome,
     Note,
     NoteKind,
-    Outcome,
-    Session,
+    SessionState,
     blocked,
     cancel,
     is_refused,
@@ -41,7 +41,7 @@ from mcpwrap.core.protocol.strict_json import encode
 _TOKEN = "progressToken"  # noqa: S105  # the name of a param
 
 
-def judge(session: Session, decoded: Decoded) -> Outcome:
+def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
     """Return what becomes of a message."""
     match decoded.message:
         case Request() as request:
@@ -54,35 +54,35 @@ def judge(session: Session, decoded: Decoded) -> Outcome:
             assert_never(decoded.message)
 
 
-def refuse(session: Session, malformed: Malformed) -> Outcome:
+def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
     """Return what becomes of a line, or an element of a batch, that is no message.
 
     The agent must not wait for ever for what this was to answer.
     """
     note = Note(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
     given_up = None if malformed.id is None else server_answer.give_up(session, malformed.id)
-    outcome = Outcome(given_up, notes=(note,))
+    outcome = MessageOutcome(given_up, notes=(note,))
     return decision_records.write_refusal(session, Sender.SERVER, outcome, malformed.id)
 
 
-def _judge_request(session: Session, request: Request, json: bytes) -> Outcome:
+def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     outcome = _answer_or_forward(session, request, json)
     if not decision_records.write_request(session, Sender.SERVER, request, outcome):
         can_be_answered = outcome.answer is not None or outcome.forward is not None
         answer = error_responses.unrecorded(request.id, request.method, Era.HANDSHAKE)
         return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
     if outcome.forward is not None:
-        session.asked_by_server.add(request.id, Asked(request.method, "", Era.HANDSHAKE))
+        session.asked_by_server.add(request.id, RequestContext(request.method, "", Era.HANDSHAKE))
     return outcome
 
 
-def _answer_or_forward(session: Session, request: Request, json: bytes) -> Outcome:
+def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     about = subject(request.method, request_id=request.id)
     if not session.has_handshake:
         # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
         # message ours would be the one that tells the server which era this is.
         note = Note(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
-        return Outcome(notes=(note,))
+        return MessageOutcome(notes=(note,))
     way = methods.server_request(request.method)
     if way is None and session.names(request.method):
         way = Way.JUDGE
@@ -93,11 +93,11 @@ def _answer_or_forward(session: Session, request: Request, json: bytes) -> Outco
     judgement = session.judge(way, request.method, request.params)
     if is_refused(judgement):
         answer = error_responses.denied(request.id, request.method, Era.HANDSHAKE, judgement)
-        return Outcome(answer=answer, notes=blocked(about, judgement))
-    return Outcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
+        return MessageOutcome(answer=answer, notes=blocked(about, judgement))
+    return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
 
-def _check(session: Session, request: Request) -> Outcome | None:
+def _check(session: SessionState, request: Request) -> MessageOutcome | None:
     if request.id in session.asked_by_server or elicitation.may_be_ours(request.id):
         return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
     if session.asked_by_server.is_full():
@@ -109,13 +109,15 @@ def _check(session: Session, request: Request) -> Outcome | None:
     return None
 
 
-def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> Outcome:
+def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
-    return Outcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
+    return MessageOutcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
 
 
-def _judge_notification(session: Session, notification: Notification, json: bytes) -> Outcome:
+def _judge_notification(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
     if methods.is_request(notification.method):
         about = subject(notification.method)
         return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
@@ -132,7 +134,7 @@ def _judge_notification(session: Session, notification: Notification, json: byte
     return decision_records.notified(session, Sender.SERVER, notification, outcome)
 
 
-def _judge_text(session: Session, notification: Notification, json: bytes) -> Outcome:
+def _judge_text(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
     """Judge a log message or progress as a result too: its text is the server's."""
     method, params = notification.method, notification.params
     passed = pass_notification(session, notification, methods.server_notification(method), json)
@@ -142,7 +144,7 @@ def _judge_text(session: Session, notification: Notification, json: bytes) -> Ou
     judged = session.policy.judge_result(method, "", texts)
     notes = (*passed.notes, *logged(subject(method), judged.notes))
     if judged.refusal is not None:
-        return Outcome(notes=(*notes, *blocked(subject(method), judged.refusal)))
+        return MessageOutcome(notes=(*notes, *blocked(subject(method), judged.refusal)))
     if judged.value is texts or not isinstance(judged.value, dict):
         return replace(passed, notes=notes)
     token = {_TOKEN: params[_TOKEN]} if _TOKEN in params else {}
@@ -150,14 +152,14 @@ def _judge_text(session: Session, notification: Notification, json: bytes) -> Ou
     return replace(passed, forward=json, notes=notes, is_changed=True)
 
 
-def _cancel(session: Session, notification: Notification, json: bytes) -> Outcome:
+def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
     """Pass on that the server wants an answer no longer, or that it ends a subscription."""
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
-        return Outcome()
+        return MessageOutcome()
     if session.asked_by_server.find(cancelled) is not None:
         return cancel(session.asked_by_server, cancelled, json)
     asked = session.asked_by_agent.find(cancelled)
     if asked is None or asked.method != methods.LISTEN:
-        return Outcome()
+        return MessageOutcome()
     return cancel(session.asked_by_agent, cancelled, json)

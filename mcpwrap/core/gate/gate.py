@@ -7,9 +7,9 @@ import msgspec
 
 from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
 from mcpwrap.core.gate import from_server as gate_from_server
-from mcpwrap.core.gate.ports import NOBODY, Approvals, Audit, Told
-from mcpwrap.core.gate.session import Note, Outcome, Session
-from mcpwrap.core.policy.decision import Limits, ServerPolicy
+from mcpwrap.core.gate.ports import NOBODY, ApprovalOutcome, Approvals, Audit
+from mcpwrap.core.gate.session import MessageOutcome, Note, SessionState
+from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,
@@ -50,11 +50,11 @@ class Gate:
     def __init__(
         self,
         policy: ServerPolicy,
-        limits: Limits,
+        limits: CallLimiter,
         audit: Audit,
         approvals: Approvals = NOBODY,
     ) -> None:
-        self._session = Session(policy, limits, audit, approvals)
+        self._session = SessionState(policy, limits, audit, approvals)
 
     @property
     def policy(self) -> ServerPolicy:
@@ -69,7 +69,7 @@ class Gate:
         """Say what time it is, by a clock that nobody sets, before anything else."""
         self._session.now_s = now_s
 
-    def told(self, told: Told) -> list[Action]:
+    def told(self, told: ApprovalOutcome) -> list[Action]:
         """Return what is to be done about the answer to a request that is held."""
         self._session.size = 0
         return _of_agent(approval_decision.told(self._session, told))
@@ -131,7 +131,7 @@ class Gate:
             case other:
                 assert_never(other)
 
-    def _with_holds(self, actions: list[Action], *outcomes: Outcome) -> list[Action]:
+    def _with_holds(self, actions: list[Action], *outcomes: MessageOutcome) -> list[Action]:
         """Return what is to be done about a line, and about each request in it that is held."""
         for outcome in outcomes:
             if outcome.held is not None:
@@ -146,7 +146,7 @@ class Gate:
             return Malformed(INVALID_REQUEST, f"a batch is of 1 to {MAX_BATCH} messages")
         return Malformed(INVALID_REQUEST, f"only {methods.BATCHES_IN} has batches")
 
-    def _batched_by_agent(self, item: Decoded | Malformed) -> Outcome:
+    def _batched_by_agent(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
             case Malformed():
                 return agent_side.refuse(self._session, item)
@@ -159,7 +159,7 @@ class Gate:
             case _:
                 assert_never(item)
 
-    def _batched_by_server(self, item: Decoded | Malformed) -> Outcome:
+    def _batched_by_server(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
             case Malformed():
                 return gate_from_server.refuse(self._session, item)
@@ -172,25 +172,25 @@ class Gate:
         """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
         actions = _from_server(gate_from_server.refuse(self._session, self._refused_batch()))
         for answered in answers:
-            given_up = Outcome(forward=server_answer.give_up(self._session, answered))
+            given_up = MessageOutcome(forward=server_answer.give_up(self._session, answered))
             actions += _from_server(given_up)
         return actions
 
 
-def _from_agent(outcome: Outcome) -> list[Action]:
+def _from_agent(outcome: MessageOutcome) -> list[Action]:
     return _actions(outcome, onward=ToServer, back=ToAgent)
 
 
-def _of_agent(outcomes: list[Outcome]) -> list[Action]:
+def _of_agent(outcomes: list[MessageOutcome]) -> list[Action]:
     return [action for outcome in outcomes for action in _from_agent(outcome)]
 
 
-def _from_server(outcome: Outcome) -> list[Action]:
+def _from_server(outcome: MessageOutcome) -> list[Action]:
     return _actions(outcome, onward=ToAgent, back=ToServer)
 
 
 def _actions(
-    outcome: Outcome, *, onward: Callable[[bytes], Action], back: Callable[[bytes], Action]
+    outcome: MessageOutcome, *, onward: Callable[[bytes], Action], back: Callable[[bytes], Action]
 ) -> list[Action]:
     actions: list[Action] = list(outcome.notes)
     if outcome.answer is not None:
@@ -200,11 +200,11 @@ def _actions(
     return actions
 
 
-def _together(outcomes: list[Outcome]) -> Outcome:
+def _together(outcomes: list[MessageOutcome]) -> MessageOutcome:
     """Return the outcomes of a batch's elements as one: arrays, of what there is to send."""
     forwards = [outcome.forward for outcome in outcomes if outcome.forward is not None]
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
-    return Outcome(
+    return MessageOutcome(
         _array(forwards), _array(answers), tuple(n for outcome in outcomes for n in outcome.notes)
     )
 

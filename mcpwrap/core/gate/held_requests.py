@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Self
 
-from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.ports import Waits
 from mcpwrap.core.policy.decision import Judgement
 from mcpwrap.core.protocol.json_value import Json
@@ -32,7 +32,7 @@ class Hold:
     number: int
     request: Request
     json: bytes
-    asked: Asked
+    asked: RequestContext
     way: Way
     judgement: Judgement
     approval: Waits

@@ -10,7 +10,7 @@ MAX_TARGET_CHARS = 8192  # a tool has 128, and longer URIs no browser takes
 MAX_CANCELLED = 1024  # answers to these may still be under way
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestContext(msgspec.Struct, frozen=True):
     """Request data that a response is judged by. `target` is a tool, a URI, a prompt, or "".
 
     If a task is requested, `target` is its tool.
@@ -27,8 +27,8 @@ class InFlight:
     """Requests by id, which is in use until it is answered: 1 and "1" are two."""
 
     def __init__(self, max_open: int = MAX_OPEN, max_cancelled: int = MAX_CANCELLED) -> None:
-        self._open: dict[Id, Asked] = {}
-        self._cancelled: dict[Id, Asked] = {}
+        self._open: dict[Id, RequestContext] = {}
+        self._cancelled: dict[Id, RequestContext] = {}
         self._max_open = max_open
         self._max_cancelled = max_cancelled
 
@@ -39,15 +39,15 @@ class InFlight:
         """Say whether there are so many that no more is taken."""
         return len(self._open) >= self._max_open
 
-    def find(self, request_id: Id) -> Asked | None:
+    def find(self, request_id: Id) -> RequestContext | None:
         """Return a request that is open, and not cancelled."""
         return self._open.get(request_id)
 
-    def add(self, request_id: Id, asked: Asked) -> None:
+    def add(self, request_id: Id, asked: RequestContext) -> None:
         """Keep a request that is forwarded."""
         self._open[request_id] = asked
 
-    def take(self, request_id: Id) -> Asked | None:
+    def take(self, request_id: Id) -> RequestContext | None:
         """Return and forget the request that is answered; None if there is no such."""
         return self._open.pop(request_id, None) or self._cancelled.pop(request_id, None)
 
@@ -55,7 +55,7 @@ class InFlight:
         """Say whether an answer is waited for."""
         return bool(self._open)
 
-    def take_open(self) -> list[tuple[Id, Asked]]:
+    def take_open(self) -> list[tuple[Id, RequestContext]]:
         """Return and forget all that are open; who cancelled a request waits for no answer."""
         taken = list(self._open.items())
         self._open.clear()

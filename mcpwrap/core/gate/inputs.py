@@ -5,7 +5,7 @@ Since 2026-07-28 these are `inputRequests` of a result; in 2025-11-25 the URLs o
 
 from collections.abc import Iterator
 
-from mcpwrap.core.gate.session import ALLOWED, Session, is_refused
+from mcpwrap.core.gate.session import ALLOWED, SessionState, is_refused
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
@@ -16,14 +16,14 @@ MISSPELT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
 
 
-def judge_inputs(session: Session, requests: Json) -> Judgement:
+def judge_inputs(session: SessionState, requests: Json) -> Judgement:
     """Judge the `inputRequests` of a result; the first that is refused speaks for all."""
     if not isinstance(requests, dict):
         return _NO_INPUT
     return _judge_all(session, (_input(request) for request in requests.values()))
 
 
-def judge_error(session: Session, error: dict[str, Json]) -> Judgement:
+def judge_error(session: SessionState, error: dict[str, Json]) -> Judgement:
     """Judge an error, which may have URLs for the agent's user to open."""
     if error["code"] != methods.URL_ELICITATION_REQUIRED:
         return ALLOWED
@@ -45,14 +45,16 @@ def _input(request: Json) -> tuple[str, dict[str, Json]] | None:
     return (method, params) if isinstance(params, dict) else None
 
 
-def _judge_one(session: Session, wanted: tuple[str, dict[str, Json]] | None) -> Judgement:
+def _judge_one(session: SessionState, wanted: tuple[str, dict[str, Json]] | None) -> Judgement:
     if wanted is None:
         return _NO_INPUT
     method, params = wanted
     return MISSPELT if is_misspelt(params) else session.judge(Way.JUDGE, method, params)
 
 
-def _judge_all(session: Session, inputs: Iterator[tuple[str, dict[str, Json]] | None]) -> Judgement:
+def _judge_all(
+    session: SessionState, inputs: Iterator[tuple[str, dict[str, Json]] | None]
+) -> Judgement:
     notes: tuple[str, ...] = ()
     for wanted in inputs:
         judgement = _judge_one(session, wanted)

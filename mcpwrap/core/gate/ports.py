@@ -7,7 +7,7 @@ import msgspec
 from mcpwrap.core.protocol.json_value import Json
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request that the policy allows only with a person's approval."""
 
     method: str
@@ -40,7 +40,7 @@ class NotAsked(msgspec.Struct, frozen=True):
     why: str
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Later outcome of a held request: approved, denied, expired or void."""
 
     hold: int
@@ -55,7 +55,7 @@ class Approvals(Protocol):
 
     state_key: bytes  # 32 random bytes, of this session alone
 
-    def ask(self, hold: int, wanted: Wanted) -> Approved | Waits | NotAsked:
+    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
         """Ask for a request, or use up an approval that was given for it."""
 
     def withdraw(self, hold: int, *, comes_again: bool) -> None:
@@ -70,7 +70,7 @@ class Nobody:
 
     state_key = bytes(32)  # nothing is ever sealed with it
 
-    def ask(self, _hold: int, _wanted: Wanted) -> NotAsked:
+    def ask(self, _hold: int, _wanted: ApprovalRequest) -> NotAsked:
         """Return that no person is asked."""
         return NotAsked("")
 

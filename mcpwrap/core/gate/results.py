@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.inputs import MISSPELT, judge_error, judge_inputs
-from mcpwrap.core.gate.session import Session, is_refused
+from mcpwrap.core.gate.session import SessionState, is_refused
 from mcpwrap.core.policy.decision import Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
@@ -20,7 +20,7 @@ _MAX_TOLD = 10  # of the names that were left out
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
 
-def judge_result(session: Session, asked: Asked, value: Json) -> ResultJudgement:
+def judge_result(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
     """Judge the result of a request; the same `value` back means that it passes as it is.
 
     Its keys and its questions are looked at last: rules for results change keys too.
@@ -39,7 +39,9 @@ def judge_result(session: Session, asked: Asked, value: Json) -> ResultJudgement
     return _with(judged, judge_inputs(session, told["inputRequests"]))
 
 
-def judge_failure(session: Session, asked: Asked, error: dict[str, Json]) -> ResultJudgement:
+def judge_failure(
+    session: SessionState, asked: RequestContext, error: dict[str, Json]
+) -> ResultJudgement:
     """Judge an error of whatever method in the same way: others may have written it."""
     words = {key: error[key] for key in error if key != "code"}
     judged = _judge_by_rules(session, asked, words)
@@ -58,7 +60,9 @@ def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
     return replace(judged, notes=(*judged.notes, *inputs.notes)) if inputs.notes else judged
 
 
-def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> ResultJudgement:
+def _judge_kind(
+    session: SessionState, asked: RequestContext, value: dict[str, Json]
+) -> ResultJudgement:
     if asked.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
         session.version = session.version or asked.revision or ""
     match asked.method:
@@ -74,7 +78,9 @@ def _judge_kind(session: Session, asked: Asked, value: dict[str, Json]) -> Resul
     return _judge_content(session, asked, value)
 
 
-def _judge_description(session: Session, method: str, value: dict[str, Json]) -> ResultJudgement:
+def _judge_description(
+    session: SessionState, method: str, value: dict[str, Json]
+) -> ResultJudgement:
     listed = _judge_named(session, method, value)
     if listed.refusal is not None or not isinstance(listed.value, dict):
         return listed
@@ -86,14 +92,14 @@ def _judge_description(session: Session, method: str, value: dict[str, Json]) ->
     return replace(judged, value=told, left_out=listed.left_out)
 
 
-def _judge_content(session: Session, asked: Asked, value: Json) -> ResultJudgement:
+def _judge_content(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
     """Let the policy see what others may have written: by the tool's rules, if a tool did."""
     if asked.method not in methods.JUDGED_RESULTS:
         return ResultJudgement(value)
     return _judge_by_rules(session, asked, value)
 
 
-def _judge_by_rules(session: Session, asked: Asked, value: Json) -> ResultJudgement:
+def _judge_by_rules(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
     method = methods.TOOLS_CALL if asked.method in methods.TASK_RESULTS else asked.method
     kept: dict[str, Json] = {}
     rest = value
@@ -108,7 +114,7 @@ def _judge_by_rules(session: Session, asked: Asked, value: Json) -> ResultJudgem
     return judged
 
 
-def _judge_named(session: Session, method: str, value: dict[str, Json]) -> ResultJudgement:
+def _judge_named(session: SessionState, method: str, value: dict[str, Json]) -> ResultJudgement:
     """Leave out tools that the policy hides, and tools and prompts with a deceptive name."""
     key = _NAMED.get(method, "")
     entries = value.get(key)

@@ -4,13 +4,13 @@ from typing import assert_never
 
 from mcpwrap.core.gate import decision_records, error_responses
 from mcpwrap.core.gate.call_outcomes import tell_of_failure, tell_of_result, tell_of_state
-from mcpwrap.core.gate.in_flight import Asked
+from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.results import judge_failure, judge_result
 from mcpwrap.core.gate.session import (
+    MessageOutcome,
     Note,
     NoteKind,
-    Outcome,
-    Session,
+    SessionState,
     blocked,
     logged,
     pass_notification,
@@ -36,14 +36,14 @@ from mcpwrap.core.text.sanitise import shown
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
 
-def judge(session: Session, answer: Result | Failure, json: bytes) -> Outcome:
+def judge(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
     """Return what the agent gets."""
     asked = session.asked_by_agent.take(answer.id)
     if asked is None:
         about = subject("answer", request_id=answer.id)
         note = Note(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
         return decision_records.write_refusal(
-            session, Sender.SERVER, Outcome(notes=(note,)), answer.id
+            session, Sender.SERVER, MessageOutcome(notes=(note,)), answer.id
         )
     match answer:
         case Result():
@@ -54,7 +54,9 @@ def judge(session: Session, answer: Result | Failure, json: bytes) -> Outcome:
             assert_never(answer)
 
 
-def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -> Outcome:
+def _judge_result(
+    session: SessionState, asked: RequestContext, answer: Result, json: bytes
+) -> MessageOutcome:
     value = answer.result
     tell_of_result(session, asked, value)
     judged = judge_result(session, asked, value)
@@ -63,7 +65,7 @@ def _judge_result(session: Session, asked: Asked, answer: Result, json: bytes) -
     is_changed = judged.value is not value
     forward = result_response(answer.id, judged.value) if is_changed else json
     notes = _notes(_about(asked, answer.id), judged) if is_changed or judged.notes else ()
-    outcome = Outcome(forward, notes=notes, is_changed=is_changed)
+    outcome = MessageOutcome(forward, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
 
 
@@ -75,7 +77,9 @@ def _notes(about: str, judged: ResultJudgement) -> tuple[Note, ...]:
     return (Note(NoteKind.LOGGED, f"{about}: {left_out}", left_out), *notes)
 
 
-def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes) -> Outcome:
+def _judge_failure(
+    session: SessionState, asked: RequestContext, answer: Failure, json: bytes
+) -> MessageOutcome:
     tell_of_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
     judged = judge_failure(session, asked, answer.error)
@@ -85,37 +89,43 @@ def _judge_failure(session: Session, asked: Asked, answer: Failure, json: bytes)
     if is_changed:
         json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
     notes = logged(_about(asked, answer.id), judged.notes)
-    outcome = Outcome(json, notes=notes, is_changed=is_changed)
+    outcome = MessageOutcome(json, notes=notes, is_changed=is_changed)
     return _write_down(session, asked, answer.id, outcome)
 
 
-def _let_it_be_initialized_again(session: Session, asked: Asked) -> None:
+def _let_it_be_initialized_again(session: SessionState, asked: RequestContext) -> None:
     """Let the agent try another revision, after a handshake that failed."""
     if asked.method == methods.INITIALIZE:
         session.has_handshake = False
 
 
 def _deny(
-    session: Session, asked: Asked, request_id: Id, refusal: Judgement, notes: tuple[str, ...]
-) -> Outcome:
+    session: SessionState,
+    asked: RequestContext,
+    request_id: Id,
+    refusal: Judgement,
+    notes: tuple[str, ...],
+) -> MessageOutcome:
     about = _about(asked, request_id)
     told = error_responses.denied(request_id, asked.method, asked.era, refusal)
     all_notes = (*logged(about, notes), *blocked(about, refusal, asked.target))
-    return _write_down(session, asked, request_id, Outcome(told, notes=all_notes))
+    return _write_down(session, asked, request_id, MessageOutcome(told, notes=all_notes))
 
 
-def _write_down(session: Session, asked: Asked, request_id: Id, outcome: Outcome) -> Outcome:
+def _write_down(
+    session: SessionState, asked: RequestContext, request_id: Id, outcome: MessageOutcome
+) -> MessageOutcome:
     if decision_records.write_answer(session, asked, request_id, outcome):
         return outcome
     refusal = error_responses.unrecorded(request_id, asked.method, asked.era)
     return decision_records.unrecorded(outcome, forward=refusal)
 
 
-def _about(asked: Asked, request_id: Id) -> str:
+def _about(asked: RequestContext, request_id: Id) -> str:
     return f"the answer to {subject(asked.method, asked.target, request_id)}"
 
 
-def give_up(session: Session, request_id: Id) -> bytes | None:
+def give_up(session: SessionState, request_id: Id) -> bytes | None:
     """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
     asked = session.asked_by_agent.take(request_id)
     if asked is None:
@@ -125,20 +135,24 @@ def give_up(session: Session, request_id: Id) -> bytes | None:
     return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
 
 
-def server_ended(session: Session, why: str) -> list[Outcome]:
+def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     """Return what the agent gets for each request that the server has left open."""
     return [_unanswered(session, *taken, why) for taken in session.asked_by_agent.take_open()]
 
 
-def _unanswered(session: Session, request_id: Id, asked: Asked, why: str) -> Outcome:
+def _unanswered(
+    session: SessionState, request_id: Id, asked: RequestContext, why: str
+) -> MessageOutcome:
     tell_of_failure(session, asked)
     text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
     note = Note(NoteKind.UNANSWERED, text, target=asked.target)
-    outcome = Outcome(error_responses.server_ended(request_id, why), notes=(note,))
+    outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
     return _write_down(session, asked, request_id, outcome)
 
 
-def judge_task_state(session: Session, notification: Notification, json: bytes) -> Outcome:
+def judge_task_state(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
     """Handle a notification about a task, which may contain its result.
 
     If the result is refused, the notification is not forwarded: a request for it gets the refusal.
@@ -148,21 +162,21 @@ def judge_task_state(session: Session, notification: Notification, json: bytes) 
     about = subject(notification.method, tool or "")
     if tool is None:
         note = Note(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
-        return Outcome(notes=(note,))
+        return MessageOutcome(notes=(note,))
     params: Json = notification.params
     era = Era.MODERN if notification.method == methods.TASK_STATE else Era.HANDSHAKE
-    asked = Asked(methods.TASKS_GET, tool, era, str(task))
+    asked = RequestContext(methods.TASKS_GET, tool, era, str(task))
     tell_of_state(session, asked, params)
     judged = judge_result(session, asked, params)
     notes = logged(about, judged.notes)
     if judged.refusal is not None:
-        return Outcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
+        return MessageOutcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
     is_changed = judged.value is not params
     if is_changed:
         json = encode({"jsonrpc": "2.0", "method": notification.method, "params": judged.value})
     passed = pass_notification(
         session, notification, methods.server_notification(notification.method), json
     )
-    return Outcome(
+    return MessageOutcome(
         passed.forward, notes=(*notes, *passed.notes), rule=passed.rule, is_changed=is_changed
     )

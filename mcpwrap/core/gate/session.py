@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.core.gate.held_requests import Hold, Holds
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.ports import Approvals, Audit
-from mcpwrap.core.policy.decision import Decision, Judgement, Limits, ServerPolicy
+from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
 from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
@@ -58,7 +58,7 @@ class Approval(msgspec.Struct, frozen=True):
     by: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MessageOutcome(msgspec.Struct, frozen=True):
     """Outcome of a message: what to forward, reply and log. The JSON has no newlines."""
 
     forward: bytes | None = None
@@ -71,11 +71,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Session:
+class SessionState:
     """State of one session, kept between messages."""
 
     policy: ServerPolicy
-    limits: Limits
+    limits: CallLimiter
     audit: Audit
     approvals: Approvals
     holds: Holds = field(init=False)
@@ -157,31 +157,31 @@ def is_refused(judgement: Judgement) -> bool:
 
 
 def pass_notification(
-    session: Session, notification: Notification, way: Way | None, json: bytes
-) -> Outcome:
+    session: SessionState, notification: Notification, way: Way | None, json: bytes
+) -> MessageOutcome:
     """Return what becomes of a notification: nobody answers it, so what is refused is not there."""
     about = subject(notification.method)
     if way is None:
         if not session.names(notification.method):
-            return Outcome(notes=(Note(NoteKind.UNKNOWN, f"{about}: dropped"),))
+            return MessageOutcome(notes=(Note(NoteKind.UNKNOWN, f"{about}: dropped"),))
         way = Way.JUDGE
     if notification.method == PROGRESS and as_id(notification.params.get("progressToken")) is None:
-        return Outcome(notes=(Note(NoteKind.MALFORMED, f"{about}: no token"),))
+        return MessageOutcome(notes=(Note(NoteKind.MALFORMED, f"{about}: no token"),))
     judgement = session.judge(way, notification.method, notification.params)
     if is_refused(judgement):
-        return Outcome(notes=blocked(about, judgement))
-    return Outcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
+        return MessageOutcome(notes=blocked(about, judgement))
+    return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
 
-def cancel(asked: InFlight, request_id: Id, json: bytes) -> Outcome:
+def cancel(asked: InFlight, request_id: Id, json: bytes) -> MessageOutcome:
     """Handle `notifications/cancelled`: forward it, or drop it if too many requests are cancelled.
 
     No receiver has to obey it, so it can be dropped while too many responses are to come.
     """
     if asked.cancel(request_id):
-        return Outcome(forward=json)
+        return MessageOutcome(forward=json)
     about = subject(CANCELLED, request_id=request_id)
-    return Outcome(notes=(Note(NoteKind.LIMITED, f"{about}: too many have no answer yet"),))
+    return MessageOutcome(notes=(Note(NoteKind.LIMITED, f"{about}: too many have no answer yet"),))
 
 
 def logged(about: str, rules: Iterable[str]) -> tuple[Note, ...]:

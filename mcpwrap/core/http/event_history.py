@@ -13,7 +13,7 @@ MAX_BYTES = 4 * 1024 * 1024
 _ID = re.compile(r"([0-9]{1,15})-([0-9]{1,15})")
 
 
-class Event(msgspec.Struct, frozen=True):
+class StreamEvent(msgspec.Struct, frozen=True):
     """Message on an SSE stream. Numbers grow within a session."""
 
     stream: int
@@ -33,11 +33,11 @@ class History:
     """Bounded buffer of the last events that were sent, oldest first; the last one always."""
 
     def __init__(self, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[StreamEvent] = deque()
         self._bytes = 0
         self._max_events, self._max_bytes = max_events, max_bytes
 
-    def add(self, event: Event) -> None:
+    def add(self, event: StreamEvent) -> None:
         """Keep an event, and forget the oldest where there are too many."""
         self._events.append(event)
         self._bytes += len(event.json)
@@ -46,7 +46,7 @@ class History:
         ):
             self._bytes -= len(self._events.popleft().json)
 
-    def after(self, stream: int, number: int) -> list[Event]:
+    def after(self, stream: int, number: int) -> list[StreamEvent]:
         """Return the later ones of one stream. Those of another are another's."""
         return [one for one in self._events if one.stream == stream and one.number > number]
 

@@ -7,7 +7,7 @@ An intermediary may decide by the headers alone; the server decides by the body.
 import binascii
 from dataclasses import dataclass
 
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
 from mcpwrap.core.protocol.methods import PROTOCOL_VERSION
@@ -41,7 +41,7 @@ class Disagreement:
     why: str
 
 
-def disagreement(request: Request, head: Head) -> Disagreement | None:
+def disagreement(request: Request, head: RequestHead) -> Disagreement | None:
     """Return what is wrong with a request's envelope and headers; nothing if they agree."""
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(head.every(name)) > 1:
@@ -58,7 +58,7 @@ def disagreement(request: Request, head: Head) -> Disagreement | None:
     return _disagreement_of_name(request, head)
 
 
-def _disagreement_of_name(request: Request, head: Head) -> Disagreement | None:
+def _disagreement_of_name(request: Request, head: RequestHead) -> Disagreement | None:
     key = _NAME_KEY.get(request.method, "")
     value: Json = request.params.get(key)
     if value is None:

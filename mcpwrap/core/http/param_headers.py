@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, Disagreement, decoded
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 from mcpwrap.core.protocol.methods import TOOLS_CALL
@@ -26,7 +26,7 @@ _DECIMAL = re.compile(r"(-?[0-9]{1,64})(?:\.0{1,64})?")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _ParamHeader:
     header: str  # in small letters
     path: tuple[str, ...]  # in the arguments
     type: str
@@ -40,7 +40,7 @@ class ParamHeaders:
     """Headers that the tools of one server declare for their arguments."""
 
     def __init__(self) -> None:
-        self._by_tool: dict[str, tuple[_Wanted, ...]] = {}
+        self._by_tool: dict[str, tuple[_ParamHeader, ...]] = {}
 
     def remember(self, result: Json) -> None:
         """Keep what a list of tools says."""
@@ -52,7 +52,7 @@ class ParamHeaders:
             if name in self._by_tool or len(self._by_tool) < MAX_TOOLS:
                 self._by_tool[name] = _wanted(tool.get("inputSchema"))
 
-    def disagreement(self, request: Request, head: Head) -> Disagreement | None:
+    def disagreement(self, request: Request, head: RequestHead) -> Disagreement | None:
         """Return which header of a call is not what its arguments say."""
         given = passed_on(head)
         names = [name.lower() for name, _ in head.fields if name.lower().startswith(PREFIX)]
@@ -69,13 +69,13 @@ class ParamHeaders:
         return None
 
 
-def passed_on(head: Head) -> dict[str, str]:
+def passed_on(head: RequestHead) -> dict[str, str]:
     """Return the headers of arguments, by their names in small letters; the last of each."""
     pairs = ((name.lower(), value) for name, value in head.fields)
     return {name: value for name, value in pairs if name.startswith(PREFIX)}
 
 
-def _wanted(schema: Json) -> tuple[_Wanted, ...]:
+def _wanted(schema: Json) -> tuple[_ParamHeader, ...]:
     try:
         found = tuple(islice(_walk(schema, ()), _MAX_HEADERS))
     except _BadSchemaError:
@@ -83,7 +83,7 @@ def _wanted(schema: Json) -> tuple[_Wanted, ...]:
     return found if len({wanted.header for wanted in found}) == len(found) else ()
 
 
-def _walk(schema: Json, path: tuple[str, ...]) -> Iterator[_Wanted]:
+def _walk(schema: Json, path: tuple[str, ...]) -> Iterator[_ParamHeader]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or len(path) > _MAX_DEPTH:
         return
@@ -93,13 +93,13 @@ def _walk(schema: Json, path: tuple[str, ...]) -> Iterator[_Wanted]:
         yield from _walk(inner, (*path, key))
 
 
-def _one(schema: Mapping[str, Json], path: tuple[str, ...]) -> _Wanted:
+def _one(schema: Mapping[str, Json], path: tuple[str, ...]) -> _ParamHeader:
     token, kind = schema[_KEY], schema.get("type")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise _BadSchemaError
     if not isinstance(kind, str) or kind not in _TYPES:
         raise _BadSchemaError
-    return _Wanted(PREFIX + token.lower(), path, kind)
+    return _ParamHeader(PREFIX + token.lower(), path, kind)
 
 
 def _at(arguments: Json, path: tuple[str, ...]) -> Json:
@@ -109,7 +109,7 @@ def _at(arguments: Json, path: tuple[str, ...]) -> Json:
     return found
 
 
-def _agree(wanted: _Wanted, value: Json, header: str | None) -> bool:
+def _agree(wanted: _ParamHeader, value: Json, header: str | None) -> bool:
     """Say whether both are absent, or both are there and the same."""
     said = _as_text(value)
     if said is None or header is None:

@@ -9,7 +9,7 @@ EVENTS = "text/event-stream"
 _OWN = "mcp-"
 
 
-class Place(Enum):
+class HttpEndpoint(Enum):
     """Endpoint at a path."""
 
     ENDPOINT = "endpoint"  # of 2025-03-26 and later
@@ -17,21 +17,21 @@ class Place(Enum):
     OLD_MESSAGES = "old messages"
 
 
-PLACE_BY_PATH = {
-    "/": Place.ENDPOINT,
-    "/mcp": Place.ENDPOINT,
-    "/sse": Place.OLD_STREAM,
-    "/messages": Place.OLD_MESSAGES,
+ENDPOINT_BY_PATH = {
+    "/": HttpEndpoint.ENDPOINT,
+    "/mcp": HttpEndpoint.ENDPOINT,
+    "/sse": HttpEndpoint.OLD_STREAM,
+    "/messages": HttpEndpoint.OLD_MESSAGES,
 }
-METHODS_BY_PLACE = {
-    Place.ENDPOINT: ("POST", "GET", "DELETE"),
-    Place.OLD_STREAM: ("GET",),
-    Place.OLD_MESSAGES: ("POST",),
+METHODS_BY_ENDPOINT = {
+    HttpEndpoint.ENDPOINT: ("POST", "GET", "DELETE"),
+    HttpEndpoint.OLD_STREAM: ("GET",),
+    HttpEndpoint.OLD_MESSAGES: ("POST",),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """Method, target and header fields of a request. A header that came twice is there twice."""
 
     method: str
@@ -64,34 +64,34 @@ class Unheard:
 class Heard:
     """Accepted request: its endpoint. `session` is from the URL, in the old transport."""
 
-    place: Place
+    place: HttpEndpoint
     session: str = ""
 
 
-def judge(head: Head, host: str) -> Heard | Unheard:
+def judge(head: RequestHead, host: str) -> Heard | Unheard:
     """Return what a request is to, or why it is not heard. `host` is our one name."""
     if head.every("host") != [host]:
         return Unheard(421, f"this is http://{host}/, and was asked for by another name")
     if not _is_from_here(head, host):
         return Unheard(403, "a page has sent this request")
     path, question, query = head.target.partition("?")
-    place = PLACE_BY_PATH.get(path)
-    if place is None or bool(question) != (place is Place.OLD_MESSAGES):
+    place = ENDPOINT_BY_PATH.get(path)
+    if place is None or bool(question) != (place is HttpEndpoint.OLD_MESSAGES):
         return Unheard(404, f"MCP is at http://{host}/mcp")
-    if head.method not in METHODS_BY_PLACE[place]:
-        known = METHODS_BY_PLACE[place]
+    if head.method not in METHODS_BY_ENDPOINT[place]:
+        known = METHODS_BY_ENDPOINT[place]
         return Unheard(405, f"only {', '.join(known)}", known)
     unheard = _judge_own(head) or _judge_body(head) or _judge_accept(head, place)
     return unheard or Heard(place, dict(parse_qsl(query)).get("session", ""))
 
 
-def _is_from_here(head: Head, host: str) -> bool:
+def _is_from_here(head: RequestHead, host: str) -> bool:
     """Say whether no other page has a browser send this, where it says which page that is."""
     is_same = head.every("sec-fetch-site") in ([], ["same-origin"], ["none"])
     return is_same and head.every("origin") in ([], [f"http://{host}"])
 
 
-def _judge_own(head: Head) -> Unheard | None:
+def _judge_own(head: RequestHead) -> Unheard | None:
     """Refuse what MCP has no place for in its headers: all else is wrapped as base64."""
     for name, value in head.fields:
         is_plain = value.isascii() and value.isprintable()
@@ -100,7 +100,7 @@ def _judge_own(head: Head) -> Unheard | None:
     return None
 
 
-def _judge_body(head: Head) -> Unheard | None:
+def _judge_body(head: RequestHead) -> Unheard | None:
     if head.every("upgrade"):
         return Unheard(400, "there is no other protocol here")
     if [value.lower() for value in head.every("transfer-encoding")] not in ([], ["chunked"]):
@@ -115,9 +115,9 @@ def _judge_body(head: Head) -> Unheard | None:
     return None
 
 
-def _judge_accept(head: Head, place: Place) -> Unheard | None:
+def _judge_accept(head: RequestHead, place: HttpEndpoint) -> Unheard | None:
     """Ask for what the official SDKs ask for: both forms of an answer to a POST."""
-    if head.method == "DELETE" or place is Place.OLD_MESSAGES:
+    if head.method == "DELETE" or place is HttpEndpoint.OLD_MESSAGES:
         return None
     needed = [JSON, EVENTS] if head.method == "POST" else [EVENTS]
     if all(accepts(head, kind) for kind in needed):
@@ -125,7 +125,7 @@ def _judge_accept(head: Head, place: Place) -> Unheard | None:
     return Unheard(406, f"Accept has to name {' and '.join(needed)}")
 
 
-def accepts(head: Head, kind: str) -> bool:
+def accepts(head: RequestHead, kind: str) -> bool:
     """Say whether a media type is named in Accept, by itself or by a range."""
     named = {
         part.partition(";")[0].strip().lower()

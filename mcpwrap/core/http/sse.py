@@ -18,7 +18,7 @@ class EventTooLongError(ValueError):
     """Event longer than the bound, so the stream cannot be followed any further."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class SseEvent(msgspec.Struct, frozen=True):
     """One event, between two empty lines. `data` is as it came, and should be UTF-8."""
 
     data: bytes
@@ -44,7 +44,7 @@ class EventBuffer:
         self._kind = b""
         self._id = b""
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[SseEvent]:
         """Return the events that `chunk` completes.
 
         Raises:
@@ -65,7 +65,7 @@ class EventBuffer:
         self._check()
         return events
 
-    def _end_line(self, piece: bytes) -> Event | None:
+    def _end_line(self, piece: bytes) -> SseEvent | None:
         line = bytes(self._partial) + piece if self._partial else piece
         self._partial.clear()
         if self._is_first_line:
@@ -92,10 +92,10 @@ class EventBuffer:
             case _:
                 pass  # a comment, or a field that nobody knows
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> SseEvent | None:
         self.last_id = self._id.decode(errors="replace")
         kind = self._kind.decode(errors="replace") or "message"
-        event = Event(b"\n".join(self._data), kind) if self._data else None
+        event = SseEvent(b"\n".join(self._data), kind) if self._data else None
         self._data, self._data_bytes, self._kind = [], 0, b""
         return event
 

@@ -27,7 +27,7 @@ class Step(Enum):
     OTHER = "other"
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One message, or a batch of 2025-03-26, as it is sent to the server."""
 
     body: bytes
@@ -46,7 +46,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         return not self.method and not self.method_by_id
 
 
-def read(line: bytes) -> Line:
+def read(line: bytes) -> UpstreamRequest:
     """Return what a line of the gate's asks.
 
     Raises:
@@ -60,10 +60,10 @@ def read(line: bytes) -> Line:
     bare, tag = remote_tags.take_headers(value)
     method, params = bare.get("method"), bare.get("params")
     if not isinstance(method, str):
-        return Line(body=strict_json.encode(bare), method_by_id={})
+        return UpstreamRequest(body=strict_json.encode(bare), method_by_id={})
     params = params if isinstance(params, dict) else {}
     asked, version = dict(_requests([bare])), _version(params)
-    return Line(
+    return UpstreamRequest(
         body=strict_json.encode(bare),
         method_by_id=asked,
         step=Step.OTHER if version else _STEPS.get(method, Step.OTHER),
@@ -82,10 +82,10 @@ def read(line: bytes) -> Line:
 _STEPS = {INITIALIZE: Step.INITIALIZE, INITIALIZED: Step.INITIALIZED}
 
 
-def _batch(elements: list[Json]) -> Line:
+def _batch(elements: list[Json]) -> UpstreamRequest:
     taken = [remote_tags.take_headers(one) for one in elements if isinstance(one, dict)]
     bare = [message for message, _ in taken]
-    return Line(
+    return UpstreamRequest(
         body=strict_json.encode(list[Json](bare)),
         method_by_id=dict(_requests(bare)),
         tagged=tuple(dict(_requests([message for message, tag in taken if tag is not None]))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mcpwrap.core.http import header_values, remote_tags
 from mcpwrap.core.http.remote_params import Tools
 from mcpwrap.core.http.upstream_errors import NOT_JSON, TOO_LONG, RemoteError
-from mcpwrap.core.http.upstream_request import Line, Step
+from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.json_value import Json
@@ -22,7 +22,7 @@ _MAX_SESSION_ID_CHARS = 4096
 class Exchange:
     """One POST and its responses. `waiting` are its requests that have no response yet."""
 
-    line: Line
+    line: UpstreamRequest
     waiting: set[Id] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Conversation:
         self._open: dict[Id, Exchange] = {}
         self._tools = Tools()
 
-    def begin(self, line: Line) -> Exchange:
+    def begin(self, line: UpstreamRequest) -> Exchange:
         """Take note of what is asked. The gate lets no id be in use twice."""
         exchange = Exchange(line)
         for request_id in exchange.waiting:
@@ -65,7 +65,7 @@ class Conversation:
         """Say whether the server has answered to initialize."""
         return bool(self.version or self.session_id)
 
-    def headers(self, line: Line) -> dict[str, str]:
+    def headers(self, line: UpstreamRequest) -> dict[str, str]:
         """Return the headers of MCP for a POST."""
         if line.version:
             return self._modern_headers(line, line.version)
@@ -85,7 +85,7 @@ class Conversation:
         }
         return {name: value for name, value in headers.items() if value}
 
-    def _modern_headers(self, line: Line, version: str) -> dict[str, str]:
+    def _modern_headers(self, line: UpstreamRequest, version: str) -> dict[str, str]:
         headers = {"MCP-Protocol-Version": version, "Mcp-Method": line.method}
         if line.name is not None:
             headers["Mcp-Name"] = line.name
@@ -94,7 +94,7 @@ class Conversation:
             return told | line.param_headers
         return told | (self._tools.headers(line.params) if line.method == TOOLS_CALL else {})
 
-    def see_session(self, line: Line, session_id: str) -> None:
+    def see_session(self, line: UpstreamRequest, session_id: str) -> None:
         """Remember the session of an answer to initialize, "" for none.
 
         Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # By the path of a file, a mark of each server in it that was told.
-Told = Mapping[str, frozenset[str]]
+ReportedByPath = Mapping[str, frozenset[str]]
 
 _TELLS = {"raw", "drifted"}
 
@@ -32,10 +32,10 @@ class News:
     """Items to report, and the state to store when that is done."""
 
     new: tuple[Sight, ...]
-    told: Told
+    told: ReportedByPath
 
 
-def news(seen: Iterable[Sight], told: Told) -> News:
+def news(seen: Iterable[Sight], told: ReportedByPath) -> News:
     """Return what of a look was not told before.
 
     What was wrapped or taken out is forgotten, so it is told again when it is back. Of a file that

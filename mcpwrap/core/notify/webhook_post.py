@@ -19,7 +19,7 @@ MAX_NAMES = 50
 MAX_NAME_CHARS = 100
 
 
-class Agent(msgspec.Struct, frozen=True):
+class AgentPayload(msgspec.Struct, frozen=True):
     """Account that runs the agent."""
 
     uid: int
@@ -44,7 +44,7 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     method: str
     target: str  # the tool, or a URI without its query
-    agent: Agent
+    agent: AgentPayload
     rule: str
     message: str
     size: int  # in bytes, of the document that is approved
@@ -66,7 +66,7 @@ def posted(pending: Pending, question: Question, *, account: str, machine: str) 
         server=pending.server,
         method=pending.method,
         target=uris.bare(pending.target),
-        agent=Agent(pending.agent_uid, account),
+        agent=AgentPayload(pending.agent_uid, account),
         rule=pending.rule,
         message=pending.message,
         size=pending.size,

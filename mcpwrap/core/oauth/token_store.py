@@ -40,7 +40,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return bool(self.expires_at) and now_s >= self.expires_at
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StoredLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whole store. Tokens are for the server at `url` alone, whatever is configured later."""
 
     format: int = FORMAT
@@ -53,7 +53,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tokens: Tokens | None = None
 
 
-def put(kept: Kept, name: str, key: str, nonce: bytes) -> str:
+def put(kept: StoredLogin, name: str, key: str, nonce: bytes) -> str:
     """Return the text of a file with what is kept, sealed for the server `name`.
 
     Raises:
@@ -63,7 +63,7 @@ def put(kept: Kept, name: str, key: str, nonce: bytes) -> str:
     return aead.seal(text, _key(key), nonce=nonce, bound=_bound(name)).hex() + "\n"
 
 
-def take(sealed: str, name: str, key: str) -> Kept:
+def take(sealed: str, name: str, key: str) -> StoredLogin:
     """Return what is kept.
 
     Raises:
@@ -71,7 +71,7 @@ def take(sealed: str, name: str, key: str) -> Kept:
     """
     text = aead.unseal(unhex(sealed.removesuffix("\n")), _key(key), bound=_bound(name))
     try:
-        return msgspec.json.decode(text, type=Kept)
+        return msgspec.json.decode(text, type=StoredLogin)
     except msgspec.MsgspecError:
         raise SealError("another version of mcpwrap wrote it") from None
 

@@ -15,7 +15,7 @@ _FEW_KEYS = 32  # of an object: up to here looking through them costs less than 
 MAX_KEYS = 10_000  # of an object that a path leads through: each rule looks at all of them
 
 
-class Place(Enum):
+class PathMarker(Enum):
     """Wildcard step of a path, and the results of a lookup that finds no value."""
 
     ANY = "*"  # each element of a list
@@ -24,8 +24,8 @@ class Place(Enum):
     RIVALLED = "rivalled"  # another key is the same to some reader, or there are too many
 
 
-Step = str | int | Place
-Found = Json | Place
+Step = str | int | PathMarker
+PathValue = Json | PathMarker
 # What an operator wrote, so `re` will do. A key goes up to the next dot or bracket.
 _STEP = re.compile(
     r'(?P<dot>\.)?(?P<key>[^.\[\]"\s]+)'
@@ -54,7 +54,7 @@ def steps_of(path: str) -> tuple[Step, ...]:
 
 def _step(found: re.Match[str]) -> Step:
     if found["any"]:
-        return Place.ANY
+        return PathMarker.ANY
     if found["index"]:
         return int(found["index"])
     if found["quoted"]:
@@ -62,38 +62,40 @@ def _step(found: re.Match[str]) -> Step:
     return found["key"]
 
 
-def found_at(value: Found, steps: tuple[Step, ...]) -> Iterator[Found]:
+def found_at(value: PathValue, steps: tuple[Step, ...]) -> Iterator[PathValue]:
     """Yield what is at the path: one value, or with `ANY` one for each element.
 
     Where there is none, that is a `Place`. So is a list without elements under `ANY`: it has
     nothing to judge.
     """
     for number, step in enumerate(steps):
-        if step is Place.ANY:
-            elements = value if isinstance(value, list) and value else [Place.MISFIT]
+        if step is PathMarker.ANY:
+            elements = value if isinstance(value, list) and value else [PathMarker.MISFIT]
             for element in elements:
                 yield from found_at(element, steps[number + 1 :])
             return
-        value = Place.RIVALLED if _is_written_flat(value, steps[number:]) else _below(value, step)
+        value = (
+            PathMarker.RIVALLED if _is_written_flat(value, steps[number:]) else _below(value, step)
+        )
     yield value
 
 
-def _is_written_flat(value: Found, rest: tuple[Step, ...]) -> bool:
+def _is_written_flat(value: PathValue, rest: tuple[Step, ...]) -> bool:
     """Say whether an object has the rest of a path as one key: `get` of lodash prefers that one."""
     return isinstance(value, dict) and len(rest) > 1 and ".".join(map(str, rest)) in value
 
 
-def _below(value: Found, step: Step) -> Found:
-    if value is None or value is Place.MISSING:
-        return Place.MISSING
+def _below(value: PathValue, step: Step) -> PathValue:
+    if value is None or value is PathMarker.MISSING:
+        return PathMarker.MISSING
     if isinstance(step, str) and isinstance(value, dict):
         return value_of(value, step, folded(step))
     if isinstance(step, int) and isinstance(value, list):
-        return value[step] if step < len(value) else Place.MISSING
-    return value if value is Place.RIVALLED else Place.MISFIT
+        return value[step] if step < len(value) else PathMarker.MISSING
+    return value if value is PathMarker.RIVALLED else PathMarker.MISFIT
 
 
-def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
+def value_of(of: dict[str, Json], key: str, folded_key: str) -> PathValue:
     """Return the value of a key, unless a server might take that of another key in its place.
 
     encoding/json of Go takes the last of `query` and `Query`; readers that trim or normalise keys
@@ -103,16 +105,16 @@ def value_of(of: dict[str, Json], key: str, folded_key: str) -> Found:
         return _value_of_many(of, key, folded_key)
     for other in of:
         if other != key and folded(other) in {folded_key, ANY}:
-            return Place.RIVALLED
-    return of.get(key, Place.MISSING)
+            return PathMarker.RIVALLED
+    return of.get(key, PathMarker.MISSING)
 
 
-def _value_of_many(of: dict[str, Json], key: str, folded_key: str) -> Found:
+def _value_of_many(of: dict[str, Json], key: str, folded_key: str) -> PathValue:
     if len(of) > MAX_KEYS:
-        return Place.RIVALLED
+        return PathMarker.RIVALLED
     keys_by_form = _LAST_OBJECT.forms_of(of)
     alike = keys_by_form[folded_key] + keys_by_form[ANY]
-    return of.get(key, Place.MISSING) if alike == (key in of) else Place.RIVALLED
+    return of.get(key, PathMarker.MISSING) if alike == (key in of) else PathMarker.RIVALLED
 
 
 class _LastObject:

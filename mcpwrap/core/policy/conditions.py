@@ -6,7 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of, value_of
+from mcpwrap.core.policy.argument_path import PathMarker, PathValue, found_at, steps_of, value_of
 from mcpwrap.core.policy.paths import inside
 from mcpwrap.core.policy.regex import ArgumentPatterns, NulError
 from mcpwrap.core.policy.rules import (
@@ -71,18 +71,18 @@ def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
 def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
     steps = steps_of(condition.arg)
     test = _test(condition.test, patterns.get(condition.arg))
-    default = Place.MISSING if condition.default is None else _decoded(condition.default)
+    default = PathMarker.MISSING if condition.default is None else _decoded(condition.default)
 
-    def judge(value: Found) -> Truth:
-        if (value is None or value is Place.MISSING) and default is not Place.MISSING:
+    def judge(value: PathValue) -> Truth:
+        if (value is None or value is PathMarker.MISSING) and default is not PathMarker.MISSING:
             value = default
-        return UNJUDGEABLE if isinstance(value, Place) else test(value)
+        return UNJUDGEABLE if isinstance(value, PathMarker) else test(value)
 
     key = steps[0]
     if len(steps) == 1 and isinstance(key, str):  # as nearly always; this takes half the time
         folded_key = folded(key)
         return lambda root: judge(
-            value_of(root, key, folded_key) if isinstance(root, dict) else Place.MISFIT
+            value_of(root, key, folded_key) if isinstance(root, dict) else PathMarker.MISFIT
         )
     return lambda root: any_of(map(judge, found_at(root, steps)))
 

@@ -77,7 +77,7 @@ class Held(msgspec.Struct, frozen=True):
     retry_after_s: float
 
 
-class Limits(Protocol):
+class CallLimiter(Protocol):
     """Interface of the limits: the stage after policy, which `allow` does not skip."""
 
     def counts(self, tool: str) -> bool:

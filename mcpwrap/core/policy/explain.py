@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.policy.argument_path import Found, Place, found_at, steps_of
+from mcpwrap.core.policy.argument_path import PathMarker, PathValue, found_at, steps_of
 from mcpwrap.core.policy.compiled import CALL, CompiledPolicy, CompiledRule
 from mcpwrap.core.policy.decision import Judgement
 from mcpwrap.core.policy.rules import (
@@ -143,13 +143,13 @@ def _found(condition: Condition, root: Json) -> tuple[str, ...]:
     return tuple(map(_shown, found_at(root, steps_of(about.arg))))
 
 
-def _shown(value: Found) -> str:
+def _shown(value: PathValue) -> str:
     """Return a value as JSON in ASCII, so that it steers no terminal."""
-    if value is Place.MISSING:
+    if value is PathMarker.MISSING:
         return "nothing is there"
-    if value is Place.RIVALLED:
+    if value is PathMarker.RIVALLED:
         return "another key is the same but for its case, or there are too many"
-    if isinstance(value, Place):
+    if isinstance(value, PathMarker):
         return "what is there has no such parts"
     text = msgspec.json.encode(value).decode()
     shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."

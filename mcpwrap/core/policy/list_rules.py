@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
 from mcpwrap.core.policy.decision import ResultJudgement
-from mcpwrap.core.policy.result_rules import CHANGED, LEFT_OUT, Check, CompiledResultRule, Refused
+from mcpwrap.core.policy.result_rules import (
+    CHANGED,
+    LEFT_OUT,
+    Check,
+    CompiledResultRule,
+    ResultRefusedError,
+)
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
 from mcpwrap.core.protocol.json_value import Json
@@ -125,7 +131,7 @@ def _checked(checks: tuple[Check, ...], part: dict[str, Json]) -> dict[str, Json
     try:
         for check in checks:
             after = check(after)
-    except (Refused, RecursionError, UnicodeEncodeError):
+    except (ResultRefusedError, RecursionError, UnicodeEncodeError):
         return None
     return after if isinstance(after, dict) else None
 

@@ -40,7 +40,7 @@ _WOULD_CHANGE = " would change the result"
 _WOULD_LEAVE_OUT = " would leave out "
 
 
-class Refused(Exception):  # noqa: N818 - it is an outcome
+class ResultRefusedError(Exception):  # noqa: N818 - it is an outcome
     """Refusal of a result; its argument is the reason."""
 
 
@@ -94,7 +94,7 @@ def judge_result(rules: tuple[CompiledResultRule, ...], value: Json) -> ResultJu
                 before, value = value, check(value)
                 if value is not before:
                     notes.append(f"{name}{CHANGED}")
-        except Refused as refused:
+        except ResultRefusedError as refused:
             refusal = Judgement(Decision.BLOCK, name, str(refused))
             return ResultJudgement(value, refusal, tuple(notes))
         except (RecursionError, UnicodeEncodeError):
@@ -121,7 +121,7 @@ def _observed_note(note: str) -> str:
 def _size_check(max_bytes: int) -> Check:
     def check(value: Json) -> Json:
         if len(msgspec.json.encode(value)) > max_bytes:
-            raise Refused(f"the result is over {max_bytes} bytes")
+            raise ResultRefusedError(f"the result is over {max_bytes} bytes")
         return value
 
     return check
@@ -137,7 +137,7 @@ def _without_hidden(text: str) -> str:
 
 def _refused_if_hidden(text: str) -> str:
     if _without_hidden(text) is not text:
-        raise Refused("the result has characters that are not seen")
+        raise ResultRefusedError("the result has characters that are not seen")
     return text
 
 
@@ -172,7 +172,7 @@ class _Strings:
             is_same = is_same and new_key is key and new_value is value
             after[new_key] = new_value
         if len(after) != len(before):
-            raise Refused("two keys of the result become one")
+            raise ResultRefusedError("two keys of the result become one")
         return before if is_same else after
 
     def _changed_text(self, text: str) -> str:

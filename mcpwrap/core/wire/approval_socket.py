@@ -134,7 +134,7 @@ class End(_ToPerson, frozen=True, tag="end"):
     """End of the list of pending questions."""
 
 
-class Shown(_ToPerson, frozen=True, tag="shown"):
+class DocumentReply(_ToPerson, frozen=True, tag="shown"):
     """Reply to `Show`, with descriptors: the document, and the tool's last approved one, if any."""
 
     id: str
@@ -148,14 +148,14 @@ class Done(_ToPerson, frozen=True, tag="done"):
     user: str = ""
 
 
-class Refused(_ToPerson, frozen=True, tag="refused"):
+class RefusedReply(_ToPerson, frozen=True, tag="refused"):
     """Refusal of a packet from a person; nothing was decided."""
 
     code: Literal["gone", "not-you", "proof", "changed", "late", "busy", "wrong"]
     why: str
 
 
-ToPerson = Pending | Paused | End | Shown | Done | Refused
+ToPerson = Pending | Paused | End | DocumentReply | Done | RefusedReply
 
 
 _DECODER = msgspec.json.Decoder(ToPerson)

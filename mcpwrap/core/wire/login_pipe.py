@@ -43,7 +43,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     redirect: str
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Query of the redirect, with which the browser came back."""
 
     answer: str
@@ -65,7 +65,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     failed: str
 
 
-Word = Begin | Visit | Answer | Done | Failed
+Word = Begin | Visit | AuthorizationResponse | Done | Failed
 T = TypeVar("T", bound=Word)
 
 

@@ -47,7 +47,7 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     client_id_metadata: str = ""  # a URL that is one, where it is known
 
 
-class Remote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoteSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remote server: its URL, and the headers that each request to it is given."""
 
     url: str
@@ -80,7 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     # What its lasting home, and what it downloaded, may take of the disk.
     state_bytes: int = STATE_BYTES
     cache_bytes: int = CACHE_BYTES
-    remote: Remote | None = None  # for which `command` is a program of ours
+    remote: RemoteSpec | None = None  # for which `command` is a program of ours
     umask: int | None = None  # of the server; None is its agent's
 
     def has_oauth(self) -> bool:

@@ -67,7 +67,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResponse:
     """Reply to one of the queries, or a piece of it."""
 
     text: str
@@ -88,7 +88,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ServerEnded:
     """Exit of the server; 128+N is signal N, as in a shell. `why` is set if it was made to end."""
 
     status: int
@@ -96,14 +96,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SessionRefused:
     """Refusal of a session, with the reason."""
 
     status: int
     why: str
 
 
-Packet = Ask | Answer | Stderr | Started | Ended | Refused
+Packet = Ask | QueryResponse | Stderr | Started | ServerEnded | SessionRefused
 
 
 class ProtocolError(ValueError):
@@ -115,15 +115,15 @@ def encode(packet: Packet) -> bytes:
     match packet:
         case Ask(names):
             return b"?" + "\0".join(names).encode()
-        case Answer(text):
+        case QueryResponse(text):
             return b"P" + text.encode()
         case Stderr(text):
             return b"E" + text
         case Started(session_id):
             return b"S" + session_id.encode()
-        case Ended(status, why):
+        case ServerEnded(status, why):
             return b"X%d %s" % (status, why.encode()) if why else b"X%d" % status
-        case Refused(status, why):
+        case SessionRefused(status, why):
             return b"!%d %s" % (status, why.encode())
         case _:
             assert_never(packet)
@@ -144,15 +144,15 @@ def decode(untrusted: bytes) -> Packet:
     if kind == b"?":
         return Ask(tuple(_text(rest).split("\0")))
     if kind == b"P":
-        return Answer(_text(rest))
+        return QueryResponse(_text(rest))
     if kind == b"E":
         return Stderr(rest)
     if kind == b"S" and _SESSION_ID.fullmatch(rest):
         return Started(rest.decode())
     if kind == b"X" and _STATUS.fullmatch(status) and bool(why) == bool(space):
-        return Ended(int(status), why.decode(errors="replace"))
+        return ServerEnded(int(status), why.decode(errors="replace"))
     if kind == b"!" and _STATUS.fullmatch(status):
-        return Refused(int(status), why.decode(errors="replace"))
+        return SessionRefused(int(status), why.decode(errors="replace"))
     raise ProtocolError("a packet of no known kind")
 
 

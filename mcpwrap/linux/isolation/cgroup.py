@@ -24,7 +24,7 @@ _END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CgroupLimits:
     """Resource limits of one session. `cpu_percent` is of one processor; 0 is no limit."""
 
     memory_bytes: int
@@ -100,7 +100,7 @@ class Leaf:
         with suppress(OSError):  # v1, and v2 before Linux 5.14, have no such file
             self._kill_fd = os.open(self._path / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: CgroupLimits) -> None:
         """Set the ceilings. The group has the controllers: see `delegate`.
 
         Raises:

@@ -25,7 +25,7 @@ _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Kind(IntFlag):
+class NamespaceFlag(IntFlag):
     """Kinds of namespaces. Without USER only root can make the others."""
 
     MOUNTS = 0x00020000
@@ -35,7 +35,7 @@ class Kind(IntFlag):
     NETWORK = 0x40000000
 
 
-def part(kinds: Kind) -> None:
+def part(kinds: NamespaceFlag) -> None:
     """Enter new namespaces of these kinds. The account stays the same, and is the only one there.
 
     Raises:

@@ -18,13 +18,15 @@ _ATTRIBUTES = ("user.", "system.posix_acl_access")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnreadableFile:
     """Existing file that was not read, and the reason."""
 
     why: str
 
 
-def read(path: Path, uid: int, *, within: Path | None, max_bytes: int) -> bytes | Refused | None:
+def read(
+    path: Path, uid: int, *, within: Path | None, max_bytes: int
+) -> bytes | UnreadableFile | None:
     """Return a file of this account's, or of root's; None, if there is none.
 
     Returns at most one byte more than `max_bytes`. With `within`, a file that a link in a folder
@@ -35,14 +37,14 @@ def read(path: Path, uid: int, *, within: Path | None, max_bytes: int) -> bytes 
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:  # a NUL, or half of a character
-        return Refused("is no path of a file")
+        return UnreadableFile("is no path of a file")
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
-            return Refused(f"is a link to {str(path.readlink())!a}, and is not followed")
-        return Refused(f"cannot be read: {error.strerror}")
+            return UnreadableFile(f"is a link to {str(path.readlink())!a}, and is not followed")
+        return UnreadableFile(f"cannot be read: {error.strerror}")
     try:
         if why := _why_not(fd, uid, within):
-            return Refused(why)
+            return UnreadableFile(why)
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(max_bytes + 1)
     finally:
@@ -113,7 +115,7 @@ def replace(path: Path, was: bytes, new: bytes) -> None:
 def _info(path: Path, was: bytes) -> os.stat_result:
     """Return what is known of a file that can be replaced."""
     content = read(path, os.geteuid(), within=None, max_bytes=len(was))
-    if isinstance(content, Refused):
+    if isinstance(content, UnreadableFile):
         raise _not_replaced(path, content.why, "name a plain file of this account's")
     if content is None:
         raise _not_replaced(path, "is gone", "look where it went, and try it again")

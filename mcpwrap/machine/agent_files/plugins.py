@@ -12,7 +12,7 @@ from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, MAX_SERVERS, Liste
 from mcpwrap.config.agent_files.plugin_layouts import Plugin, Plugins, is_off_at_home
 from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
 from mcpwrap.config.agent_files.syntax.document import Language, at_keys
-from mcpwrap.machine.agent_files.files import Refused, read
+from mcpwrap.machine.agent_files.files import UnreadableFile, read
 from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 
 MAX_PLUGINS = 1024  # of one agent, and folders with none in them
@@ -172,11 +172,11 @@ class _Looking:
             return PluginFile(plugin, path, problem=f"{len(said.listed)} servers"), Brought()
         return PluginFile(plugin, path, whole, said.listed), said
 
-    def _open(self, path: Path, *, within: Path | None) -> Whole | Refused | None:
+    def _open(self, path: Path, *, within: Path | None) -> Whole | UnreadableFile | None:
         if self._left_bytes <= 0:
             there = read(path, self._uid, within=within, max_bytes=0)
             problem = f"over {MAX_ALL_BYTES // 2**20} MiB of such files: this is not looked at"
-            return None if there is None else Refused(problem)
+            return None if there is None else UnreadableFile(problem)
         found = open_whole(path, self._uid, "json", within=within, max_bytes=MAX_FILE_BYTES)
         self._left_bytes -= len(found.content) if isinstance(found, Whole) else 0
         return found
@@ -197,8 +197,8 @@ class _Looking:
         whole = self._or_problem(path, found)
         return whole.opened.document.data if whole else None
 
-    def _or_problem(self, path: Path, found: Whole | Refused | None) -> Whole | None:
-        if isinstance(found, Refused):
+    def _or_problem(self, path: Path, found: Whole | UnreadableFile | None) -> Whole | None:
+        if isinstance(found, UnreadableFile):
             self._problems[path] = found.why
             return None
         return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
-from mcpwrap.config.migration.draft import Place, Program, UnfitError
+from mcpwrap.config.migration.draft import PathInfo, Program, UnfitError
 from mcpwrap.linux import shebang
 from mcpwrap.machine.agent_files import shims
 
@@ -181,12 +181,12 @@ def real(path: str) -> str:
     return os.path.realpath(path)
 
 
-def places(paths: Iterable[str], home: str, uid: int) -> Mapping[str, Place]:
+def places(paths: Iterable[str], home: str, uid: int) -> Mapping[str, PathInfo]:
     """Return those of these paths that have to be given to a server: what is this account's."""
     return {path: place for path in paths if (place := _place(Path(path), home, uid))}
 
 
-def _place(path: Path, home: str, uid: int) -> Place | None:
+def _place(path: Path, home: str, uid: int) -> PathInfo | None:
     try:
         there = path if path.exists() else path.parent
         info = there.stat()
@@ -197,12 +197,12 @@ def _place(path: Path, home: str, uid: int) -> Place | None:
     real = os.path.realpath(path)
     leads_to = real if real != str(path) else ""
     if there != path:
-        return Place(is_folder=False, is_there=False, top=str(there), leads_to=leads_to)
+        return PathInfo(is_folder=False, is_there=False, top=str(there), leads_to=leads_to)
     if stat.S_ISDIR(info.st_mode):
-        return Place(is_folder=True, leads_to=leads_to)
+        return PathInfo(is_folder=True, leads_to=leads_to)
     is_code = path.suffix in _CODE or os.access(path, os.X_OK)
     top = top_of(path, home) if is_code else _own_folder(path, uid)
-    return Place(is_folder=False, is_code=is_code, top=top, leads_to=leads_to)
+    return PathInfo(is_folder=False, is_code=is_code, top=top, leads_to=leads_to)
 
 
 def _own_folder(path: Path, uid: int) -> str:

@@ -3,36 +3,36 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.config.agent_files.parsed_file import Opened, open_file
+from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file
 from mcpwrap.config.agent_files.syntax.document import FileError, Language
-from mcpwrap.machine.agent_files.files import Refused, read
+from mcpwrap.machine.agent_files.files import UnreadableFile, read
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
     """File of an agent, parsed, and its bytes."""
 
-    opened: Opened
+    opened: ParsedFile
     content: bytes
 
 
 def open_whole(
     path: Path, uid: int, language: Language, *, within: Path | None, max_bytes: int
-) -> Whole | Refused | None:
+) -> Whole | UnreadableFile | None:
     """Return a file of this account's, or of root's; None, if there is none."""
     content = read(path, uid, within=within, max_bytes=max_bytes)
-    if content is None or isinstance(content, Refused):
+    if content is None or isinstance(content, UnreadableFile):
         return content
     if len(content) > max_bytes:
-        return Refused(f"over {max_bytes // 2**20} MiB")
+        return UnreadableFile(f"over {max_bytes // 2**20} MiB")
     try:
         return Whole(open_file(str(path), language, content), content)
     except FileError as error:
         return why_not(path, error)
 
 
-def why_not(path: Path, error: FileError) -> Refused:
+def why_not(path: Path, error: FileError) -> UnreadableFile:
     """Return the error without the path; the caller prints the path first."""
     place = error.where.removeprefix(str(path)).removeprefix(":")
     problem = error.problem.removesuffix("; nothing was changed")
-    return Refused(f"{place}: {problem}" if place else problem)
+    return UnreadableFile(f"{place}: {problem}" if place else problem)

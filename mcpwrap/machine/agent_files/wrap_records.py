@@ -19,7 +19,7 @@ from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
-from mcpwrap.machine.agent_files.files import Refused, read
+from mcpwrap.machine.agent_files.files import UnreadableFile, read
 
 _NAME = re.compile(r"(?:backup|record)-([0-9]{4,9})-.*")
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")
@@ -200,7 +200,7 @@ def _bytes(path: Path) -> bytes:
     content = read(path, os.geteuid(), within=None, max_bytes=MAX_BYTES)
     if content is None:
         raise _damaged(path, "is gone")
-    if isinstance(content, Refused):
+    if isinstance(content, UnreadableFile):
         raise _damaged(path, content.why)
     return content
 

@@ -26,7 +26,7 @@ _is_broken_off = threading.Event()
 _at_work: set[subprocess.Popen[bytes]] = set()
 
 
-class Ended(Enum):
+class TrialStatus(Enum):
     """Result of a probe, by the exit status of the program that tried. Any other is UNKNOWN."""
 
     WORKED = 0
@@ -39,10 +39,10 @@ class Ended(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialResult:
     """Result of a probe, and the one line that it printed."""
 
-    ended: Ended
+    ended: TrialStatus
     line: str
 
 
@@ -66,12 +66,12 @@ def break_off() -> None:
         process.kill()
 
 
-def session(account: str, server: str) -> Outcome:
+def session(account: str, server: str) -> TrialResult:
     """Open a session of `server` as an agent under `account` does."""
     try:
         entry = pwd.getpwnam(account)
     except KeyError:
-        return Outcome(Ended.UNKNOWN, f"there is no account {account!r} any more")
+        return TrialResult(TrialStatus.UNKNOWN, f"there is no account {account!r} any more")
     groups = ",".join(map(str, os.getgrouplist(account, entry.pw_gid)))
     return _run([*_setpriv(entry, f"--groups={groups}"), f"{LIB}/mcpwrap-try-session", server])
 
@@ -95,12 +95,12 @@ def inside(server: str) -> Iterator[Inside]:
         yield Inside(account_of(server), mount_fd, net_fd)
 
 
-def reach(view: Inside, *what: str) -> Outcome:
+def reach(view: Inside, *what: str) -> TrialResult:
     """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
     try:
         entry = pwd.getpwnam(view.account)
     except KeyError:
-        return Outcome(Ended.UNKNOWN, f"there is no account {view.account} any more")
+        return TrialResult(TrialStatus.UNKNOWN, f"there is no account {view.account} any more")
     mount, net = f"--mount=/proc/self/fd/{view.mount_fd}", f"--net=/proc/self/fd/{view.net_fd}"
     argv = [NSENTER, mount, net, "--", *_setpriv(entry, "--clear-groups")]
     return _run([*argv, f"{LIB}/mcpwrap-try-reach", *what], (view.mount_fd, view.net_fd))
@@ -154,18 +154,18 @@ def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:
     return [SETPRIV, f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", groups, "--"]
 
 
-def _run(argv: list[str], fds: Collection[int] = ()) -> Outcome:
+def _run(argv: list[str], fds: Collection[int] = ()) -> TrialResult:
     """Run it; what it prints is not to be trusted."""
     try:
         done = _done(argv, fds)
     except subprocess.TimeoutExpired:
-        return Outcome(Ended.UNKNOWN, f"no end within {_WAIT_S} s")
+        return TrialResult(TrialStatus.UNKNOWN, f"no end within {_WAIT_S} s")
     except OSError as error:
-        return Outcome(Ended.UNKNOWN, f"{argv[0]}: {error.strerror}")
+        return TrialResult(TrialStatus.UNKNOWN, f"{argv[0]}: {error.strerror}")
     text = (done.stdout or done.stderr).decode(errors="replace").strip()
     lines = text.splitlines() or [f"status {done.returncode}"]
     line = lines[0] if done.stdout else lines[-1]
-    return Outcome(
+    return TrialResult(
         _ended(done.returncode), "".join(filter(str.isprintable, line))[:_MAX_LINE_CHARS]
     )
 
@@ -195,8 +195,8 @@ def _done(argv: list[str], fds: Collection[int]) -> subprocess.CompletedProcess[
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
-def _ended(status: int) -> Ended:
+def _ended(status: int) -> TrialStatus:
     try:
-        return Ended(status)
+        return TrialStatus(status)
     except ValueError:  # setpriv or nsenter failed, a signal, a bug
-        return Ended.UNKNOWN
+        return TrialStatus.UNKNOWN

@@ -10,7 +10,7 @@ from mcpwrap.core.names import EGRESS_PORT, egress_address
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
 from mcpwrap.plan.egress import squid_conf
-from mcpwrap.plan.egress.squid_conf import Listener
+from mcpwrap.plan.egress.squid_conf import SquidListener
 from mcpwrap.plan.egress.squid_instances import OPEN
 from mcpwrap.plan.registry import Registry
 
@@ -79,11 +79,11 @@ def variables(server: Server, uid: int, sources: Sources) -> dict[str, str]:
 
 def proxies(config: Config, registry: Registry, sources: Sources) -> dict[str, str]:
     """Return the configuration of each instance of Squid that serves anybody."""
-    found: dict[str, list[Listener]] = defaultdict(list)
+    found: dict[str, list[SquidListener]] = defaultdict(list)
     for name, server in config.servers.items():
         if instance := registry.by_name[name].squid:
             found[instance].append(
-                Listener(
+                SquidListener(
                     name=name,
                     address=egress_address(registry.uid_of(name)),
                     hosts=hosts(server, sources),

@@ -65,7 +65,7 @@ SOURCE_HEADERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class SquidListener:
     """Squid listener of one server, with its allowlist."""
 
     name: str
@@ -74,12 +74,12 @@ class Listener:
     requests: tuple[Request, ...] = ()
 
 
-def spliced(instance: str, listeners: Sequence[Listener], parent: Direct | None) -> str:
+def spliced(instance: str, listeners: Sequence[SquidListener], parent: Direct | None) -> str:
     """Return the configuration of an instance that sees names, and never what is said."""
     return _whole(_common(instance, listeners), listeners, _splice, parent)
 
 
-def intercepted(instance: str, listeners: Sequence[Listener], parent: Direct | None) -> str:
+def intercepted(instance: str, listeners: Sequence[SquidListener], parent: Direct | None) -> str:
     """Return the configuration of an instance that opens TLS, and judges each request."""
     lines = _common(instance, listeners)
     lines.append(f"sslcrtd_program {paths.CERTGEN} -s {paths.certificates(instance)} -M 4MB")
@@ -93,7 +93,7 @@ def ports(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"^http_port (\S+) ", text, re.MULTILINE))
 
 
-def _common(instance: str, listeners: Sequence[Listener]) -> list[str]:
+def _common(instance: str, listeners: Sequence[SquidListener]) -> list[str]:
     ports = sorted({host.port for listener in listeners for host in listener.hosts})
     return [
         f"include {paths.SQUID}/common.conf",
@@ -109,8 +109,8 @@ def _common(instance: str, listeners: Sequence[Listener]) -> list[str]:
 
 def _whole(
     lines: list[str],
-    listeners: Sequence[Listener],
-    judge: Callable[[Listener, Direct | None], Iterator[str]],
+    listeners: Sequence[SquidListener],
+    judge: Callable[[SquidListener, Direct | None], Iterator[str]],
     parent: Direct | None,
 ) -> str:
     for listener in listeners:
@@ -122,7 +122,7 @@ def _whole(
     return "\n".join([paths.WRITTEN.rstrip(), *lines, "", f"include {paths.SQUID}/last.conf", ""])
 
 
-def _splice(listener: Listener, parent: Direct | None) -> Iterator[str]:
+def _splice(listener: SquidListener, parent: Direct | None) -> Iterator[str]:
     own = f"s.{listener.name}"
     yield _port(listener, paths.SPLICE_CA, "generate-host-certificates=off")
     yield from _who_and_where(listener)
@@ -131,7 +131,7 @@ def _splice(listener: Listener, parent: Direct | None) -> Iterator[str]:
     yield from _judge_tls(listener, "splice")
 
 
-def _intercept(listener: Listener, parent: Direct | None) -> Iterator[str]:
+def _intercept(listener: SquidListener, parent: Direct | None) -> Iterator[str]:
     own = f"s.{listener.name}"
     options = "generate-host-certificates=on dynamic_cert_mem_cache_size=256KB"
     yield _port(listener, listener.name, options)
@@ -154,7 +154,7 @@ def _intercept(listener: Listener, parent: Direct | None) -> Iterator[str]:
         yield f"http_upgrade_request_protocols {name} allow {own}"
 
 
-def _judge_headers(listeners: Sequence[Listener]) -> Iterator[str]:
+def _judge_headers(listeners: Sequence[SquidListener]) -> Iterator[str]:
     """Remove override headers for listeners with `requests`, and know those that name a source."""
     judged = [listener.name for listener in listeners if listener.requests]
     if not judged:
@@ -175,13 +175,13 @@ def _spellings(header: str) -> Iterator[str]:
         yield first + "".join(map(add, separators, rest))
 
 
-def _port(listener: Listener, ca: str, options: str) -> str:
+def _port(listener: SquidListener, ca: str, options: str) -> str:
     certificate = f"tls-cert={paths.ca_certificate(ca)} tls-key={paths.ca_key(ca)}"
     where = f"{listener.address}:{EGRESS_PORT}"
     return f"http_port {where} name={listener.name} ssl-bump {certificate} {options}"
 
 
-def _who_and_where(listener: Listener) -> Iterator[str]:
+def _who_and_where(listener: SquidListener) -> Iterator[str]:
     own = f"s.{listener.name}"
     yield f"acl {own} myportname {listener.name}"
     yield f"acl {own}.name annotate_client server={listener.name}"
@@ -217,7 +217,7 @@ def _judge_connect(own: str, kind: str, parent: Direct | None) -> Iterator[str]:
     yield f"http_access allow {own} {kind}r.allowed"
 
 
-def _judge_tls(listener: Listener, action: str) -> Iterator[str]:
+def _judge_tls(listener: SquidListener, action: str) -> Iterator[str]:
     own = f"s.{listener.name}"
     yield f"ssl_bump none {own} !judged_good"
     yield f"ssl_bump peek {own} step1"
@@ -229,7 +229,7 @@ def _tree(host: Destination) -> str:
     return f".{host.host}" if host.with_subdomains else host.host
 
 
-def _judge_requests(listener: Listener) -> Iterator[str]:
+def _judge_requests(listener: SquidListener) -> Iterator[str]:
     own = f"s.{listener.name}"
     if not listener.requests:
         yield f"http_access allow {own} r.allowed"

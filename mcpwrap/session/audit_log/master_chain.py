@@ -15,14 +15,14 @@ from mcpwrap.core.audit.records import (
     MAX_PART_BYTES,
     Answered,
     Began,
+    ChainHead,
     Closed,
-    Ended,
-    Event,
-    Head,
+    EpochEnded,
     Heads,
-    Opened,
+    MasterEvent,
     Part,
     PolicyInForce,
+    SessionOpened,
     Start,
 )
 from mcpwrap.linux.process.shared_memory import Tally
@@ -34,7 +34,7 @@ _FILE_MODE, _FOLDER_MODE = 0o640, 0o750
 
 
 @dataclass(slots=True)
-class Entry:
+class AuditedSession:
     """Session that was opened, and is not yet closed in the chain."""
 
     session: str
@@ -43,10 +43,10 @@ class Entry:
     told: int = 0  # the count that the chain last told of
     is_over: bool = False
 
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """Return how far it has come."""
         count, mac = self.tally.head()
-        return Head(count, mac.hex())
+        return ChainHead(count, mac.hex())
 
 
 class Ledger:
@@ -64,7 +64,7 @@ class Ledger:
         self._folder = folder / records.folder_of(start.epoch)
         self.epoch = start.epoch
         self._sessions = 0
-        self._open: dict[str, Entry] = {}
+        self._open: dict[str, AuditedSession] = {}
         self._folder.mkdir(_FOLDER_MODE)
         try:
             self._file = ChainedFile(self._create(records.MASTER), Chain(start.key, wipe=wipe))
@@ -86,7 +86,9 @@ class Ledger:
         """Return the MAC of the last of them."""
         return self._file.chain.mac.hex()
 
-    def open(self, server: str, uid: int, pid: int, tally: Tally) -> tuple[Entry, bytearray, int]:
+    def open(
+        self, server: str, uid: int, pid: int, tally: Tally
+    ) -> tuple[AuditedSession, bytearray, int]:
         """Begin a session; return it, the key of its chain, and its file, open for appending.
 
         Raises:
@@ -96,20 +98,20 @@ class Ledger:
         session = f"{self.epoch}-{self._sessions}"
         key = self._file.chain.child_key(session)
         # In this order: a file that the chain does not tell of is nobody's.
-        self._write(Opened(session=session, server=server, uid=uid, pid=pid))
-        self._open[session] = entry = Entry(session, tally)
+        self._write(SessionOpened(session=session, server=server, uid=uid, pid=pid))
+        self._open[session] = entry = AuditedSession(session, tally)
         try:
             return entry, key, self._create(records.part_file(session, 1))
         except OSError:
             self.close(entry)
             raise
 
-    def is_full(self, entry: Entry) -> bool:
+    def is_full(self, entry: AuditedSession) -> bool:
         """Say whether a session has filled its file, whatever it says itself, or has none."""
         path = self._path(entry)
         return not path.exists() or path.stat().st_size >= MAX_PART_BYTES
 
-    def next_part(self, entry: Entry) -> int:
+    def next_part(self, entry: AuditedSession) -> int:
         """Return the file in which a session goes on.
 
         Raises:
@@ -136,7 +138,7 @@ class Ledger:
         """
         self._write(answered)
 
-    def close(self, entry: Entry) -> None:
+    def close(self, entry: AuditedSession) -> None:
         """Write down that a session is over; if that cannot be written, `catch_up` does later."""
         entry.is_over = True
         with suppress(OSError):
@@ -168,7 +170,7 @@ class Ledger:
         for entry in self._open.values():
             entry.is_over = True
         self.catch_up()
-        self._write(Ended())
+        self._write(EpochEnded())
 
     def forget(self) -> None:
         """In a child: lose the key of the chain, and what other sessions share with us."""
@@ -176,7 +178,7 @@ class Ledger:
         for entry in self._open.values():
             entry.tally.close()
 
-    def _close(self, entry: Entry) -> None:
+    def _close(self, entry: AuditedSession) -> None:
         head = entry.head()
         self._write(Closed(session=entry.session, head=head))
         del self._open[entry.session]
@@ -186,10 +188,10 @@ class Ledger:
             if not self._path(entry).stat().st_size:
                 self._path(entry).unlink()
 
-    def _path(self, entry: Entry) -> Path:
+    def _path(self, entry: AuditedSession) -> Path:
         return self._folder / records.part_file(entry.session, entry.part)
 
-    def _write(self, event: Event) -> None:
+    def _write(self, event: MasterEvent) -> None:
         now, up = time.time(), time.monotonic()
         stamped = replace(event, n=self.count, at=now, up=up, torn=self._file.torn)
         if not self._file.append(records.encode(stamped)):

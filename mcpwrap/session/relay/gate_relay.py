@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import assert_never
 
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.gate.ports import Told
+from mcpwrap.core.gate.ports import ApprovalOutcome
 from mcpwrap.core.gate.session import Note
 from mcpwrap.core.protocol.framing import LineBuffer
 from mcpwrap.session.relay import copy
@@ -69,7 +69,7 @@ class Judged:
             actions = self._gate.server_ended(why)
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ApprovalOutcome) -> None:
         """Do what follows from the answer to a request that is held."""
         with self._judging:
             self._get_ready()

@@ -12,7 +12,14 @@ sys.path.insert(0, "/usr/lib/mcpwrap")
 import msgspec
 
 from mcpwrap.core.audit.hash_chain import Chain, mac_of, record_of
-from mcpwrap.core.audit.records import Keys, Opened, decode_event, folder_of, part_file, start_of
+from mcpwrap.core.audit.records import (
+    Keys,
+    SessionOpened,
+    decode_event,
+    folder_of,
+    part_file,
+    start_of,
+)
 
 AUDIT = Path("/var/log/mcpwrap/audit")
 KEYS = Path("/var/lib/mcpwrap/audit.json")
@@ -49,7 +56,7 @@ def _again(path: str, chain: Chain) -> None:
     with Path(path).open("wb") as file:
         for line in lines:
             event = decode_event(record_of(line)) if path == MASTER else None
-            if isinstance(event, Opened):
+            if isinstance(event, SessionOpened):
                 part = part_file(event.session, 1)
                 if Path(part).exists():
                     _again(part, Chain(chain.child_key(event.session)))
@@ -70,7 +77,7 @@ def all_keys() -> tuple[list[str], list[str], str]:
     of_master, opened, key = [], "", b""
     for line in (folder / MASTER).read_bytes().splitlines(keepends=True):
         event = decode_event(record_of(line))
-        if isinstance(event, Opened):
+        if isinstance(event, SessionOpened):
             opened, key = event.session, bytes(master.child_key(event.session))
         of_master.append(_key_of(master, line))
     of_master.append(bytes(master._key).hex())

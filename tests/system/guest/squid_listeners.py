@@ -20,7 +20,7 @@ def opened(instance: str, count: int, wait_for: int, within_s: float) -> int:
 
     hosts = (Destination("api.good.test", 443, with_subdomains=False),)
     found = [
-        squid_conf.Listener(name=f"n{n}", address=f"127.77.70.{n}", hosts=hosts)
+        squid_conf.SquidListener(name=f"n{n}", address=f"127.77.70.{n}", hosts=hosts)
         for n in range(count)
     ]
     squid.load(instance, squid_conf.spliced(instance, found, None))

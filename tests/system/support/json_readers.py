@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.core.policy.argument_path import Place, found_at, steps_of
+from mcpwrap.core.policy.argument_path import PathMarker, found_at, steps_of
 from mcpwrap.core.protocol.json_value import Json
 from tests.shared.judged_lines import ARGUMENTS_JUDGED
 from tests.system.bed.machine import BED_AT, CLIENT, Machine
@@ -60,7 +60,7 @@ class Found:
         """What a policy can judge by, in a form that compares; null is as good as absent."""
         arguments = ARGUMENTS_JUDGED.get(_text(self.params.get("name")), ())
         paths = [*_NAMES.get(self.method, ()), *(f"arguments.{path}" for path in arguments)]
-        values: list[Json | Place] = [self.message.get("method"), self.message.get("id")]
+        values: list[Json | PathMarker] = [self.message.get("method"), self.message.get("id")]
         for path in paths:
             values += found_at(self.params, steps_of(path))
         return tuple(map(_comparable, values))
@@ -105,10 +105,10 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _comparable(value: Json | Place) -> object:
+def _comparable(value: Json | PathMarker) -> object:
     """Return the type beside the value, since True is 1 to Python; of a container the type."""
     match value:
-        case None | Place():
+        case None | PathMarker():
             return None
         case bool() | str():
             return type(value).__name__, value

@@ -81,7 +81,7 @@ def test_it_knows_every_kind_of_packet() -> None:
     packets: list[session_socket.Packet] = [
         session_socket.Ask(("A",)),
         session_socket.Stderr(b""),
-        session_socket.Ended(0),
-        session_socket.Refused(0, ""),
+        session_socket.ServerEnded(0),
+        session_socket.SessionRefused(0, ""),
     ]
     assert {session_socket.encode(packet)[:1] for packet in packets} <= TEXTS

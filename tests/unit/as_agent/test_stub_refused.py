@@ -83,7 +83,7 @@ class Gate:
 def gate(tmp_path: Path) -> Gate:
     return Gate(
         tmp_path / "gate.sock",
-        [[session_socket.encode(session_socket.Refused(Exit.NOT_ALLOWED, WHY))]],
+        [[session_socket.encode(session_socket.SessionRefused(Exit.NOT_ALLOWED, WHY))]],
     )
 
 

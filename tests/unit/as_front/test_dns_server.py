@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from mcpwrap.core.wire.sni_front_log import Event
+from mcpwrap.core.wire.sni_front_log import FrontEvent
 from tests.unit.as_front.world import DNS, PATIENCE_S, World, rest_of
 
 A, AAAA = 1, 28
@@ -108,7 +108,7 @@ def test_a_flood_of_names_is_counted_and_the_other_server_is_noted(world: World)
     assert len(found) < 100
 
 
-def of_git(event: Event) -> int:
+def of_git(event: FrontEvent) -> int:
     """Return for how many events of git a line stands."""
     if event.server != "git":
         return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcpwrap.core.wire.server_files import encode
 from mcpwrap.core.wire.sni_front_file import Front
-from mcpwrap.core.wire.sni_front_log import Event, decode
+from mcpwrap.core.wire.sni_front_log import FrontEvent, decode
 from tests.shared import pace
 
 DNS, TLS, PROXY = 10_053, 10_443, 13_128  # below those that the kernel gives out
@@ -132,10 +132,10 @@ class World:
         assert far.recv(len(hello), socket.MSG_WAITALL) == hello
         return near, far
 
-    def events(self, until: Callable[[list[Event]], bool]) -> list[Event]:
+    def events(self, until: Callable[[list[FrontEvent]], bool]) -> list[FrontEvent]:
         """Return what is written, as soon as it is as expected."""
         give_up_at_s = time.monotonic() + PATIENCE_S
-        found: list[Event] = []
+        found: list[FrontEvent] = []
         while time.monotonic() < give_up_at_s:
             found = [decode(line) for line in self.events_file.read_bytes().splitlines()]
             if until(found):

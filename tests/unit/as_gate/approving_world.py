@@ -24,7 +24,7 @@ from mcpwrap.as_gate.state.children import Child, Family
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import Answered
-from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits, Wanted
+from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalRequest, Approved, NotAsked, Waits
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.json_value import Json
@@ -34,7 +34,7 @@ from mcpwrap.core.wire.approval_socket import (
     End,
     FromPerson,
     Pending,
-    Refused,
+    RefusedReply,
     ToPerson,
     encode_question,
 )
@@ -42,7 +42,7 @@ from mcpwrap.linux.process.bell import Bell
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.audit_log.master_chain import Entry
+from mcpwrap.session.audit_log.master_chain import AuditedSession
 from mcpwrap.session.audit_log.recorder import Recorded, Recorder
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Session:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         verdicts, self.told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.child = Child(pid, Peer(1, uid, frozenset()), ours, verdicts, Bell(), Tally(), "")
-        self.child.server, self.child.entry = server, Entry(f"12-{pid}", self.child.tally)
+        self.child.server, self.child.entry = server, AuditedSession(f"12-{pid}", self.child.tally)
         world.sockets += [ours, theirs, verdicts, self.told]
         world.family.add(self.child)
         world.poll.register(ours, select.POLLIN)
@@ -100,7 +100,7 @@ class Session:
     def ask(
         self, hold: int, tool: str = "drop", /, **arguments: Json
     ) -> Approved | Waits | NotAsked:
-        wanted = Wanted(
+        wanted = ApprovalRequest(
             method="tools/call",
             target=tool,
             definition="",
@@ -111,7 +111,7 @@ class Session:
         )
         return self._world.while_serving(lambda: self.asking.ask(hold, wanted))
 
-    def hears(self) -> list[Told | None]:
+    def hears(self) -> list[ApprovalOutcome | None]:
         """Return what came about its holds."""
         heard = []
         with suppress(BlockingIOError):
@@ -140,7 +140,7 @@ class Somebody:
     def asks(self, packet: FromPerson) -> str:
         """Say something; return in a word what is answered."""
         (answer,) = self.says(packet)
-        return f"{answer.code}: {answer.why}" if isinstance(answer, Refused) else str(answer)
+        return f"{answer.code}: {answer.why}" if isinstance(answer, RefusedReply) else str(answer)
 
     def hears(self) -> list[ToPerson]:
         heard = []

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 from mcpwrap.as_http.main import serve
-from mcpwrap.as_http.state import Surroundings
+from mcpwrap.as_http.state import ListenerSettings
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from tests.shared import pace
@@ -186,7 +186,7 @@ def running(around: dict[str, Any], *, is_remote: bool = False) -> Iterator[int]
     def run() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                surroundings = Surroundings(port=port, **around)
+                surroundings = ListenerSettings(port=port, **around)
                 runner.run(serve((listening, listener), surroundings, stop, Silent()))
         except BaseException as error:  # noqa: BLE001 - for the thread that asks
             failed.append(error)

@@ -15,16 +15,16 @@ TOOLS = [
 ]
 
 
-def notes(held: Held) -> session_socket.Ended | None:
+def notes(held: Held) -> session_socket.ServerEnded | None:
     """Answer until the agent's side ends."""
     for message in held.lines():
         for one in message if isinstance(message, list) else [message]:
             if "method" in one and (ended := _hear(held, one)):
                 return ended
-    return session_socket.Ended(0)
+    return session_socket.ServerEnded(0)
 
 
-def _hear(held: Held, message: Message) -> session_socket.Ended | None:
+def _hear(held: Held, message: Message) -> session_socket.ServerEnded | None:
     params = message.get("params", {})
     method = message["method"]
     match method:
@@ -37,7 +37,7 @@ def _hear(held: Held, message: Message) -> session_socket.Ended | None:
         case "tools/call":
             return _call(held, message, params["name"], params.get("arguments", {}))
         case "die":
-            return session_socket.Ended(7, "of old age")
+            return session_socket.ServerEnded(7, "of old age")
         case _ if method.startswith("notifications/"):
             return None
         case _:
@@ -45,7 +45,9 @@ def _hear(held: Held, message: Message) -> session_socket.Ended | None:
     return None
 
 
-def _call(held: Held, message: Message, name: str, arguments: Any) -> session_socket.Ended | None:
+def _call(
+    held: Held, message: Message, name: str, arguments: Any
+) -> session_socket.ServerEnded | None:
     """`say` is said first; then it is waited for `hold`; then comes the answer."""
     held.say(*arguments.get("say", []))
     if name in HOLDS:

@@ -52,7 +52,7 @@ class Held:
         self.connection.send(session_socket.encode(packet))
 
 
-Server = Callable[[Held], session_socket.Ended | None]
+Server = Callable[[Held], session_socket.ServerEnded | None]
 
 
 class StandingGate:
@@ -61,7 +61,7 @@ class StandingGate:
     def __init__(self, folder: Path, server: Server) -> None:
         self.path = str(folder / "gate.sock")
         self.server = server
-        self.refusals: list[session_socket.Refused] = []  # of the next sessions
+        self.refusals: list[session_socket.SessionRefused] = []  # of the next sessions
         self.asks: tuple[str, ...] = ()  # for these variables
         self.answered: list[bytes] = []
         self.sessions: list[Held] = []

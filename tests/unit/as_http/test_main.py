@@ -14,7 +14,7 @@ import pytest
 from mcpwrap.as_http import main as main_module
 from mcpwrap.as_http.application import Application
 from mcpwrap.as_http.main import main, read_listener, serve
-from mcpwrap.as_http.state import Surroundings
+from mcpwrap.as_http.state import ListenerSettings
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from tests.shared import pace
@@ -25,7 +25,7 @@ LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=Fal
 
 
 def test_who_is_needed_by_nobody_ends(tmp_path: Path) -> None:
-    around = Surroundings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
+    around = ListenerSettings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         asyncio.run(serve((listening, LISTENER), around, asyncio.Event(), Silent()))  # returns
 
@@ -62,7 +62,7 @@ def test_a_signal_ends_it(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         monkeypatch.setattr(main_module, "listening_socket", lambda _: listening)
-        around = Surroundings(gate=gate.path, port=port)
+        around = ListenerSettings(gate=gate.path, port=port)
         monkeypatch.setattr(main_module, "Surroundings", lambda: around)
 
         def stop() -> None:

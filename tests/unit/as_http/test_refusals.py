@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from mcpwrap.as_http.connections import Limits
+from mcpwrap.as_http.connections import HttpConnectionLimits
 from tests.shared import pace
 from tests.unit.as_http.agent import BOTH, MODERN, Agent, Headers, running
 from tests.unit.as_http.standing_gate import StandingGate
@@ -159,7 +159,7 @@ def test_a_body_may_be_waited_for(agent: Agent) -> None:
 @pytest.fixture
 def hurried(gate: StandingGate) -> Iterator[Agent]:
     """Return an agent that has to hurry, and may have four connections."""
-    limits = Limits(connections=4, head_s=0.3, between_s=0.3, body_s=0.2)
+    limits = HttpConnectionLimits(connections=4, head_s=0.3, between_s=0.3, body_s=0.2)
     with running({"gate": gate.path, "limits": limits}) as port:
         yield Agent(port)
 

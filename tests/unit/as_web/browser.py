@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 from mcpwrap.as_web.main import serve
-from mcpwrap.as_web.state import Surroundings
+from mcpwrap.as_web.state import WebSettings
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from tests.shared import pace
 
@@ -132,7 +132,7 @@ class Browser:
 
 
 @contextmanager
-def running(around: Surroundings) -> Iterator[int]:
+def running(around: WebSettings) -> Iterator[int]:
     """Serve in a thread, and return the port."""
     listener = socket.create_server(("127.0.0.1", 0))
     loop = asyncio.new_event_loop()

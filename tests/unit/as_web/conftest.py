@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_web.connections import Limits
-from mcpwrap.as_web.state import Surroundings
+from mcpwrap.as_web.connections import WebConnectionLimits
+from mcpwrap.as_web.state import WebSettings
 from mcpwrap.as_web.viewer import Viewer
 from tests.shared import pace
 from tests.unit.as_web.browser import Browser, running
@@ -41,8 +41,8 @@ def gate(tmp_path: Path) -> Iterator[ScriptedGate]:
 @pytest.fixture
 def browser(gate: ScriptedGate, clock: Clock) -> Iterator[Browser]:
     """Return a browser that has been nowhere yet."""
-    limits = Limits(connections=8, head_s=0.3)
-    around = Surroundings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
+    limits = WebConnectionLimits(connections=8, head_s=0.3)
+    around = WebSettings(gate=gate.path, viewer_of=VIEWERS.get, clock=clock, limits=limits)
     with running(around) as port:
         assert gate.is_watched.wait(pace.WAIT_S)
         yield Browser(port)

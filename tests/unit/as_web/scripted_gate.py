@@ -14,15 +14,15 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Decide,
+    DocumentReply,
     Done,
     End,
     List,
     Login,
     Paused,
     Pending,
-    Refused,
+    RefusedReply,
     Show,
-    Shown,
     ToPerson,
     Watch,
     decode_question,
@@ -56,7 +56,7 @@ class ScriptedGate:
         self.waiting: dict[str, Question] = {}
         self.before: Question | None = None
         self.paused: tuple[Paused, ...] = ()
-        self.refusal: Refused | None = None  # of the next logins and answers
+        self.refusal: RefusedReply | None = None  # of the next logins and answers
         self.decided: list[Decide] = []
         self.logins: list[Login] = []
         self.is_watched = threading.Event()
@@ -118,14 +118,14 @@ class ScriptedGate:
                         connection.send(encode(self._decide(decide)))
 
     def _verdict_on(self, password: bytes) -> ToPerson:
-        wrong = Refused(code="proof", why="that is not the password")
+        wrong = RefusedReply(code="proof", why="that is not the password")
         return self.refusal or (Done(text="logged in") if password == PASSWORD else wrong)
 
     def _decide(self, decide: Decide) -> ToPerson:
         verdict = self._verdict_on(decide.password)
         if isinstance(verdict, Done):
             if decide.digest != self.digest_of(decide.id):
-                return Refused(code="changed", why="it is another call by now")
+                return RefusedReply(code="changed", why="it is another call by now")
             self.decided.append(decide)
             del self.waiting[decide.id]
             return Done(text="approved", user=decide.user)
@@ -149,11 +149,11 @@ class ScriptedGate:
 
     def _show(self, connection: socket.socket, id_: str) -> None:
         if id_ not in self.waiting:
-            connection.send(encode(Refused(code="gone", why="no such call waits")))
+            connection.send(encode(RefusedReply(code="gone", why="no such call waits")))
             return
         documents = [approval_document.document(q) for q in (self.waiting[id_], self.before) if q]
         fds = [memfd.sealed("document", document) for document in documents]
-        packet = encode(Shown(id=id_, digest=approval_document.digest(documents[0])))
+        packet = encode(DocumentReply(id=id_, digest=approval_document.digest(documents[0])))
         fd_passing.send(connection, packet, fds)
         for fd in fds:
             os.close(fd)

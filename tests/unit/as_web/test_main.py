@@ -8,18 +8,18 @@ from pathlib import Path
 
 from mcpwrap.as_web import viewer
 from mcpwrap.as_web.main import serve
-from mcpwrap.as_web.state import Surroundings
+from mcpwrap.as_web.state import WebSettings
 from tests.unit.as_web.browser import Browser, Silent, running
 
 
 def test_who_is_needed_by_nobody_ends(tmp_path: Path) -> None:
-    around = Surroundings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
+    around = WebSettings(gate=str(tmp_path / "none.sock"), idle_s=0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asyncio.run(serve(listener, around, asyncio.Event(), Silent()))  # returns
 
 
 def test_without_a_gate_the_page_is_there_and_says_so(tmp_path: Path) -> None:
-    with running(Surroundings(gate=str(tmp_path / "none.sock"))) as port:
+    with running(WebSettings(gate=str(tmp_path / "none.sock"))) as port:
         refused = Browser(port).log_in()
         assert refused.status == 503
         assert "systemctl status mcpwrap-gate" in refused.said

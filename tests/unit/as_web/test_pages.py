@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.as_web.login_sessions import MAX_AGE_S, MAX_IDLE_S
 from mcpwrap.as_web.rendering import MAX_COMPARED_LINES
-from mcpwrap.core.wire.approval_socket import Channel, Paused, Proof, Refused, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, Paused, Proof, RefusedReply, Scope, Verdict
 from tests.unit.as_web.browser import Browser
 from tests.unit.as_web.conftest import Clock
 from tests.unit.as_web.scripted_gate import AGENT_UID, OTHERS_UID, PASSWORD, ScriptedGate, question
@@ -52,12 +52,12 @@ def test_the_session_cookie_is_for_this_page_alone(browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("refusal", "status"),
     [
-        (Refused(code="proof", why="that is not the password"), 403),
-        (Refused(code="busy", why="too many attempts: wait 30 s"), 429),
+        (RefusedReply(code="proof", why="that is not the password"), 403),
+        (RefusedReply(code="busy", why="too many attempts: wait 30 s"), 429),
     ],
 )
 def test_a_login_that_the_gate_refuses_says_what_it_said(
-    browser: Browser, gate: ScriptedGate, refusal: Refused, status: int
+    browser: Browser, gate: ScriptedGate, refusal: RefusedReply, status: int
 ) -> None:
     gate.refusal = refusal
     refused = browser.log_in()
@@ -240,7 +240,7 @@ def test_who_is_no_approver_sees_their_own_agents_and_no_others(
 def test_what_has_gone_is_not_there(logged_in: Browser, gate: ScriptedGate) -> None:
     gate.wait("A1", DELETE)
     fields = _answer(logged_in, gate)
-    gate.refusal = Refused(code="late", why="it has expired")
+    gate.refusal = RefusedReply(code="late", why="it has expired")
     late = logged_in.post("/approval/A1", fields)
     assert (late.status, "it has expired" in late.said) == (410, True)
     gate.waiting.clear()

@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
-from mcpwrap.core.wire.approval_socket import End, Pending, Refused, Show, Shown, Watch
+from mcpwrap.core.wire.approval_socket import DocumentReply, End, Pending, RefusedReply, Show, Watch
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 PENDING = Pending(
@@ -82,12 +82,14 @@ class Gate:
                 case Show(id_) if question := self.questions.get(id_):
                     shown = document.document(question)
                     fd = memfd.sealed("document", shown)
-                    answer = Shown(id=id_, digest=document.digest(shown))
+                    answer = DocumentReply(id=id_, digest=document.digest(shown))
                     fd_passing.send(connection, approval_socket.encode(answer), [fd])
                     fd_passing.close_all([fd])
                     connection.close()
                 case _:
-                    connection.send(approval_socket.encode(Refused(code="gone", why="it is gone")))
+                    connection.send(
+                        approval_socket.encode(RefusedReply(code="gone", why="it is gone"))
+                    )
                     connection.close()
 
     def _list(self, connection: socket.socket) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcpwrap.as_webhook import watching
-from mcpwrap.as_webhook.delivery import Surroundings, serve
+from mcpwrap.as_webhook.delivery import WebhookSettings, serve
 from tests.shared import pace
 from tests.unit.as_webhook.gate import QUESTION, Gate, pending
 from tests.unit.as_webhook.receiver import Receiver, receiver
@@ -23,7 +23,7 @@ async def serving(tmp_path: Path, *statuses: int) -> AsyncIterator[tuple[Gate, R
     """Serve between a gate and a receiver for the time of the block."""
     gate = Gate(tmp_path / "approve.sock")
     async with receiver(*statuses) as there:
-        around = Surroundings(url=there.url, key=KEY, door=gate.path)
+        around = WebhookSettings(url=there.url, key=KEY, door=gate.path)
         served = asyncio.ensure_future(serve(around))
         try:
             yield gate, there

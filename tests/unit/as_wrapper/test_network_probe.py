@@ -8,20 +8,20 @@ import pytest
 from mcpwrap.as_wrapper import network_probe
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
-from mcpwrap.machine.doctor.live_probes import Ended
+from mcpwrap.machine.doctor.live_probes import TrialStatus
 
 
-def written(monkeypatch: pytest.MonkeyPatch, path: Path | str) -> Ended:
+def written(monkeypatch: pytest.MonkeyPatch, path: Path | str) -> TrialStatus:
     """Try to write there."""
     monkeypatch.setattr(sys, "argv", ["mcpwrap-try-reach", "write", str(path)])
-    return Ended(network_probe.main())
+    return TrialStatus(network_probe.main())
 
 
 def test_a_folder_is_as_it_was(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes").write_text("mine")
-    assert written(monkeypatch, tmp_path) is Ended.WORKED
+    assert written(monkeypatch, tmp_path) is TrialStatus.WORKED
     assert capsys.readouterr().out == "worked\n"
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
     assert (tmp_path / "notes").read_text() == "mine"
@@ -34,24 +34,24 @@ def test_a_name_that_cannot_be_given_leaves_nothing(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "rename", rename)
-    assert written(monkeypatch, tmp_path) is Ended.REFUSED
+    assert written(monkeypatch, tmp_path) is TrialStatus.REFUSED
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["/proc/self", "/nowhere/at/all"])
 def test_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    assert written(monkeypatch, path) in {Ended.REFUSED, Ended.OTHERWISE}
+    assert written(monkeypatch, path) in {TrialStatus.REFUSED, TrialStatus.OTHERWISE}
 
 
 def test_a_file_stays_what_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("mine")
     before = file.stat()
-    assert written(monkeypatch, file) is Ended.WORKED
+    assert written(monkeypatch, file) is TrialStatus.WORKED
     # As it is in a wrapper: something is mounted on it, which rename(2) does not replace.
     mount = Mount(1, str(file), "/notes", "ext4")
     monkeypatch.setattr(mountinfo, "at_or_below", lambda _: {str(file): mount})
-    assert written(monkeypatch, file) is Ended.IN_PLACE
+    assert written(monkeypatch, file) is TrialStatus.IN_PLACE
     after = file.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert file.read_text() == "mine"
@@ -61,5 +61,5 @@ def test_a_file_stays_what_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_file_in_a_folder_that_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert written(monkeypatch, "/proc/self/comm") is Ended.IN_PLACE
+    assert written(monkeypatch, "/proc/self/comm") is TrialStatus.IN_PLACE
     assert capsys.readouterr().out != "worked\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_wrapper.session import Opening, Surroundings, _program
+from mcpwrap.as_wrapper.session import Opening, WrapperContext, _program
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
-from mcpwrap.core.wire.server_files import OAuth, Remote, SecretPart, Spec
+from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, SecretPart, Spec
 from mcpwrap.linux.unix_socket import fd_passing
 
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
@@ -32,7 +32,7 @@ SPEC = Spec(
     memory_bytes=0,
     tasks=0,
     cpu_percent=0,
-    remote=Remote(
+    remote=RemoteSpec(
         url="https://mcp.example/mcp", headers={"Authorization": ("Bearer ", SecretPart("KEY"))}
     ),
 )
@@ -41,12 +41,12 @@ SPEC = Spec(
 WITH_LOGIN = msgspec.structs.replace(
     SPEC,
     secrets=("MCPWRAP_OAUTH_KEY",),
-    remote=Remote(url="https://mcp.example/mcp", headers={}, oauth=OAuth(scopes=("a",))),
+    remote=RemoteSpec(url="https://mcp.example/mcp", headers={}, oauth=OAuth(scopes=("a",))),
 )
 
 
 def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
-    around = Surroundings(
+    around = WrapperContext(
         spec=WITH_LOGIN,
         account="mcpw-far",
         gate_uid=1,
@@ -117,7 +117,7 @@ def test_a_variable_is_inherited_with_a_value_of_its_kind(
 def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(
     tmp_path: Path,
 ) -> None:
-    around = Surroundings(
+    around = WrapperContext(
         spec=msgspec.structs.replace(INHERITS, remote=None),
         account="mcpw-far",
         gate_uid=1,
@@ -132,7 +132,7 @@ def test_an_agent_replaces_nothing_that_follows_from_what_the_server_reaches(
 
 
 def test_the_program_of_a_remote_server_is_told_where_and_with_what(tmp_path: Path) -> None:
-    around = Surroundings(
+    around = WrapperContext(
         spec=SPEC,
         account="mcpw-far",
         gate_uid=1,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_wrapper import session_files
-from mcpwrap.core.wire.server_files import Remote, SecretPart
+from mcpwrap.core.wire.server_files import RemoteSpec, SecretPart
 
-REMOTE = Remote(
+REMOTE = RemoteSpec(
     url="https://mcp.example/mcp",
     headers={"Authorization": ("Bearer ", SecretPart("KEY")), "X-Team": ("blue",)},
 )

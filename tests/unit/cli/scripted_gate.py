@@ -15,15 +15,15 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,
+    DocumentReply,
     Done,
     End,
     FromPerson,
     List,
     Paused,
     Pending,
-    Refused,
+    RefusedReply,
     Show,
-    Shown,
     ToPerson,
     Watch,
 )
@@ -52,7 +52,7 @@ class ScriptedGate:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.decided: list[Decide] = []
-        self.answer: Done | Refused = Done(text="approved")
+        self.answer: Done | RefusedReply = Done(text="approved")
         self.paused: list[Paused] = []
         self.hidden: set[str] = set()  # listed, and gone when it is asked for
         self.watched = threading.Event()
@@ -159,7 +159,7 @@ class ScriptedGate:
                 self.decided.append(asked)
                 _send(connection, self.answer)
             case _:
-                _send(connection, Refused(code="gone", why="no such request waits"))
+                _send(connection, RefusedReply(code="gone", why="no such request waits"))
 
     def _list(self, connection: socket.socket) -> None:
         waiting: list[ToPerson] = [pending for pending, _, _ in self._pending.values()]
@@ -169,7 +169,7 @@ class ScriptedGate:
     def _show(self, connection: socket.socket, id_: str) -> None:
         pending, shown, before = self._pending[id_]
         fds = [memfd.sealed("test", text) for text in (shown, before) if text is not None]
-        packet = approval_socket.encode(Shown(id=id_, digest=pending.digest))
+        packet = approval_socket.encode(DocumentReply(id=id_, digest=pending.digest))
         fd_passing.send(connection, packet, fds)
         fd_passing.close_all(fds)
 

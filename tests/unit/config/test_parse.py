@@ -16,7 +16,7 @@ from mcpwrap.config.model import (
     Group,
     Limits,
     Local,
-    Remote,
+    RemoteServer,
     Request,
     SecretRef,
     Server,
@@ -72,7 +72,9 @@ def test_the_example_of_the_design_is_understood() -> None:
         name="github",
         egress=(Destination("api.githubcopilot.com", 443, with_subdomains=False),),
         transparent=False,
-        runs=Remote(url="https://api.githubcopilot.com/mcp/", bearer_token_env_var="GITHUB_TOKEN"),
+        runs=RemoteServer(
+            url="https://api.githubcopilot.com/mcp/", bearer_token_env_var="GITHUB_TOKEN"
+        ),
     )
     local_tool = Server(
         name="local-tool",
@@ -115,7 +117,7 @@ def remote(
     **ours: Any,
 ) -> Server:
     """Return a server that is a URL; without more, what the shortest text says."""
-    runs = Remote(url=url, bearer_token_env_var=bearer_token_env_var, headers=headers or {})
+    runs = RemoteServer(url=url, bearer_token_env_var=bearer_token_env_var, headers=headers or {})
     usual: dict[str, Any] = {"egress": (X,), "transparent": False}
     return Server(name="a", runs=runs, **(usual | ours))
 

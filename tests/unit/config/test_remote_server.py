@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.model import ConfigError, Remote, Server
+from mcpwrap.config.model import ConfigError, RemoteServer, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core.wire.server_files import OAuth
 from tests.unit.config.places import HEADERS, OURS, REMOTE, REMOTE_OURS, Place, source
@@ -29,7 +29,7 @@ def only(place: Place, line: str) -> Server:
 )
 def test_how_a_person_logs_in(line: str, oauth: OAuth | None) -> None:
     server = only(REMOTE_OURS, line)
-    assert isinstance(server.runs, Remote)
+    assert isinstance(server.runs, RemoteServer)
     assert server.runs.oauth == oauth
     assert server.has_oauth() == (oauth is not None)
     assert server.secrets() == ({"MCPWRAP_OAUTH_KEY"} if oauth else set())

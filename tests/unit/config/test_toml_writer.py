@@ -15,7 +15,7 @@ from mcpwrap.config.model import (
     Group,
     Limits,
     Local,
-    Remote,
+    RemoteServer,
     Request,
     SecretRef,
     Server,
@@ -153,7 +153,7 @@ def test_what_parse_would_refuse_is_shown_nevertheless() -> None:
     """Who makes a server by hand that cannot be is told by `parse`, and not by a missing line."""
     odd = Server(
         name="a",
-        runs=Remote(url="https://x.example/"),
+        runs=RemoteServer(url="https://x.example/"),
         workspace=(Workspace("/srv/x", is_writable=True),),
     )
     assert 'workspace = ["/srv/x:rw"]' in toml_of(odd)
@@ -275,7 +275,7 @@ SCOPES = st.text(string.ascii_letters + "!#'[]~", min_size=1, max_size=5)
 def test_any_server_elsewhere_is_the_same_when_it_is_read_again(
     headers: dict[str, Template], oauth: OAuth | None, egress: tuple[Destination, ...]
 ) -> None:
-    runs = Remote(url="https://own.example:99/a", headers=headers, oauth=oauth)
+    runs = RemoteServer(url="https://own.example:99/a", headers=headers, oauth=oauth)
     own = Destination("own.example", 99, with_subdomains=False)
     listed = tuple(dict.fromkeys([own, *egress]))
     expect_the_same(Server(name="a", runs=runs, egress=listed, transparent=False))

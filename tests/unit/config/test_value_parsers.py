@@ -322,7 +322,7 @@ def test_what_is_not_refused_may_be_inherited_with_any_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", environment.KINDS.values())
-def test_what_is_of_a_kind_may_be_inherited(kind: environment.Kind) -> None:
+def test_what_is_of_a_kind_may_be_inherited(kind: environment.VariableKind) -> None:
     for name in kind.names:
         assert value_parsers.inherited(name) == name
         assert not value_parsers.may_steer(name)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain
-from mcpwrap.core.audit.reader import Report
+from mcpwrap.core.audit.reader import AuditReport
 from mcpwrap.core.audit.records import (
     Anchor,
-    Event,
-    Head,
+    ChainHead,
     Keys,
+    MasterEvent,
     Record,
     folder_of,
     part_file,
@@ -37,8 +37,8 @@ class Session:
     uid: int
     part: int = 1
 
-    def head(self) -> Head:
-        return Head(self.chain.count, self.chain.mac.hex())
+    def head(self) -> ChainHead:
+        return ChainHead(self.chain.count, self.chain.mac.hex())
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Gate:
     def append(self, name: str, what: bytes) -> None:
         self.files[self.path(name)] = self.files.get(self.path(name), b"") + what
 
-    def write(self, event: Event) -> None:
+    def write(self, event: MasterEvent) -> None:
         """Write the next record of the master chain."""
         line = self.chain.line(records.encode(event))
         self.append(records.MASTER, line)
@@ -85,7 +85,7 @@ class Gate:
         name = f"{self.epoch}-{next(self._numbers)}"
         session = Session(name, Chain(self.chain.child_key(name)), server, uid)
         self.write(
-            records.Opened(
+            records.SessionOpened(
                 n=self.chain.count, session=name, server=server, uid=uid, pid=7, at=self.at()
             )
         )
@@ -128,11 +128,11 @@ class Gate:
         )
         self.append(part_file(session.id, session.part), b"")
 
-    def close(self, session: Session, head: Head | None = None) -> None:
+    def close(self, session: Session, head: ChainHead | None = None) -> None:
         head = head or session.head()
         self.write(records.Closed(n=self.chain.count, session=session.id, head=head, at=self.at()))
 
-    def answered(self, outcome: records.Outcome = "approved") -> None:
+    def answered(self, outcome: records.AnswerOutcome = "approved") -> None:
         event = records.Answered(
             n=self.chain.count,
             at=self.at(),
@@ -145,7 +145,7 @@ class Gate:
         self.write(event)
 
     def end(self) -> None:
-        self.write(records.Ended(n=self.chain.count, at=self.at()))
+        self.write(records.EpochEnded(n=self.chain.count, at=self.at()))
         self.anchor()
 
 
@@ -159,7 +159,7 @@ def checked(
     known: Keys | None = None,
     dropped: str = "",
     now: float = T0,
-) -> Report:
+) -> AuditReport:
     """Check what is in `files`; `dropped` is an epoch whose folder is gone as well."""
     known = known or keys()
     names: dict[str, set[str]] = {}

@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.gate.gate import Action, ToAgent, ToServer
-from mcpwrap.core.gate.ports import Approved, Decided, NotAsked, Waits, Wanted
+from mcpwrap.core.gate.ports import ApprovalRequest, Approved, Decided, NotAsked, Waits
 from mcpwrap.core.gate.session import ALLOWED, Note
 from mcpwrap.core.policy.decision import Held, Judgement, ResultJudgement, Times
 from mcpwrap.core.protocol.json_value import Json
@@ -98,7 +98,7 @@ class ScriptedApprovals:
     answers: list[Approved | NotAsked] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
-    def ask(self, hold: int, wanted: Wanted) -> Approved | Waits | NotAsked:
+    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
         definition = f" as {wanted.definition[:8]}" if wanted.definition else ""
         params = msgspec.json.encode(wanted.params).decode()
         about = f"{wanted.method} {wanted.target}{definition} {params}"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.mount_layout import HELD, INSTRUCTIONS, Kind, Layer, is_held, layers, linked
+from mcpwrap.core.mount_layout import HELD, INSTRUCTIONS, Layer, MountKind, is_held, layers, linked
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"
-RW, RO, PIN, HOLD = Kind.SHOW_WRITABLE, Kind.SHOW, Kind.PIN, Kind.HOLD
+RW, RO, PIN, HOLD = MountKind.SHOW_WRITABLE, MountKind.SHOW, MountKind.PIN, MountKind.HOLD
 
 
 def workspaces(
@@ -22,7 +22,7 @@ def workspaces(
 
 def made(
     *folders: tuple[str, bool], protect: bool = False, instructions: bool = False
-) -> list[tuple[str, Kind]]:
+) -> list[tuple[str, MountKind]]:
     all_of_them = layers(workspaces(*folders, protect=protect, instructions=instructions))
     return [(layer.path, layer.kind) for layer in all_of_them]
 
@@ -60,7 +60,7 @@ def made(
     ],
 )
 def test_what_lies_deeper_comes_later(
-    folders: list[tuple[str, bool]], expected: list[tuple[str, Kind]]
+    folders: list[tuple[str, bool]], expected: list[tuple[str, MountKind]]
 ) -> None:
     assert made(*folders) == expected
 
@@ -127,7 +127,9 @@ LINKED = [  # where it leads, and what is held besides
 
 
 @pytest.mark.parametrize(("target", "expected"), LINKED)
-def test_what_a_held_link_leads_to_is_held(target: str, expected: list[tuple[str, Kind]]) -> None:
+def test_what_a_held_link_leads_to_is_held(
+    target: str, expected: list[tuple[str, MountKind]]
+) -> None:
     given = workspaces(
         ("/a/b", True), ("/a/b/ro", False), ("/a/x", True), protect=True, instructions=True
     )

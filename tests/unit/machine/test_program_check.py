@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.model import Config, Local, Remote, SecretRef, Server, Template, Workspace
+from mcpwrap.config.model import Config, Local, RemoteServer, SecretRef, Server, Template, Workspace
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.executables.look import Look
 from mcpwrap.machine.program_check import changeable, expect_roots, missing
@@ -18,7 +18,7 @@ def config(command: str, *workspace: str) -> Config:
     folders = tuple(Workspace(path, is_writable=False) for path in workspace)
     # Whose it is, on which machine this runs, is the affair of the stories.
     server = Server(name="a", runs=Local(command=command), workspace=folders, writable_command=True)
-    elsewhere = Server(name="b", runs=Remote(url="https://x.example/"))
+    elsewhere = Server(name="b", runs=RemoteServer(url="https://x.example/"))
     return Config({"a": server, "b": elsewhere}, {})
 
 
@@ -82,7 +82,7 @@ def test_what_a_script_is_run_by_is_missed_by_its_name(tmp_path: Path) -> None:
         (found,) = missing(Server(name="a", runs=Local(command=str(script))))
         assert found == f"{name}, interpreter of {script}, is not there"
     assert missing(Server(name="a", runs=Local(command="/bin/sh"))) == []
-    assert missing(Server(name="a", runs=Remote(url="https://x.example/"))) == []
+    assert missing(Server(name="a", runs=RemoteServer(url="https://x.example/"))) == []
     assert missing(Server(name="a", runs=Local(command="/no/such"))) == ["/no/such is not there"]
 
 

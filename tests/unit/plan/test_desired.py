@@ -2,7 +2,14 @@
 
 import pytest
 
-from mcpwrap.core.wire.server_files import Admission, OAuth, Remote, SecretPart, Spec, decode_spec
+from mcpwrap.core.wire.server_files import (
+    Admission,
+    OAuth,
+    RemoteSpec,
+    SecretPart,
+    Spec,
+    decode_spec,
+)
 from mcpwrap.core.wire.webhook_file import Webhook, decode
 from mcpwrap.errors import UsageError
 from mcpwrap.plan import paths
@@ -165,7 +172,7 @@ def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
     assert (spec.command, spec.args, spec.env) == ("/usr/lib/mcpwrap/mcpwrap-remote", (), {})
     assert (spec.cwd, spec.inherits, spec.secret_files) == ("", (), ())
     assert spec.secrets == ("TENANT", "TOKEN")
-    assert spec.remote == Remote(
+    assert spec.remote == RemoteSpec(
         url="https://mcp.example.com:8443/git?x",
         headers={
             "X-Tenant": ("t-", SecretPart("TENANT")),
@@ -182,14 +189,16 @@ def test_for_a_url_a_program_of_ours_is_run_and_told_what_to_send() -> None:
 def test_a_url_need_not_have_a_secret() -> None:
     want = wanted(REMOTE.splitlines()[1] + "\nurl = 'https://a.example/'\n", Observed())
     spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
-    assert (spec.remote, spec.secrets) == (Remote(url="https://a.example/", headers={}), ())
+    assert (spec.remote, spec.secrets) == (RemoteSpec(url="https://a.example/", headers={}), ())
 
 
 def test_a_server_to_which_a_person_logs_in() -> None:
     text = "[mcp_servers.git]\nurl = 'https://a.example/'\n[mcp_servers.git.mcpwrap]\n"
     want = wanted(f"{text}agents = ['alice']\noauth = {{ scopes = ['x'] }}", Observed())
     spec = decode_spec(want.server_files["git"][paths.spec("git")].encode())
-    assert spec.remote == Remote(url="https://a.example/", headers={}, oauth=OAuth(scopes=("x",)))
+    assert spec.remote == RemoteSpec(
+        url="https://a.example/", headers={}, oauth=OAuth(scopes=("x",))
+    )
     assert spec.has_oauth()
     assert not spec.state  # its home is the session's
     assert spec.secrets == ("MCPWRAP_OAUTH_KEY",)

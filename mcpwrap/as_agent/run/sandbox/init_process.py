@@ -10,7 +10,7 @@ import signal
 from functools import partial
 from typing import NoReturn
 
-from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, Launch, Report, Stage
+from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, Launch, Stage, StartReporter
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.process import child_exit, descendants
 
@@ -20,7 +20,7 @@ _REPORT_FD = 3
 _ALL_FDS = 1_048_576
 
 
-def run(launch: Launch, report: Report) -> NoReturn:
+def run(launch: Launch, report: StartReporter) -> NoReturn:
     """Run as the session's first process. The relay is its parent or subreaper."""
     _end_with_relay(launch, report)
     with report.of(Stage.NAMESPACES):
@@ -47,7 +47,7 @@ def _let_go_of_streams() -> None:
     os.closerange(_REPORT_FD, _ALL_FDS)
 
 
-def _end_with_relay(launch: Launch, report: Report) -> None:
+def _end_with_relay(launch: Launch, report: StartReporter) -> None:
     """Let the kernel tell us when the relay has ended, and look whether it has by now."""
     if launch.closing.is_apart:
         prctl.end_with_parent(signal.SIGKILL)
@@ -70,13 +70,13 @@ def _heed(server_pid: int, number: int) -> None:
     os._exit(0)
 
 
-def _become_server(launch: Launch, report: Report) -> NoReturn:
+def _become_server(launch: Launch, report: StartReporter) -> NoReturn:
     program = launch.program
     for target, fd in enumerate(launch.stdio):
         os.dup2(fd, target)
     if report.fd != _REPORT_FD:
         os.dup2(report.fd, _REPORT_FD, inheritable=False)
-        report = Report(_REPORT_FD)
+        report = StartReporter(_REPORT_FD)
     os.closerange(_REPORT_FD + 1, _ALL_FDS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with report.of(Stage.FOLDER):

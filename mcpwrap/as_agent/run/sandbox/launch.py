@@ -49,7 +49,7 @@ class StageError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StartReporter:
     """Write end of a pipe to the relay. It ends when the server runs, by close-on-exec."""
 
     fd: int

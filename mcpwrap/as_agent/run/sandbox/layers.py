@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 from mcpwrap.linux.isolation import landlock, namespaces
 from mcpwrap.linux.isolation.landlock import Tcp
-from mcpwrap.linux.isolation.namespaces import Kind, View
+from mcpwrap.linux.isolation.namespaces import NamespaceFlag, View
 from mcpwrap.linux.seccomp import no_setuid, run_server, wrapped_server
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -16,7 +16,7 @@ _DEVICE_LINKS = {
     "/dev/stdout": "/proc/self/fd/1",
     "/dev/stderr": "/proc/self/fd/2",
 }
-_APART = Kind.USER | Kind.MOUNTS | Kind.PROCESSES | Kind.IPC
+_APART = NamespaceFlag.USER | NamespaceFlag.MOUNTS | NamespaceFlag.PROCESSES | NamespaceFlag.IPC
 
 
 class Layer(IntEnum):
@@ -75,7 +75,7 @@ class Closing:
     def part(self) -> None:
         """Enter the namespaces: the next child is the first process in them."""
         if self.is_apart:
-            more = Kind.NETWORK if self.network is Network.NOTHING else Kind(0)
+            more = NamespaceFlag.NETWORK if self.network is Network.NOTHING else NamespaceFlag(0)
             namespaces.part(_APART | more)
 
     def fix_files(self) -> None:

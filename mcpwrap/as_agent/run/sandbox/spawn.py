@@ -9,7 +9,13 @@ import os
 from typing import NoReturn
 
 from mcpwrap.as_agent.run.sandbox import init_process
-from mcpwrap.as_agent.run.sandbox.launch import Launch, Report, Stage, StageError, read_report
+from mcpwrap.as_agent.run.sandbox.launch import (
+    Launch,
+    Stage,
+    StageError,
+    StartReporter,
+    read_report,
+)
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
 
@@ -28,7 +34,7 @@ def start(launch: Launch) -> int:
     pid = os.fork()
     if pid == 0:
         os.close(report_fd)
-        _without_return(launch, Report(say_fd), (wait_fd, go_fd))
+        _without_return(launch, StartReporter(say_fd), (wait_fd, go_fd))
     os.close(say_fd)
     os.waitpid(pid, 0)
     for fd in (wait_fd, go_fd):  # the first process is ours now, and may go on
@@ -43,7 +49,9 @@ def start(launch: Launch) -> int:
     return first_pid
 
 
-def _without_return(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> NoReturn:
+def _without_return(
+    launch: Launch, report: StartReporter, until_adopted: tuple[int, int]
+) -> NoReturn:
     try:
         _part(launch, report, until_adopted)
     except BaseException as bug:  # noqa: BLE001 - the relay's code, which called us, must not go on
@@ -52,7 +60,7 @@ def _without_return(launch: Launch, report: Report, until_adopted: tuple[int, in
         os._exit(init_process.BUG)
 
 
-def _part(launch: Launch, report: Report, until_adopted: tuple[int, int]) -> None:
+def _part(launch: Launch, report: StartReporter, until_adopted: tuple[int, int]) -> None:
     """Enter the namespaces, make the first process in them, and get out of its way."""
     wait_fd, go_fd = until_adopted
     with report.of(Stage.NAMESPACES):

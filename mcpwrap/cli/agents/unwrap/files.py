@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePath
 
-from mcpwrap.config.agent_files.known_agents import BY_ID, Agent, AgentFile
-from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, Opened, open_file
+from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, ParsedFile, open_file
 from mcpwrap.config.agent_files.rollback import TurnedBack, entries_at, turned_back
 from mcpwrap.config.agent_files.wrap_status import Known, standing
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.errors import McpwrapError
-from mcpwrap.machine.agent_files.files import Refused, check_replaceable, read
+from mcpwrap.machine.agent_files.files import UnreadableFile, check_replaceable, read
 from mcpwrap.machine.agent_files.wrap_records import Record, backup_of
 
 
@@ -45,7 +45,7 @@ class Unwound:
         return self.new == self.steps[-1].record.before
 
 
-def is_of(record: Record, agent: Agent, variables: Mapping[str, str]) -> bool:
+def is_of(record: Record, agent: KnownAgent, variables: Mapping[str, str]) -> bool:
     """Say whether an agent reads the file of a record."""
     places = (_is_at(record.path, file, variables) for file in agent.files)
     return record.agent == agent.id or any(places)
@@ -93,7 +93,7 @@ def _content(path: Path) -> bytes:
     if content is None:
         problem, fix = "is gone; nothing was changed", "copy its backup there, if it is wanted"
         raise McpwrapError(problem, where=str(path), fix=fix)
-    if isinstance(content, Refused):
+    if isinstance(content, UnreadableFile):
         problem, fix = f"{content.why}; nothing was changed", "put a plain file of yours there"
         raise McpwrapError(problem, where=str(path), fix=fix)
     return content
@@ -113,7 +113,7 @@ def _undone(record: Record, was: bytes) -> TurnedBack:
     return turned_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
 
 
-def _opened(record: Record, content: bytes) -> Opened:
+def _opened(record: Record, content: bytes) -> ParsedFile:
     return open_file(str(record.path), AgentFile("user", str(record.path)).language, content)
 
 

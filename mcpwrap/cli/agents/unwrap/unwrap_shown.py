@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mcpwrap.cli.agents.diff_view import diff_of
 from mcpwrap.cli.agents.unwrap.files import Unwound
-from mcpwrap.config.agent_files.rollback import Place
+from mcpwrap.config.agent_files.rollback import EntryPath
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files.wrap_records import backup_of
 from mcpwrap.plan import paths
@@ -35,7 +35,7 @@ def _lines(folder: Path, one: Unwound) -> Iterator[str]:
             yield f"what it was before stays in {backup_of(folder, step.record)}"
 
 
-def _name(place: Place) -> str:
+def _name(place: EntryPath) -> str:
     """Return the name of an entry; of one that holds for a project alone, that too."""
     name = f"{place[-1]!a}"
     return f"{name} of {place[1]!a}" if place[0] == "projects" else name

@@ -8,13 +8,13 @@ from types import MappingProxyType
 import click
 
 from mcpwrap.cli.agents.diff_view import agreed
-from mcpwrap.cli.agents.discovery import Asker, Found, asker, known
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, known
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decide import Looking
-from mcpwrap.cli.agents.wrap.decision import Egress, Look, Place
+from mcpwrap.cli.agents.wrap.decision import Egress, EntryLocation, Look
 from mcpwrap.cli.agents.wrap.edits import Changed, changes, write
-from mcpwrap.cli.agents.wrap.json_reporter import Report
+from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
 from mcpwrap.cli.agents.wrap.text_reporter import Telling, ToPeople
 from mcpwrap.cli.agents.wrap.wrap_machine import machine
 from mcpwrap.config import value_parsers
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913 - one for each option
         )
     who = _person(context.obj or {})
     of_agents = select_files.chosen(who, clients, files, is_all=is_all)
-    telling: Telling = Report(who, of_agents) if as_json else ToPeople()
+    telling: Telling = JsonReporter(who, of_agents) if as_json else ToPeople()
     wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents), telling)
     is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
     telling.end()
@@ -84,7 +84,7 @@ class _Wrapping:
     def __init__(
         self,
         who: Asker,
-        files: Sequence[Found],
+        files: Sequence[DiscoveredFile],
         approved: Sequence[str],
         egress: Egress,
         telling: Telling,
@@ -116,7 +116,7 @@ class _Wrapping:
             is_done = self._is_all(look, todo)
         return self._written(todo) and is_done
 
-    def _look(self, decided: Mapping[Place, str] = MappingProxyType({})) -> Look:
+    def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> Look:
         have = machine(self._who)
         found = Looking(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
@@ -166,7 +166,7 @@ def _person(environ: dict[str, str]) -> Asker:
     return asker(os.geteuid(), Path.cwd(), environ)
 
 
-def _destinations(hosts: Sequence[str], files: Sequence[Found]) -> Egress:
+def _destinations(hosts: Sequence[str], files: Sequence[DiscoveredFile]) -> Egress:
     """Return the hosts for each entry that is named."""
     known = {"", *(listed.entry.name for one in files for listed in one.listed)}
     found: dict[str, tuple[Destination | Group, ...]] = {}

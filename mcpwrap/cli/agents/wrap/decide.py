@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
 from mcpwrap.cli.agents.wrap import entry_context
-from mcpwrap.cli.agents.wrap.decision import Become, Egress, Left, Look, Machine, Place
-from mcpwrap.config.agent_files.parsed_file import Listed, Opened
-from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.cli.agents.wrap.decision import Become, Egress, EntryLocation, Left, Look, Machine
+from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
+from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.agent_files.wrap_status import standing
 from mcpwrap.config.migration import entry, sources
 from mcpwrap.config.migration.draft import Draft, UnfitError
@@ -27,7 +27,7 @@ class Looking:
     """
 
     def __init__(
-        self, who: Asker, machine: Machine, egress: Egress, decided: Mapping[Place, str]
+        self, who: Asker, machine: Machine, egress: Egress, decided: Mapping[EntryLocation, str]
     ) -> None:
         self._decided = decided
         self._who = who
@@ -38,7 +38,7 @@ class Looking:
         self._look = Look()
         self._executables = executables.Look()
 
-    def through(self, files: Iterable[Found]) -> Look:
+    def through(self, files: Iterable[DiscoveredFile]) -> Look:
         """Return what becomes of all entries that are not wrapped."""
         for found in files:
             if found.opened is not None:
@@ -46,7 +46,7 @@ class Looking:
                     self._entry(found, found.opened, listed)
         return self._look
 
-    def _entry(self, found: Found, opened: Opened, listed: Listed) -> None:
+    def _entry(self, found: DiscoveredFile, opened: ParsedFile, listed: Listed) -> None:
         stands = standing(listed.launch, self._machine.known)
         self._look.standing_by_place[found.path, listed.entry.path] = stands
         if stands.state == "wrapped":
@@ -66,7 +66,7 @@ class Looking:
         except UnfitError as error:
             self._leave(found, listed, str(error))
 
-    def _why_not(self, found: Found) -> str:
+    def _why_not(self, found: DiscoveredFile) -> str:
         """Return why a file cannot be rewritten: root is not asked for what would be of no use."""
         if found.path not in self._why_not_by_path:
             try:
@@ -76,10 +76,10 @@ class Looking:
                 self._why_not_by_path[found.path] = error.problem
         return self._why_not_by_path[found.path]
 
-    def _leave(self, found: Found, listed: Listed, why: str) -> None:
+    def _leave(self, found: DiscoveredFile, listed: Listed, why: str) -> None:
         self._look.left.append(Left(found, listed, why))
 
-    def _raw(self, found: Found, opened: Opened, listed: Listed) -> Become:
+    def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: Listed) -> Become:
         """Return what a raw entry becomes."""
         around = entry_context.around(self._who, found, listed)
         launch = entry.launch_of(listed, around)
@@ -102,7 +102,7 @@ class Looking:
             raise UnfitError(why)
         runs = draft.server.runs
         taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
-        is_remote = isinstance(launch, Remote)
+        is_remote = isinstance(launch, HttpTransport)
         return replace(_become(found, opened, listed, name, taken), is_remote=is_remote)
 
     def _allowed(self, draft: Draft) -> Draft:
@@ -160,10 +160,10 @@ class Looking:
 
 
 def _become(
-    found: Found, opened: Opened, listed: Listed, server: str, taken: Collection[str]
+    found: DiscoveredFile, opened: ParsedFile, listed: Listed, server: str, taken: Collection[str]
 ) -> Become:
     """Return what becomes of an entry, whose agent goes on to give what the server takes of it."""
     launch = listed.launch
     own = launch.inherits if isinstance(launch, Stdio) else ()
     kept = tuple(name for name in own if name in taken)
-    return Become(found, opened, listed, server, isinstance(launch, Remote), kept)
+    return Become(found, opened, listed, server, isinstance(launch, HttpTransport), kept)

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Found
-from mcpwrap.config.agent_files.parsed_file import Listed, Opened
+from mcpwrap.cli.agents.discovery import DiscoveredFile
+from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
 from mcpwrap.config.agent_files.syntax.document import Key
 from mcpwrap.config.agent_files.wrap_status import Known, Standing
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
 
 Egress = Mapping[str, tuple[Destination | Group, ...]]  # by the name of an entry; "" is each
-Place = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
+EntryLocation = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +30,14 @@ class Machine:
 class Become:
     """Entry, and the server of ours that it leads to when it is rewritten."""
 
-    found: Found
-    opened: Opened
+    found: DiscoveredFile
+    opened: ParsedFile
     listed: Listed
     server: str
     is_remote: bool
     inherits: tuple[str, ...] = ()  # variables that the agent goes on to give to the stub
 
-    def place(self) -> Place:
+    def place(self) -> EntryLocation:
         """Return where it stands."""
         return self.found.path, self.listed.entry.path
 
@@ -46,11 +46,11 @@ class Become:
 class Left:
     """Entry that stays as it is, with the reason."""
 
-    found: Found
+    found: DiscoveredFile
     listed: Listed
     why: str
 
-    def place(self) -> Place:
+    def place(self) -> EntryLocation:
         """Return where it stands."""
         return self.found.path, self.listed.entry.path
 
@@ -64,7 +64,9 @@ class Look:
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
     notes: list[str] = field(default_factory=list)
-    standing_by_place: dict[Place, Standing] = field(default_factory=dict)  # of all, as they were
+    standing_by_place: dict[EntryLocation, Standing] = field(
+        default_factory=dict
+    )  # of all, as they were
 
     def without_drafts(self) -> "Look":
         """Return what is to be done now, when root was asked and has done all that it will."""
@@ -77,6 +79,6 @@ class Look:
         become = [one for one in self.become if one.server not in absent]
         return replace(self, become=become, left=[*self.left, *left], drafts=[])
 
-    def server_by_place(self) -> dict[Place, str]:
+    def server_by_place(self) -> dict[EntryLocation, str]:
         """Return to which server each entry leads."""
         return {one.place(): one.server for one in self.become}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import Asker
 from mcpwrap.cli.agents.wrap.decision import Become, Look
-from mcpwrap.config.agent_files.entry_schema import Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.syntax.text_edits import Change
@@ -73,9 +73,9 @@ def _change(one: Become, urls: Mapping[str, str], drafted: Collection[str]) -> C
     target: Target = Stub(one.server, one.inherits)
     if one.is_remote and words.urls:
         if one.server in urls:
-            target = Listener(urls[one.server])
+            target = ListenerUrl(urls[one.server])
         elif one.server in drafted:
-            target = Listener(NOT_YET)
+            target = ListenerUrl(NOT_YET)
     return wrapping(words, one.listed, target)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.env_file import parse_env_file
@@ -17,7 +17,7 @@ from mcpwrap.machine.agent_files import files, programs
 _RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
 
 
-def around(who: Asker, found: Found, listed: Listed) -> Around:
+def around(who: Asker, found: DiscoveredFile, listed: Listed) -> Around:
     """Return what surrounds an entry, as far as its file and its person say it."""
     home = who.variables["HOME"]
     project = base = listed.at[1] if listed.at[0] == "projects" else found.project

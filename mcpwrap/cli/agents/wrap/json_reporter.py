@@ -3,39 +3,45 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, Found
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
-from mcpwrap.cli.agents.wrap.decision import Look, Place
+from mcpwrap.cli.agents.wrap.decision import EntryLocation, Look
 from mcpwrap.cli.agents.wrap.edits import Changed
 from mcpwrap.cli.agents.wrap.proposal import Proposal
-from mcpwrap.cli.agents.wrap.text_reporter import Refused
-from mcpwrap.cli.agents.wrap.wrap_rows import FileRow, Outcome, ProposalRow, ServerRow, new_server
+from mcpwrap.cli.agents.wrap.text_reporter import SkippedFiles
+from mcpwrap.cli.agents.wrap.wrap_rows import (
+    FileRow,
+    ProposalRow,
+    ServerRow,
+    WrapReport,
+    new_server,
+)
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.plugin_layouts import Plugin
 from mcpwrap.errors import McpwrapError
 
 
-class Report:
+class JsonReporter:
     """Reporter that records what is done, and prints it when all is over."""
 
     roots_output = 2  # standard output has the one object
 
-    def __init__(self, who: Asker, files: Sequence[Found]) -> None:
+    def __init__(self, who: Asker, files: Sequence[DiscoveredFile]) -> None:
         self._who, self._files = who, files
         self._first = self._look = Look()
         self._refused: dict[tuple[Path, Plugin | None], str] = {}
         self._failed: dict[Path, str] = {}
         self._todo: dict[Path, Changed] = {}
-        self._why_by_place: dict[Place, str] = {}
-        self._server_by_place: dict[Place, str] = {}
+        self._why_by_place: dict[EntryLocation, str] = {}
+        self._server_by_place: dict[EntryLocation, str] = {}
         self._backup_by_path: dict[Path, Path] = {}
         self._proposal: Proposal | None = None
         self._is_proposed = False
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Take down what would be done."""
         self._first = look
         self._refused = {(found.path, found.plugin): why for found, why in refused}
@@ -81,11 +87,11 @@ class Report:
         """Print it all."""
         print_json(self.outcome())
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> WrapReport:
         """Return what there is to say."""
         files = [self._file_row(found) for found in self._files]
         servers = [server for row in files for server in row.servers]
-        return Outcome(
+        return WrapReport(
             done=not any(f.problem for f in files) and all(s.state == "wrapped" for s in servers),
             files=files,
             new=[new_server(draft) for draft in self._first.drafts],
@@ -93,7 +99,7 @@ class Report:
             proposal=self._proposal_row(),
         )
 
-    def _file_row(self, found: Found) -> FileRow:
+    def _file_row(self, found: DiscoveredFile) -> FileRow:
         todo = self._todo.get(found.path)
         return FileRow(
             agents=[agent.id for agent in found.agents],
@@ -107,20 +113,20 @@ class Report:
             servers=list(self._server_rows(found)),
         )
 
-    def _problem(self, found: Found) -> str:
+    def _problem(self, found: DiscoveredFile) -> str:
         """Return why a file stays. Several plugins may be of one, each with its own reason."""
         path = found.path
         why = self._refused.get((path, found.plugin)) or self._failed.get(path)
         return why or (self._todo[path].problem if path in self._todo else "")
 
-    def _server_rows(self, found: Found) -> Iterable[ServerRow]:
+    def _server_rows(self, found: DiscoveredFile) -> Iterable[ServerRow]:
         """Yield the servers of a file that was gone through."""
         for listed in found.listed:
             place = (found.path, listed.entry.path)
             if place in self._look.standing_by_place:
                 yield self._server_row(listed, place)
 
-    def _server_row(self, listed: Listed, place: Place) -> ServerRow:
+    def _server_row(self, listed: Listed, place: EntryLocation) -> ServerRow:
         stands = self._look.standing_by_place[place]
         why = self._why_by_place.get(place, "")
         server = "" if why else self._server_by_place.get(place, stands.server)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from mcpwrap.cli.agents.discovery import Asker, Found, found, look
-from mcpwrap.config.agent_files.known_agents import BY_ID, Agent, AgentFile
+from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, found, look
+from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
 from mcpwrap.config.agent_files.wrap_status import Known, standing_of
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import UsageError
@@ -17,7 +17,7 @@ _DONE = {"wrapped", "off"}
 
 def chosen(
     who: Asker, clients: Sequence[str], files: Sequence[Path], *, is_all: bool
-) -> list[Found]:
+) -> list[DiscoveredFile]:
     """Return the files that were asked for.
 
     Raises:
@@ -33,7 +33,9 @@ def chosen(
     return [one for one in there if is_all or any(a.id in clients for a in one.agents)]
 
 
-def _one(who: Asker, there: Sequence[Found], clients: Sequence[str], path: Path) -> Found:
+def _one(
+    who: Asker, there: Sequence[DiscoveredFile], clients: Sequence[str], path: Path
+) -> DiscoveredFile:
     whole = who.folder / path
     for one in there:
         if one.path == whole:
@@ -51,20 +53,20 @@ def _one(who: Asker, there: Sequence[Found], clients: Sequence[str], path: Path)
     raise UsageError("no such file", where=str(path), fix="name one that is there")
 
 
-def _form(agent: Agent, path: Path) -> AgentFile:
+def _form(agent: KnownAgent, path: Path) -> AgentFile:
     """Return the file of this agent that has the same form: what is written in it, and where."""
     wanted = AgentFile("project", str(path)).language
     return next((file for file in agent.files if file.language == wanted), agent.files[0])
 
 
-def digest(one: Found) -> str:
+def digest(one: DiscoveredFile) -> str:
     """Return the SHA-256 of a file that was read, in hexadecimal."""
     return hashlib.sha256(one.content).hexdigest()
 
 
 def readable(
-    files: Sequence[Found], approved: Sequence[str], by: Known
-) -> tuple[list[Found], list[tuple[Found, str]]]:
+    files: Sequence[DiscoveredFile], approved: Sequence[str], by: Known
+) -> tuple[list[DiscoveredFile], list[tuple[DiscoveredFile, str]]]:
     """Return files to go through, and those that are not, with the reason.
 
     What came with a repository is somebody else's word: a person reads it, and names its hash.
@@ -84,7 +86,7 @@ def readable(
     return ready, refused
 
 
-def _of_plugin(one: Found, plugin: str, by: Known) -> list[str]:
+def _of_plugin(one: DiscoveredFile, plugin: str, by: Known) -> list[str]:
     """Say what to do about servers that a plugin brings; nothing, if all are wrapped or off.
 
     It chooses their names, with which no line is to begin.
@@ -99,7 +101,7 @@ def _of_plugin(one: Found, plugin: str, by: Known) -> list[str]:
     return ["\n".join([said, *lines])] if lines else []
 
 
-def _unapproved(one: Found) -> str:
+def _unapproved(one: DiscoveredFile) -> str:
     """Say what to type. A path with a newline has that written out: it begins no line."""
     path = one_line(quote(str(one.path)))
     return (

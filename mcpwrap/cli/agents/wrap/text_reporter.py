@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from mcpwrap.cli.agents.discovery import Found
+from mcpwrap.cli.agents.discovery import DiscoveredFile
 from mcpwrap.cli.agents.wrap import wrap_shown
 from mcpwrap.cli.agents.wrap.decision import Look
 from mcpwrap.cli.agents.wrap.edits import Changed
@@ -18,7 +18,7 @@ Agents read their files when they start: restart those that run. Then, where one
   sudo mcpwrap egress NAME --suggest   # hosts that it asked for and was refused
 What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
 
-Refused = Sequence[tuple[Found, str]]  # files that are not gone through, and why
+SkippedFiles = Sequence[tuple[DiscoveredFile, str]]  # files that are not gone through, and why
 
 
 class Telling(Protocol):
@@ -28,7 +28,7 @@ class Telling(Protocol):
     def roots_output(self) -> int | None:
         """The descriptor to which root's part prints; None is that of this program."""
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Tell what would be done."""
 
     def remark(self, text: str) -> None:
@@ -64,7 +64,7 @@ class ToPeople:
     def __init__(self) -> None:
         self._is_written = False
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: Refused) -> None:
+    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Show all of it."""
         wrap_shown.everything(look, todo, refused)
 

@@ -56,7 +56,7 @@ class ProposalRow(msgspec.Struct, frozen=True, kw_only=True):
     is_written: bool
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class WrapReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whole output of `--json`."""
 
     done: bool  # every server of these files is wrapped

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from mcpwrap.cli.agents.diff_view import diff_of
-from mcpwrap.cli.agents.discovery import Found
+from mcpwrap.cli.agents.discovery import DiscoveredFile
 from mcpwrap.cli.agents.wrap.decision import Left, Look
 from mcpwrap.cli.agents.wrap.edits import NOT_YET, Changed
 from mcpwrap.config.migration.draft import Draft
@@ -17,7 +17,9 @@ Its own home is empty.
 """
 
 
-def everything(look: Look, todo: Sequence[Changed], refused: Sequence[tuple[Found, str]]) -> None:
+def everything(
+    look: Look, todo: Sequence[Changed], refused: Sequence[tuple[DiscoveredFile, str]]
+) -> None:
     """Print it: files, new servers, secrets, and what is left as it is."""
     for one in todo:
         _file(one, look)
@@ -75,7 +77,7 @@ def left(entries: Iterable[Left]) -> None:
         tty.warn(f"left as it is: {one.listed.entry.name} ({place}): {one.why}")
 
 
-def _refused(refused: Sequence[tuple[Found, str]]) -> None:
+def _refused(refused: Sequence[tuple[DiscoveredFile, str]]) -> None:
     for found, why in refused:
         first, *more = why.split("\n")
         tty.warn(f"left as it is: {found.path}: {first}")

@@ -13,7 +13,7 @@ from textual.widgets import DataTable, Footer, Static
 from mcpwrap.cli.approvals import answer, list_pending
 from mcpwrap.cli.approvals.text import cell, pause
 from mcpwrap.cli.approvals.tui import dialogs
-from mcpwrap.cli.approvals.tui.question_pane import QuestionPane, Shown
+from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion, QuestionPane
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Pending, Scope, Verdict
 from mcpwrap.errors import McpwrapError
@@ -155,7 +155,7 @@ class ApprovalsView(App[None]):
                 self._pane.say(cell(error.problem))
             return
         if pending.id == self._looked_at:
-            self._pane.show_question(Shown(pending, seen))
+            self._pane.show_question(DisplayedQuestion(pending, seen))
 
     # ------------------------------------------------------------------ answers
     def check_action(self, action: str, _: tuple[object, ...]) -> bool | None:
@@ -183,7 +183,7 @@ class ApprovalsView(App[None]):
             self._answer(shown, Verdict(verdict), Scope(scope))
 
     @work
-    async def _answer(self, shown: Shown, verdict: Verdict, scope: Scope) -> None:
+    async def _answer(self, shown: DisplayedQuestion, verdict: Verdict, scope: Scope) -> None:
         try:
             decide = await dialogs.decided(self, shown, verdict, scope)
             if decide is not None:

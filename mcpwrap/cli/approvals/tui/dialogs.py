@@ -10,9 +10,9 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from mcpwrap.cli.approvals.answer import Answer, with_password, with_polkit
+from mcpwrap.cli.approvals.answer import OperatorDecision, with_password, with_polkit
 from mcpwrap.cli.approvals.text import agent, cell, tool_of
-from mcpwrap.cli.approvals.tui.question_pane import Shown
+from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Scope, Verdict
 
@@ -48,7 +48,9 @@ class Ask(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-async def decided(app: App[None], shown: Shown, verdict: Verdict, scope: Scope) -> Decide | None:
+async def decided(
+    app: App[None], shown: DisplayedQuestion, verdict: Verdict, scope: Scope
+) -> Decide | None:
     """Return the answer, with what has to be typed for it; None if somebody went back.
 
     Raises:
@@ -59,7 +61,7 @@ async def decided(app: App[None], shown: Shown, verdict: Verdict, scope: Scope) 
     reason = "" if verdict is Verdict.APPROVE else await _reason(app, verdict, what)
     if reason is None:
         return None
-    answer = Answer(verdict, scope, reason=reason)
+    answer = OperatorDecision(verdict, scope, reason=reason)
     decide = answer.decide(pending, shown.seen.digest, Channel.TERMINAL)
     return await _proven(app, decide, what) if pending.may == "proof" else decide
 

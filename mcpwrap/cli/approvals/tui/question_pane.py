@@ -9,12 +9,12 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import RichLog
 
-from mcpwrap.cli.approvals.text import Line, folded, page
+from mcpwrap.cli.approvals.text import PageLine, folded, page
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.gate_client.approvals import Seen
 
 
-class Shown(Struct, frozen=True):
+class DisplayedQuestion(Struct, frozen=True):
     """Question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
 
     pending: Pending
@@ -34,18 +34,18 @@ class QuestionPane(RichLog):
 
     def __init__(self, pause_s: float) -> None:
         super().__init__(id="question", wrap=False, auto_scroll=False, min_width=1)
-        self.shown: Shown | None = None
+        self.shown: DisplayedQuestion | None = None
         self._pause_s = pause_s
-        self._lines: list[Line] = []
+        self._lines: list[PageLine] = []
         self._timer: Timer | None = None
         self._is_ready = False
 
     @property
-    def answerable(self) -> Shown | None:
+    def answerable(self) -> DisplayedQuestion | None:
         """Return what an answer would be to, if there may be one."""
         return self.shown if self._is_ready else None
 
-    def show_question(self, shown: Shown) -> None:
+    def show_question(self, shown: DisplayedQuestion) -> None:
         """Show this from now on."""
         self._replace(page(shown.pending, shown.seen))
         self.shown = shown
@@ -54,7 +54,7 @@ class QuestionPane(RichLog):
 
     def say(self, text: str) -> None:
         """Show a line of our own, and nothing to answer."""
-        self._replace([Line(text, "dim")])
+        self._replace([PageLine(text, "dim")])
         self.border_subtitle = ""
 
     def _get_ready(self) -> None:
@@ -62,7 +62,7 @@ class QuestionPane(RichLog):
         self.border_subtitle = "keys answer this"
         self.post_message(self.Readied())
 
-    def _replace(self, lines: list[Line]) -> None:
+    def _replace(self, lines: list[PageLine]) -> None:
         if self._timer is not None:
             self._timer.stop()
         self.shown, self._is_ready = None, False

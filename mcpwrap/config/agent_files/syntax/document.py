@@ -65,7 +65,7 @@ YAML_FLOW = Form("yaml", ": ", has_commas=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ServerEntry:
     """Entry of one server in a file."""
 
     name: str
@@ -87,7 +87,7 @@ class Document(Protocol):
     def data(self) -> object:
         """Return what it says."""
 
-    def entries(self, at: Sequence[str]) -> list[Entry]:
+    def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table, or list, at these keys, in the order of the file."""
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple, NoReturn
 from mcpwrap.config.agent_files.syntax.document import (
     JSON,
     MAX_DEPTH,
-    Entry,
     FileError,
     Member,
     Opaque,
     Piece,
+    ServerEntry,
     Span,
     at_keys,
     name_in,
@@ -38,7 +38,7 @@ _NO_NEWLINE = re.compile(r"[^\n\r]")
 _MAX_DIGITS = 300  # over that a double is infinite
 
 
-class _Place(NamedTuple):
+class _JsonItem(NamedTuple):
     """Position of a value in an object or a list, and its key. `key_start` is `start` in a list."""
 
     key: str
@@ -74,11 +74,11 @@ class JsonDocument:
         """
         self.text = text
         self._texts, self.data = _decoded(file, text)
-        self._seen: dict[int, list[_Place]] = {}
+        self._seen: dict[int, list[_JsonItem]] = {}
         if not isinstance(self.data, dict):
             raise FileError("not a JSON object", where=f"{file}:1:1", fix="begin it with `{`")
 
-    def entries(self, at: Sequence[str]) -> list[Entry]:
+    def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table, or list, at these keys."""
         found = at_keys(self.data, at)
         if not isinstance(found, (dict, list)) or not found:
@@ -89,7 +89,7 @@ class JsonDocument:
         is_list = isinstance(found, list)
         values = found if isinstance(found, list) else list(found.values())
         return [
-            Entry(
+            ServerEntry(
                 name=name_in(value) if is_list else place.key,
                 path=(*at, number if is_list else place.key),
                 value=value,
@@ -100,7 +100,7 @@ class JsonDocument:
             for number, (value, place) in enumerate(zip(values, self._places(start), strict=True))
         ]
 
-    def _places(self, start: int) -> list[_Place]:
+    def _places(self, start: int) -> list[_JsonItem]:
         """Return what is in the object or list there. To ask again costs nothing."""
         if start not in self._seen:
             self._seen[start] = list(_places(self._texts, start))
@@ -182,7 +182,7 @@ def _skip(bare: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _places(texts: _Texts, start: int) -> Iterator[_Place]:
+def _places(texts: _Texts, start: int) -> Iterator[_JsonItem]:
     """Yield what is in the object or list that begins at `start`, which is known to be one."""
     spaced, bare = texts
     is_object = bare[start] == "{"
@@ -195,7 +195,7 @@ def _places(texts: _Texts, start: int) -> Iterator[_Place]:
         _, end = _ENDS.raw_decode(bare, at)
         following = _skip(spaced, end)
         has_comma = spaced[following] == ","
-        yield _Place(key, key_start, at, end, following if has_comma else None)
+        yield _JsonItem(key, key_start, at, end, following if has_comma else None)
         at = _skip(spaced, following + 1) if has_comma else following
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcpwrap.config.agent_files.syntax.document import Entry, Form, Member, Opaque, Piece
+from mcpwrap.config.agent_files.syntax.document import Form, Member, Opaque, Piece, ServerEntry
 
 _BLANKS = " \t"
 # What ends a line, or is not seen, for some readers of JSON, TOML or YAML.
@@ -26,7 +26,7 @@ class Splice(NamedTuple):
 class Change:
     """Change of one entry. `main` is a key of it, beside which new keys are put."""
 
-    entry: Entry
+    entry: ServerEntry
     settings: Mapping[str, object]
     dropped: frozenset[str] = frozenset()
     main: str

@@ -13,11 +13,11 @@ import tomli
 from mcpwrap.config.agent_files.syntax.document import (
     TOML_INLINE,
     TOML_TABLE,
-    Entry,
     FileError,
     Member,
     Opaque,
     Piece,
+    ServerEntry,
     Span,
     at_keys,
     where,
@@ -73,7 +73,7 @@ class TomlDocument:
         self._statements = list(_statements(text))
         self._number_by_start = {s.start: n for n, s in enumerate(self._statements)}
 
-    def entries(self, at: Sequence[str]) -> list[Entry]:
+    def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table at these keys."""
         found, path = at_keys(self.data, at), tuple(at)
         if not isinstance(found, dict):
@@ -83,7 +83,7 @@ class TomlDocument:
             statements[statement.path[len(path)]].append(statement)
         return [self._entry((*path, name), found[name], statements[name]) for name in found]
 
-    def _entry(self, path: tuple[str, ...], value: object, found: list[_Statement]) -> Entry:
+    def _entry(self, path: tuple[str, ...], value: object, found: list[_Statement]) -> ServerEntry:
         region, form = self._region(found), TOML_TABLE
         members = [statement for statement in found if statement.path != path]
         inline = next((s for s in found if s.path == path and s.value), None)
@@ -92,7 +92,7 @@ class TomlDocument:
             members = list(_within(self.text, inline))
         elif found[0].start not in self._number_by_start:
             form = TOML_INLINE
-        return Entry(
+        return ServerEntry(
             name=path[-1],
             path=path,
             value=value,

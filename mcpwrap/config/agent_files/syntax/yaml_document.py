@@ -11,12 +11,12 @@ from mcpwrap.config.agent_files.syntax.document import (
     MAX_DEPTH,
     YAML_BLOCK,
     YAML_FLOW,
-    Entry,
     FileError,
     Key,
     Member,
     Opaque,
     Piece,
+    ServerEntry,
     Span,
     name_in,
     where,
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _YamlNode:
     """Value and its position; for a table also the keys, each with its start."""
 
     value: object
@@ -61,9 +61,9 @@ class YamlDocument:
         self._top = _Reader(file, text).top()
         self.data = self._top.value
 
-    def entries(self, at: Sequence[str]) -> list[Entry]:
+    def entries(self, at: Sequence[str]) -> list[ServerEntry]:
         """Return the servers in the table, or list, at these keys."""
-        found: _Place | None = self._top
+        found: _YamlNode | None = self._top
         for key in at:
             found = next((place for k, _, place in found.keys if k == key), None) if found else None
         if found is None:
@@ -74,8 +74,8 @@ class YamlDocument:
             return [self._entry(n, (*path, i), p) for i, (n, p) in enumerate(pairs)]
         return [self._entry(key, (*path, key), place) for key, _, place in found.keys]
 
-    def _entry(self, name: str, path: tuple[Key, ...], place: _Place) -> Entry:
-        return Entry(
+    def _entry(self, name: str, path: tuple[Key, ...], place: _YamlNode) -> ServerEntry:
+        return ServerEntry(
             name=name,
             path=path,
             value=place.value,
@@ -84,7 +84,7 @@ class YamlDocument:
             form=YAML_FLOW if place.is_flow else YAML_BLOCK,
         )
 
-    def _members(self, place: _Place) -> Iterator[Member]:
+    def _members(self, place: _YamlNode) -> Iterator[Member]:
         for key, start, inner in place.keys:
             comma = _COMMA.match(self.text, inner.end) if place.is_flow else None
             piece = Piece(start, max(inner.end, start), comma.start(1) if comma else None)
@@ -96,12 +96,12 @@ class YamlDocument:
             )
 
 
-def _digest(place: _Place) -> str:
+def _digest(place: _YamlNode) -> str:
     """Return the SHA-256 of a value, in which aliases are digests: whole it may be endless."""
     return hashlib.sha256(repr(_brief(place)).encode(errors="surrogatepass")).hexdigest()
 
 
-def _brief(place: _Place) -> object:
+def _brief(place: _YamlNode) -> object:
     """Return a value in which what has an anchor is a digest as well: none is read twice."""
     if place.keys:
         return {key: _digest_or_brief(inner) for key, _, inner in place.keys}
@@ -110,7 +110,7 @@ def _brief(place: _Place) -> object:
     return place.value
 
 
-def _digest_or_brief(place: _Place) -> object:
+def _digest_or_brief(place: _YamlNode) -> object:
     return Opaque("an anchor", place.digest) if place.digest else _brief(place)
 
 
@@ -122,7 +122,7 @@ class _Reader:
         self._text = text
         self._digest_by_anchor: dict[str, str] = {}
 
-    def top(self) -> _Place:
+    def top(self) -> _YamlNode:
         try:
             return self._top(yaml.parse(self._text, Loader=yaml.CSafeLoader))
         except yaml.MarkedYAMLError as error:
@@ -132,23 +132,23 @@ class _Reader:
         except (yaml.YAMLError, UnicodeError) as error:
             raise self._wrong(f"not YAML: {' '.join(str(error).split())}", 0) from error
 
-    def _top(self, events: Iterator[yaml.Event]) -> _Place:
+    def _top(self, events: Iterator[yaml.Event]) -> _YamlNode:
         place = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if place is not None:
                     raise self._wrong("a second document", event.start_mark.index)
                 place = self._place(next(events), events, 0)
-        return place or _Place(None, 0, 0)
+        return place or _YamlNode(None, 0, 0)
 
-    def _place(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _Place:
+    def _place(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _YamlNode:
         start, end = event.start_mark.index, event.end_mark.index
         if depth > MAX_DEPTH:
             raise self._wrong("nested too deep", start)
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._digest_by_anchor:
                 raise self._wrong(f"not YAML: nothing is called &{event.anchor}", start)
-            return _Place(Opaque("an alias", self._digest_by_anchor[event.anchor]), start, end)
+            return _YamlNode(Opaque("an alias", self._digest_by_anchor[event.anchor]), start, end)
         if event.anchor is None:
             return self._node(event, events, depth)
         self._digest_by_anchor[event.anchor] = ""  # it may hold an alias of itself
@@ -156,7 +156,7 @@ class _Reader:
         self._digest_by_anchor[event.anchor] = digest = _digest(found)
         return replace(found, digest=digest)
 
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _Place:
+    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> _YamlNode:
         start, end = event.start_mark.index, event.end_mark.index
         match event:
             case yaml.ScalarEvent():
@@ -166,30 +166,30 @@ class _Reader:
             case _:
                 found = self._table(events, start, depth, is_flow=bool(event.flow_style))
         if event.tag is not None:
-            return _Place(Opaque("a tag"), found.start, found.end)
+            return _YamlNode(Opaque("a tag"), found.start, found.end)
         return found
 
-    def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> _Place:
+    def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> _YamlNode:
         if event.style in {"|", ">"}:  # it goes on to the next thing that is written
             end = start + len(self._text[start:end].rstrip())
         value: object = event.value
         if event.implicit[0]:
             value = _plain(event.value)
-        return _Place(value, start, end)
+        return _YamlNode(value, start, end)
 
     def _list(
         self, events: Iterator[yaml.Event], start: int, depth: int, *, is_flow: bool
-    ) -> _Place:
+    ) -> _YamlNode:
         items = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
             items.append(self._place(event, events, depth + 1))
         end = event.end_mark.index if is_flow or not items else items[-1].end
-        return _Place([item.value for item in items], start, end, is_flow, (), tuple(items))
+        return _YamlNode([item.value for item in items], start, end, is_flow, (), tuple(items))
 
     def _table(
         self, events: Iterator[yaml.Event], start: int, depth: int, *, is_flow: bool
-    ) -> _Place:
-        keys: list[tuple[str, int, _Place]] = []
+    ) -> _YamlNode:
+        keys: list[tuple[str, int, _YamlNode]] = []
         seen = set()
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key_start = event.start_mark.index
@@ -201,7 +201,7 @@ class _Reader:
             keys.append((event.value, key_start, self._place(next(events), events, depth + 1)))
         end = event.end_mark.index if is_flow or not keys else keys[-1][2].end
         value = {key: place.value for key, _, place in keys}
-        return _Place(value, start, end, is_flow, tuple(keys))
+        return _YamlNode(value, start, end, is_flow, tuple(keys))
 
     def _wrong(self, problem: str, offset: int) -> FileError:
         place = where(self._file, self._text, offset)

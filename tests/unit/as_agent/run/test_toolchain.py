@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.run.toolchain import Place, found, names, needed, wide_folders
+from mcpwrap.as_agent.run.toolchain import CommandContext, found, names, needed, wide_folders
 
 
 def program(path: Path, text: str = "\x7fELF") -> Path:
@@ -40,7 +40,7 @@ def needs(
     to_write: frozenset[Path] = frozenset(),
 ) -> set[str]:
     """Return what is needed, relative to what the home is in; without what is the system's."""
-    place = Place(frozenset({home}), (home / cwd).resolve(), path, to_write)
+    place = CommandContext(frozenset({home}), (home / cwd).resolve(), path, to_write)
     top = home.parent
     folders = needed(command, arguments, place)
     return {str(f.relative_to(top)) for f in folders if f.is_relative_to(top)}
@@ -130,7 +130,7 @@ def test_nobodys_home_is_a_working_folder(home: Path, cwd: str) -> None:
     bob, tmp = home / "bob", home / "tmp"
     for folder in (bob / ".config", bob / "work", tmp / "work"):
         folder.mkdir(parents=True)
-    place = Place(frozenset({home / "work", bob, tmp}), home / cwd, "", frozenset())
+    place = CommandContext(frozenset({home / "work", bob, tmp}), home / cwd, "", frozenset())
     tool = program(home.parent / "usr/bin/tool")
     assert needed(tool, (), place) == {home.parent / "usr"}
     for inner in (bob / "work", tmp / "work"):
@@ -148,7 +148,9 @@ def test_homes_are_those_of_all_accounts(home: Path, monkeypatch: pytest.MonkeyP
 def test_a_program_is_found_as_a_shell_finds_it(home: Path) -> None:
     tool = program(home / "bin/tool")
     (home / "bin/text").write_text("")
-    place = Place(frozenset({home}), home, f"{home.parent}/usr/bin:{home}/bin", frozenset())
+    place = CommandContext(
+        frozenset({home}), home, f"{home.parent}/usr/bin:{home}/bin", frozenset()
+    )
     assert found("tool", place) == tool
     assert found("./bin/tool", place) == home / "bin/tool"
     assert found(str(tool), place) == tool
@@ -185,7 +187,7 @@ def test_a_link_is_the_servers_who_may_write_its_folder(home: Path) -> None:
     script = link(home / "app/server.js", home / "keys/config")
     inner = link(home / "app/keys", home / "keys")
     alias = link(home / "bin/alias", script)
-    place = Place(frozenset({home}), home / "work", "", frozenset({home / "app"}))
+    place = CommandContext(frozenset({home}), home / "work", "", frozenset({home / "app"}))
     assert found("../app/keys/config", place) == home / "work/../app/keys/config"
     for command in (
         (node, str(script)), (node, str(inner / "config")), (script,), (alias,),
@@ -207,7 +209,7 @@ def test_names_are_kept_as_links_have_them(home: Path) -> None:
     tool = program(home / "tools/tool", f"#!{now}/bin/python\n")
     command = link(home / "bin/tool", tool)
     path = f"{now}/bin:/usr/bin"
-    place = Place(frozenset({home}), home / "work", path, frozenset())
+    place = CommandContext(frozenset({home}), home / "work", path, frozenset())
     found_names = names(command, ["-v", "notes", "--root=/srv/x"], place)
     assert found_names == {
         command,

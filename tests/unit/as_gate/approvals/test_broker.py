@@ -13,12 +13,13 @@ from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.gate.ports import Approved, NotAsked, Told, Waits
+from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked, Waits
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Channel,
     Decide,
+    DocumentReply,
     Done,
     End,
     List,
@@ -26,9 +27,8 @@ from mcpwrap.core.wire.approval_socket import (
     Paused,
     Pending,
     Proof,
-    Refused,
+    RefusedReply,
     Show,
-    Shown,
     Verdict,
     Watch,
     encode_question,
@@ -67,7 +67,7 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
         session="12-1", method="tools/call", target="drop", rule="writes", message="Look.",
         asked_at=pending.asked_at, expires_at=pending.asked_at + 300, times=1, waiting=1, may="yes",
     )  # fmt: skip
-    assert bob.says(Show(waits.id)) == [Shown(id=waits.id, digest=waits.shown)]
+    assert bob.says(Show(waits.id)) == [DocumentReply(id=waits.id, digest=waits.shown)]
     (document,) = texts(bob)
     assert approval_document.digest(document) == waits.shown
     assert len(document) == pending.size
@@ -77,7 +77,7 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
     )  # fmt: skip
     assert bob.says(decide(waits)) == [Done(text=f"{waits.id} is approved")]
     (told,) = session.hears()
-    assert told == Told(hold=1, what="approved", by="uid 1001 (command)")
+    assert told == ApprovalOutcome(hold=1, what="approved", by="uid 1001 (command)")
     (event,) = world.audit.events
     assert (event.outcome, event.uid, event.pid, event.shown) == ("approved", 1001, 7, waits.shown)
     assert (event.agent_uid, event.server, event.target) == (1000, "sqlite", "drop")
@@ -162,7 +162,7 @@ def test_a_denial_has_its_reason_and_may_stop_the_session(world: World) -> None:
     reason = "no\x1b ☃".encode()
     bob.says(decide(waits, Verdict.DENY_AND_STOP, reason=reason))
     _, told = session.hears()
-    assert told == Told(
+    assert told == ApprovalOutcome(
         hold=1, what="denied", by="uid 1001 (command)", reason="no\x1b ☃", stops=True
     )
     _, told = away.hears()
@@ -213,7 +213,7 @@ def test_what_is_no_packet_is_said_to_be_none(world: World) -> None:
     """And nobody is hung up on: what they have not read would count against the gate for ever."""
     bob = world.approver()
     assert bob.says(b"nonsense") == [
-        Refused(code="wrong", why="not a packet of ours: a packet of no known kind")
+        RefusedReply(code="wrong", why="not a packet of ours: a packet of no known kind")
     ]
     assert bob.listed() == []
 
@@ -223,13 +223,13 @@ def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
     bob.socket.send(encode_question(Show(waits.id)))
     bob.socket.send(encode_question(Show(waits.id)))
     world.serve()
-    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == Shown(
+    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == DocumentReply(
         id=waits.id, digest=waits.shown
     )
-    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == Refused(
+    assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == RefusedReply(
         code="busy", why="one document at a time"
     )
-    assert isinstance(bob.says(Show(waits.id))[0], Shown)
+    assert isinstance(bob.says(Show(waits.id))[0], DocumentReply)
 
 
 def test_only_so_many_attempts_are_written_down(world: World) -> None:
@@ -275,7 +275,7 @@ def test_the_users_own_window(world: World) -> None:
     other.asking.answer(1, approves=True)
     world.serve()
     by = "uid 1000 in the agent's own window"
-    assert other.hears()[1:] == [Told(hold=1, what="approved", by=by)]
+    assert other.hears()[1:] == [ApprovalOutcome(hold=1, what="approved", by=by)]
     assert [told.what for told in one.hears() if told] == []  # it is not that session's window
     assert world.audit.events[0].channel == "client"
     other.asking.answer(1, approves=True)  # somebody was faster
@@ -408,7 +408,7 @@ def test_only_so_many_may_connect(world: World, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(connections, "MAX_OF_UID", 2)
     monkeypatch.setattr(connections, "MAX_OTHERS", 3)
     monkeypatch.setattr(connections, "MAX_PEOPLE", 5)
-    refused = [Refused(code="busy", why="too many connections")]
+    refused = [RefusedReply(code="busy", why="too many connections")]
     alice = [world.somebody(1000) for _ in range(3)]
     assert [one.hears() for one in alice] == [[], [], refused]
     assert alice[2].has_left()
@@ -516,7 +516,7 @@ def test_one_question_at_a_time_while_a_proof_is_checked(world: World) -> None:
     page.socket.send(b"list")
     world.serve()
     first, second = page.hears()
-    assert first == Refused(code="busy", why="one question at a time")
+    assert first == RefusedReply(code="busy", why="one question at a time")
     assert second == Done(text="logged in", user="root")
 
 
@@ -529,5 +529,5 @@ def test_what_is_gone_when_the_proof_is_in_is_not_approved(world: World) -> None
     world.approving.deciding.decide(person, decide(waits, **proof))
     world.approving.void()
     world.serve()
-    assert [type(one) for one in page.hears()] == [Refused]
+    assert [type(one) for one in page.hears()] == [RefusedReply]
     assert [told.what for told in session.hears() if told] == ["void"]

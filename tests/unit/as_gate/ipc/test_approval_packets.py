@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
-    Answer,
     AnsweredInClient,
+    ApprovalResponse,
     AskPerson,
     FromChild,
     PageWanted,
@@ -21,7 +21,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     encode,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.core.gate.ports import Told
+from mcpwrap.core.gate.ports import ApprovalOutcome
 
 LAST = 2**32 - 1
 ASK = AskPerson(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
@@ -74,16 +74,25 @@ def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
 
 
 def test_the_other_channel_has_its_own() -> None:
-    for packet in (packets.Named("sqlite"), packets.PartIsFull(), packets.Asked("x", bytes(16))):
+    for packet in (
+        packets.Named("sqlite"),
+        packets.PartIsFull(),
+        packets.CallLimitRequest("x", bytes(16)),
+    ):
         assert decode(packets.encode(packet)) is None
 
 
 def test_answers_arrive_and_nobody_is_waited_for() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        approval_packets.answer(monitor, Answer("Y", "a1", "bob (web)"))
-        assert decode_answer(child.recv(packets.MAX_BYTES)) == Answer("Y", "a1", "bob (web)")
-        for told in (None, Told(hold=1, what="denied", by="bob", reason="nö", stops=True)):
+        approval_packets.answer(monitor, ApprovalResponse("Y", "a1", "bob (web)"))
+        assert decode_answer(child.recv(packets.MAX_BYTES)) == ApprovalResponse(
+            "Y", "a1", "bob (web)"
+        )
+        for told in (
+            None,
+            ApprovalOutcome(hold=1, what="denied", by="bob", reason="nö", stops=True),
+        ):
             approval_packets.tell(monitor, told)
             assert decode_told(child.recv(approval_packets.MAX_BYTES)) == told
         with pytest.raises(BlockingIOError):

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.ipc.packets import (
     MAX_BYTES,
-    Asked,
+    CallFinished,
+    CallLimitRequest,
     FromChild,
     Named,
     Opening,
     PartIsFull,
     StartedWell,
     StartFailed,
-    Told,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.session.monitor_client import News, ToMonitor
@@ -42,10 +42,10 @@ DIGEST = bytes(range(16))
         StartedWell(),
         PartIsFull(),
         StartFailed("cannot start /usr/bin/x: kein Zugriff für Dich"),
-        Asked("read_query", DIGEST),
-        Asked("", DIGEST),
-        Told("Ääh", failed=True),
-        Told("x", failed=False),
+        CallLimitRequest("read_query", DIGEST),
+        CallLimitRequest("", DIGEST),
+        CallFinished("Ääh", failed=True),
+        CallFinished("x", failed=False),
     ],
 )
 def test_there_and_back(packet: FromChild) -> None:
@@ -54,7 +54,11 @@ def test_there_and_back(packet: FromChild) -> None:
 
 @pytest.mark.parametrize(
     "packet",
-    [StartFailed("é" * MAX_BYTES), Asked("😀" * MAX_BYTES, DIGEST), Told("x" * 9999, failed=True)],
+    [
+        StartFailed("é" * MAX_BYTES),
+        CallLimitRequest("😀" * MAX_BYTES, DIGEST),
+        CallFinished("x" * 9999, failed=True),
+    ],
 )
 def test_long_texts_are_cut(packet: FromChild) -> None:
     assert len(packets.encode(packet)) <= MAX_BYTES
@@ -86,7 +90,7 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
         assert to_monitor.ask("x", DIGEST) == Held("3 calls in 2 s", 1.25)
         assert to_monitor.ask("x", DIGEST) is None
         assert (to_monitor.news(), to_monitor.news()) == (News("12ab", b"new"), News())
-        assert packets.decode(monitor.recv(MAX_BYTES)) == Asked("x", DIGEST)
+        assert packets.decode(monitor.recv(MAX_BYTES)) == CallLimitRequest("x", DIGEST)
 
 
 def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_gate.agent_identity import Agent, Door
+from mcpwrap.as_gate.agent_identity import AgentIdentity, Door
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
@@ -85,7 +85,7 @@ def test_the_umask_of_a_process_of_the_agent_s_is_told(door: Door, *, is_told: b
     pidfd = os.pidfd_open(os.getpid())
     before = os.umask(0o727)
     try:
-        told = admit._umask(Agent(Peer(os.getpid(), 1000, frozenset()), door), pidfd)
+        told = admit._umask(AgentIdentity(Peer(os.getpid(), 1000, frozenset()), door), pidfd)
     finally:
         os.umask(before)
         os.close(pidfd)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mcpwrap.as_http.gate import gate_connection, gate_session, session_pool
-from mcpwrap.as_http.gate.gate_connection import RefusedError
+from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.wire.listener_file import Listener
-from mcpwrap.core.wire.session_socket import Ended, Refused, Stderr
+from mcpwrap.core.wire.session_socket import ServerEnded, SessionRefused, Stderr
 from tests.shared import pace
 from tests.unit.as_http.agent import Agent, running
 from tests.unit.as_http.conftest import Clock
@@ -26,15 +26,15 @@ LISTENER = Listener(server="notes", uid=1000, address="127.0.0.1", is_remote=Fal
 @pytest.mark.parametrize(
     ("refused", "status", "retry"),
     [
-        (Refused(77, "this account may not use 'notes'"), 403, ""),
-        (Refused(78, "there is no server 'notes'"), 404, ""),
-        (Refused(75, "all sessions are in use"), 503, "5"),
-        (Refused(69, "stopped in an emergency"), 503, "5"),
-        (Refused(70, "cannot start /usr/bin/x"), 502, ""),
+        (SessionRefused(77, "this account may not use 'notes'"), 403, ""),
+        (SessionRefused(78, "there is no server 'notes'"), 404, ""),
+        (SessionRefused(75, "all sessions are in use"), 503, "5"),
+        (SessionRefused(69, "stopped in an emergency"), 503, "5"),
+        (SessionRefused(70, "cannot start /usr/bin/x"), 502, ""),
     ],
 )
 def test_who_is_not_let_in_is_told_why(
-    agent: Agent, gate: StandingGate, refused: Refused, status: int, retry: str
+    agent: Agent, gate: StandingGate, refused: SessionRefused, status: int, retry: str
 ) -> None:
     gate.refusals = [refused] * 2
     for is_modern in (False, True):
@@ -76,7 +76,7 @@ def test_a_gate_of_another_version(
                     await task
             await task
 
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(SessionRefusedError) as refused:
             asyncio.run(knock())
     assert refused.value.status == status
 
@@ -89,13 +89,13 @@ def test_a_gate_that_hears_and_does_not_answer(
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(path)
         listening.listen()
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(SessionRefusedError) as refused:
             gate_connection.knock(path, "notes", 1000)
     assert refused.value.status == 69
 
 
 def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, clock: Clock) -> None:
-    busy = Refused(75, "all sessions are in use")
+    busy = SessionRefused(75, "all sessions are in use")
     with running({"gate": gate.path, "clock": clock}) as port:
         left, used, new = Agent(port), Agent(port), Agent(port)
         left.begin().text()
@@ -116,7 +116,7 @@ def test_where_all_are_in_use_one_that_nobody_uses_goes(gate: StandingGate, cloc
 
 def test_an_idle_one_goes_first(agent: Agent, gate: StandingGate) -> None:
     agent.modern("tools/list").text()
-    gate.refusals = [Refused(75, "all sessions are in use")]
+    gate.refusals = [SessionRefused(75, "all sessions are in use")]
     assert agent.begin().status == 200
     assert gate.sessions[0].is_over.wait(pace.WAIT_S)
 
@@ -173,10 +173,10 @@ def test_what_the_server_complains_of_goes_to_the_journal(
 ) -> None:
     monkeypatch.setattr(gate_session, "MAX_STDERR_BYTES", 20)
 
-    def complain(held: Held) -> Ended:
+    def complain(held: Held) -> ServerEnded:
         for text in (b"one\ntwo\n", b"three four five", b"six"):
             held.tell(Stderr(text))
-        return Ended(3)
+        return ServerEnded(3)
 
     with standing_gate(tmp_path, complain) as gate, running({"gate": gate.path}) as port:
         assert "status 3" in Agent(port).begin().json()["error"]["message"]
@@ -185,9 +185,9 @@ def test_what_the_server_complains_of_goes_to_the_journal(
 
 
 def test_a_line_that_is_too_long_ends_the_session(tmp_path: Path) -> None:
-    def shout(held: Held) -> Ended:
+    def shout(held: Held) -> ServerEnded:
         held.write(b"x" * (MAX_LINE_BYTES + 1))
-        return Ended(0)
+        return ServerEnded(0)
 
     with standing_gate(tmp_path, shout) as gate, running({"gate": gate.path}) as port:
         assert "status 76: a line of over" in Agent(port).begin().json()["error"]["message"]

@@ -60,9 +60,9 @@ def test_a_session_that_is_none(agent: Agent) -> None:
 
 
 def test_who_is_not_let_in_is_told_why(agent: Agent, gate: StandingGate) -> None:
-    from mcpwrap.core.wire.session_socket import Refused
+    from mcpwrap.core.wire.session_socket import SessionRefused
 
-    gate.refusals = [Refused(77, "this account may not use 'notes'")]
+    gate.refusals = [SessionRefused(77, "this account may not use 'notes'")]
     refused = agent.ask("GET", "/sse")
     assert refused.status == 403
     assert "may not use" in refused.json()["error"]["message"]

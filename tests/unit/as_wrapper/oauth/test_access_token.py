@@ -12,7 +12,7 @@ import pytest
 from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import NotLoggedInError, OAuthError
-from mcpwrap.core.oauth.token_store import EARLY_S, Kept, Tokens
+from mcpwrap.core.oauth.token_store import EARLY_S, StoredLogin, Tokens
 from mcpwrap.core.wire.login_pipe import Done
 from tests.shared import pace
 from tests.unit.as_wrapper.oauth.world import World
@@ -40,7 +40,7 @@ def inside(there: World) -> World:
     return there
 
 
-def kept(there: World) -> Kept:
+def kept(there: World) -> StoredLogin:
     found = Store(there.given).read()
     assert found
     return found

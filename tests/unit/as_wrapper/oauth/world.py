@@ -20,9 +20,9 @@ from aiohttp import ClientSession, TCPConnector, web
 from mcpwrap.as_wrapper.oauth import login
 from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.json_client import Web
-from mcpwrap.as_wrapper.oauth.login import Person
+from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.core.wire import login_pipe
-from mcpwrap.core.wire.login_pipe import Answer, Begin, Done, Failed, Visit
+from mcpwrap.core.wire.login_pipe import AuthorizationResponse, Begin, Done, Failed, Visit
 from mcpwrap.core.wire.oauth_session_file import Given
 from tests.shared import pace
 from tests.shared.authorization_server import AuthorizationServer, Ways
@@ -88,7 +88,7 @@ class World:
             os.fdopen(to_person[0], "rb") as listen,
         ):
             helper = threading.Thread(
-                target=lambda: asyncio.run(self._help(verb, Person(heard, told, 10.0)))
+                target=lambda: asyncio.run(self._help(verb, LoginPeer(heard, told, 10.0)))
             )
             helper.start()
             if begin:
@@ -102,9 +102,9 @@ class World:
                     return word
                 assert isinstance(word, Visit)
                 query = change(self.browse(word.visit))
-                say.write(login_pipe.encode(Answer(answer=query)))
+                say.write(login_pipe.encode(AuthorizationResponse(answer=query)))
 
-    async def _help(self, verb: str, person: Person) -> None:
+    async def _help(self, verb: str, person: LoginPeer) -> None:
         async with self.web() as web_:
             await login.run(verb, self.given, self.server.mcp_url, web_, person)
 

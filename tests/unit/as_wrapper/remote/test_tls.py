@@ -8,7 +8,7 @@ import pytest
 import trustme
 from yarl import URL
 
-from mcpwrap.as_wrapper.remote.http_client import place, trusted
+from mcpwrap.as_wrapper.remote.http_client import trusted, upstream_target
 from mcpwrap.core.http.upstream_errors import RemoteError
 from tests.unit.as_wrapper.remote.proxy import proxy
 from tests.unit.as_wrapper.remote.world import agent, as_usual, modern, played, server
@@ -170,13 +170,13 @@ def test_the_proxy_is_that_of_the_variables(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("https_proxy", "http://127.77.0.1:3128")
     monkeypatch.setenv("no_proxy", "10.0.0.1")
-    assert place(url).proxy == proxy_used
+    assert upstream_target(url).proxy == proxy_used
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x/", "/mcp", "https:///x", "http://[x"])
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(RemoteError, match="none of HTTP"):
-        place(url)
+        upstream_target(url)
 
 
 def test_certificates_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

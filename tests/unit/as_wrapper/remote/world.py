@@ -16,7 +16,7 @@ from yarl import URL
 
 from mcpwrap.as_wrapper.remote import dispatcher
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import Place
+from mcpwrap.as_wrapper.remote.http_client import UpstreamTarget
 from tests.shared import pace
 
 P = ParamSpec("P")
@@ -191,7 +191,7 @@ async def agent(
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_fd, "rb", 0)
     )
-    here = Place(URL(url), proxy)
+    here = UpstreamTarget(URL(url), proxy)
     async with asyncio.TaskGroup() as tasks:
         serve = dispatcher.serve(here, Credentials(headers), verify, (from_agent, to_agent))
         one = Agent(write_fd, reader, tasks.create_task(serve))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mcpwrap.cli.agents import clients, notify
 from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.agents.notify import Surroundings
+from mcpwrap.cli.agents.notify import DriftNotifySettings
 from mcpwrap.config.agent_files.wrap_status import Known
 from mcpwrap.errors import McpwrapError
 
@@ -53,7 +53,7 @@ class Alice:
         self._shown.unlink(missing_ok=True)
         who = Asker(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
         by = Known({"git": frozenset()})
-        notify.run(who, by, Surroundings(self.kept, str(self.program)))
+        notify.run(who, by, DriftNotifySettings(self.kept, str(self.program)))
         return [one[3].removesuffix("\nmcpwrap clients shows them, and why") for one in self.shown]
 
     @property
@@ -189,14 +189,14 @@ def test_without_notify_send_it_says_what_to_install(alice: Alice) -> None:
 )
 def test_where_it_is_noted(state: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/alice")
-    assert str(notify.surroundings({"XDG_STATE_HOME": state}).file) == file
+    assert str(notify.notify_settings({"XDG_STATE_HOME": state}).file) == file
 
 
 def test_the_command_tells_prints_nothing_and_is_well(
     alice: Alice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    around = Surroundings(alice.kept, str(alice.program))
-    monkeypatch.setattr(notify, "surroundings", lambda _: around)
+    around = DriftNotifySettings(alice.kept, str(alice.program))
+    monkeypatch.setattr(notify, "notify_settings", lambda _: around)
     monkeypatch.setenv("HOME", str(alice.home))
     monkeypatch.chdir(alice.home)
     alice.have(a=RAW)

@@ -21,12 +21,12 @@ from mcpwrap.core.wire.approval_socket import (
     Decide,
     Paused,
     Proof,
-    Refused,
+    RefusedReply,
     Scope,
     Verdict,
 )
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.gate_client.approvals import RefusedError
+from mcpwrap.gate_client.approvals import ApprovalRefusedError
 from mcpwrap.linux import tty
 from tests.unit.cli.scripted_gate import NOW, ScriptedGate, question
 
@@ -255,8 +255,8 @@ def test_polkit_is_told_which_process_asks(gate: ScriptedGate, run: Run) -> None
 
 def test_a_refusal_of_the_gate_is_said(gate: ScriptedGate, run: Run) -> None:
     gate.put("7f3a", DELETE)
-    gate.answer = Refused(code="late", why="it has expired")
-    with pytest.raises(RefusedError, match=r"it has expired\n.*ask again") as raised:
+    gate.answer = RefusedReply(code="late", why="it has expired")
+    with pytest.raises(ApprovalRefusedError, match=r"it has expired\n.*ask again") as raised:
         run("deny")
     assert raised.value.exit_code == 1
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mcpwrap.cli.approvals import notify
-from mcpwrap.cli.approvals.notify import Surroundings
+from mcpwrap.cli.approvals.notify import ApprovalNotifySettings
 from mcpwrap.errors import McpwrapError
 from tests.shared import pace
 from tests.unit.as_webhook.gate import Gate, pending
@@ -25,7 +25,9 @@ class Desktop:
         program.write_text(f"#!/bin/sh\nprintf '%s\\0' \"$@\" end >> {self._written}\n")
         program.chmod(0o755)
         self._gate, self._is_over = gate, False
-        around = Surroundings(gate.path, str(program), every_s, 0.01, lambda: not self._is_over)
+        around = ApprovalNotifySettings(
+            gate.path, str(program), every_s, 0.01, lambda: not self._is_over
+        )
         self._thread = threading.Thread(target=notify.run, args=[around], daemon=True)
         self._thread.start()
 
@@ -126,4 +128,4 @@ def test_it_goes_on_when_the_gate_was_restarted(gate: Gate, make_desktop: MakeDe
 
 def test_without_notify_send_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(McpwrapError, match="libnotify-bin"):
-        notify.run(Surroundings(program=str(tmp_path / "none")))
+        notify.run(ApprovalNotifySettings(program=str(tmp_path / "none")))

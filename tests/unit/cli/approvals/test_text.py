@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mcpwrap.cli.approvals.text import ON, Line, cell, folded, page, pause, span, tool_of
+from mcpwrap.cli.approvals.text import ON, PageLine, cell, folded, page, pause, span, tool_of
 from mcpwrap.core.approval.document import Question, digest, document
 from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client.approvals import Seen
@@ -89,9 +89,9 @@ def test_it_is_compared_with_the_last_approved_call() -> None:
 
 def test_a_line_that_goes_on_is_marked_so_that_no_text_passes_as_another_line() -> None:
     fake = "x" * 16 + '  "drop": false'
-    text = folded([Line(f"  {fake}"), Line(""), Line("  b")], 20)
+    text = folded([PageLine(f"  {fake}"), PageLine(""), PageLine("  b")], 20)
     assert text.plain.split("\n") == [f"  {'x' * 16}  ", f'{ON}"drop": false', "", "  b", ""]
-    wide = folded([Line("日" * 30)], 20).plain.split("\n")
+    wide = folded([PageLine("日" * 30)], 20).plain.split("\n")
     assert wide == ["日" * 10, f"{ON}{'日' * 9}", f"{ON}{'日' * 9}", f"{ON}{'日' * 2}", ""]
 
 

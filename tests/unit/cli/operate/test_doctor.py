@@ -18,7 +18,7 @@ from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import live_probes, squid_health
-from mcpwrap.machine.doctor.live_probes import Ended, Inside, NotTriedError, Outcome
+from mcpwrap.machine.doctor.live_probes import Inside, NotTriedError, TrialResult, TrialStatus
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -46,21 +46,23 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         members_of={"staff": ["deleted", "alice"], "old": ["deleted"]}.__getitem__,
     ))  # fmt: skip
     monkeypatch.setattr(paths, "SEALED", str(tmp_path / "sealed"))
-    monkeypatch.setattr(live_probes, "session", lambda *_: Outcome(Ended.WORKED, "2 tools"))
+    monkeypatch.setattr(
+        live_probes, "session", lambda *_: TrialResult(TrialStatus.WORKED, "2 tools")
+    )
     for path in ("alice/notes", "sealed"):
         (tmp_path / path).mkdir(parents=True)
     return tmp_path / "alice"
 
 
 def tried(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str = "", squid: str = ""
+    monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, settings: str = "", squid: str = ""
 ) -> dict[str, str]:
     """Return the states of all checks of a server, whose trials end so."""
     return states(checks(monkeypatch, ended, settings, squid))
 
 
 def checks(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, settings: str, squid: str
+    monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, settings: str, squid: str
 ) -> Iterator[Check]:
     """Yield all checks of a server, whose trials end so, and whose Squid has this problem."""
 
@@ -69,7 +71,7 @@ def checks(
         yield Inside("mcpw-one", -1, -1)
 
     monkeypatch.setattr(live_probes, "inside", inside)
-    monkeypatch.setattr(live_probes, "reach", lambda *_: Outcome(ended, "said"))
+    monkeypatch.setattr(live_probes, "reach", lambda *_: TrialResult(ended, "said"))
     monkeypatch.setattr(systemctl, "run", lambda *_: "")
     allocation = Allocation(uid=20_000, squid="proxy-1")
     monkeypatch.setattr(observer, "registry", lambda: Registry(by_name={"one": allocation}))
@@ -91,17 +93,17 @@ LISTED, UNLISTED = "reach a.test:443", "reach a host that is not listed"
 @pytest.mark.parametrize(
     ("ended", "past", "listed", "unlisted"),
     [
-        (Ended.WORKED, "failed", "good", "failed"),
-        (Ended.REFUSED, "good", "failed", "good"),
-        (Ended.OTHERWISE, "unknown", "failed", "unknown"),
-        (Ended.NO_ANSWER, "unknown", "failed", "unknown"),  # Squid's list was not asked
-        (Ended.NO_ROUTE, "unknown", "failed", "unknown"),  # the packet rules were not asked
-        (Ended.UNKNOWN, "unknown", "unknown", "unknown"),
+        (TrialStatus.WORKED, "failed", "good", "failed"),
+        (TrialStatus.REFUSED, "good", "failed", "good"),
+        (TrialStatus.OTHERWISE, "unknown", "failed", "unknown"),
+        (TrialStatus.NO_ANSWER, "unknown", "failed", "unknown"),  # Squid's list was not asked
+        (TrialStatus.NO_ROUTE, "unknown", "failed", "unknown"),  # the packet rules were not asked
+        (TrialStatus.UNKNOWN, "unknown", "unknown", "unknown"),
     ],
 )
 @pytest.mark.usefixtures("home")
 def test_a_verdict_follows_from_what_was_tried(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, past: str, listed: str, unlisted: str
+    monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, past: str, listed: str, unlisted: str
 ) -> None:
     found = tried(monkeypatch, ended, 'egress = ["a.test"]')
     assert found[PAST] == past
@@ -123,7 +125,7 @@ UNIT = "mcpwrap-squid-proxy@1.service"
 def test_a_squid_that_does_not_answer_is_named_and_no_rule(
     monkeypatch: pytest.MonkeyPatch, problem: str, text: str
 ) -> None:
-    found = checks(monkeypatch, Ended.NO_ANSWER, 'egress = ["a.test"]', problem)
+    found = checks(monkeypatch, TrialStatus.NO_ANSWER, 'egress = ["a.test"]', problem)
     by_proxy = [check for check in found if check.what in {f"one: {LISTED}", f"one: {UNLISTED}"}]
     assert [check.state for check in by_proxy] == ["failed", "unknown"]
     for check in by_proxy:
@@ -135,16 +137,16 @@ def test_a_squid_that_does_not_answer_is_named_and_no_rule(
 @pytest.mark.parametrize(
     ("ended", "state"),
     [
-        (Ended.WORKED, "good"),
-        (Ended.IN_PLACE, "warning"),  # servers that append work
-        (Ended.REFUSED, "failed"),
-        (Ended.OTHERWISE, "failed"),  # a file system that is read-only
-        (Ended.UNKNOWN, "unknown"),
+        (TrialStatus.WORKED, "good"),
+        (TrialStatus.IN_PLACE, "warning"),  # servers that append work
+        (TrialStatus.REFUSED, "failed"),
+        (TrialStatus.OTHERWISE, "failed"),  # a file system that is read-only
+        (TrialStatus.UNKNOWN, "unknown"),
     ],
 )
 @pytest.mark.usefixtures("home")
 def test_what_may_be_written_is_written(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, state: str
+    monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, state: str
 ) -> None:
     found = tried(monkeypatch, ended, 'workspace = ["/srv/a:rw", "/srv/b:ro"]')
     assert found["write in /srv/a"] == state
@@ -155,7 +157,7 @@ def test_what_may_be_written_is_written(
 def test_in_a_namespace_without_network_no_route_is_the_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert tried(monkeypatch, Ended.NO_ROUTE)[PAST] == "good"
+    assert tried(monkeypatch, TrialStatus.NO_ROUTE)[PAST] == "good"
 
 
 def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
@@ -166,7 +168,7 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
 
     monkeypatch.setattr(live_probes, "inside", inside)
     monkeypatch.setattr(
-        live_probes, "session", lambda *_: Outcome(Ended.REFUSED, "the secret is not set")
+        live_probes, "session", lambda *_: TrialResult(TrialStatus.REFUSED, "the secret is not set")
     )
     found = states(doctor.server_checks(configured(), 20_000))
     assert found.pop("a session of alice") == "failed"
@@ -178,15 +180,15 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
 def test_a_file_that_is_gone_by_then_was_not_refused(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    assert tried(monkeypatch, Ended.REFUSED)[f"read {home}/notes"] == "good"
+    assert tried(monkeypatch, TrialStatus.REFUSED)[f"read {home}/notes"] == "good"
 
-    def reach(*_: object) -> Outcome:
+    def reach(*_: object) -> TrialResult:
         if (home / "notes").exists():
             (home / "notes").rmdir()
-        return Outcome(Ended.REFUSED, "No such file or directory")
+        return TrialResult(TrialStatus.REFUSED, "No such file or directory")
 
     with monkeypatch.context() as during:
-        found = tried(during, Ended.REFUSED)
+        found = tried(during, TrialStatus.REFUSED)
         (home / "notes").mkdir(exist_ok=True)
         during.setattr(live_probes, "reach", reach)
         found = states(doctor.server_checks(configured(), 20_000))
@@ -199,7 +201,7 @@ def test_what_cannot_be_read_at_all_is_not_tried(
 ) -> None:
     odd = home / "a"  # before the folder that is there
     make(odd)
-    assert f"read {home}/notes" in tried(monkeypatch, Ended.REFUSED)
+    assert f"read {home}/notes" in tried(monkeypatch, TrialStatus.REFUSED)
 
 
 @pytest.mark.parametrize(("group", "has_agent"), [("staff", True), ("old", False)])
@@ -207,7 +209,7 @@ def test_a_member_that_was_deleted_is_no_agent(
     monkeypatch: pytest.MonkeyPatch, home: Path, group: str, *, has_agent: bool
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "CONFIG", CONFIG.replace("alice", f"@{group}"))
-    found = tried(monkeypatch, Ended.REFUSED)
+    found = tried(monkeypatch, TrialStatus.REFUSED)
     assert ("a session of alice" in found, f"read {home}/notes" in found) == (has_agent, has_agent)
 
 
@@ -216,9 +218,9 @@ def test_a_home_for_everybody_has_nothing_private(
 ) -> None:
     monkeypatch.setattr(doctor, "_HIDDEN_HOMES", ("/home/",))
     (home / "notes").chmod(0o755)
-    assert f"read {home}/notes" not in tried(monkeypatch, Ended.WORKED)
+    assert f"read {home}/notes" not in tried(monkeypatch, TrialStatus.WORKED)
     (home / "notes").chmod(0o750)
-    assert tried(monkeypatch, Ended.WORKED)[f"read {home}/notes"] == "failed"
+    assert tried(monkeypatch, TrialStatus.WORKED)[f"read {home}/notes"] == "failed"
 
 
 def test_a_tool_that_fails_leaves_the_other_checks() -> None:

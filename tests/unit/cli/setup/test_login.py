@@ -15,13 +15,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import click
 import pytest
 
-from mcpwrap.as_wrapper.oauth.login import Person as Helped
+from mcpwrap.as_wrapper.oauth.login import LoginPeer as Helped
 from mcpwrap.cli.setup import login, oauth_callback
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import Visit
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.gate_client import login as gate_client_login
-from mcpwrap.linux.isolation.privileges import Person
+from mcpwrap.linux.isolation.privileges import InvokingUser
 from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared.authorization_server import Ways
 from tests.unit.as_wrapper.oauth.world import World, world
@@ -71,11 +71,11 @@ class Browser:
     """Browser that opens a URL and follows where it leads. `more` is tried before."""
 
     there: World
-    opened: list[tuple[str, Person | None]] = field(default_factory=list)
+    opened: list[tuple[str, InvokingUser | None]] = field(default_factory=list)
     more: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     pages: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def open(self, url: str, who: Person | None) -> None:
+    def open(self, url: str, who: InvokingUser | None) -> None:
         self.opened.append((url, who))
         threading.Thread(target=self._go, args=[url]).start()
 
@@ -220,7 +220,7 @@ def test_no_browser_is_opened_where_there_is_none(
     monkeypatch.setattr(login, "_show", show)
     assert type_("login", "remote", "--no-browser", "--display", ":0") == 0
     assert type_("login", "remote", "--display", "") == 0
-    nobody = Person("nobody", "/", is_somebody=False)
+    nobody = InvokingUser("nobody", "/", is_somebody=False)
     monkeypatch.setattr(login, "give_up_root", lambda *_: nobody)
     assert log_in() == 0
     assert not browser.opened
@@ -229,10 +229,10 @@ def test_no_browser_is_opened_where_there_is_none(
 def test_root_is_given_up_before_anything_is_heard(
     gate: Gate, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice = Person("alice", "/home/alice", is_somebody=True)
+    alice = InvokingUser("alice", "/home/alice", is_somebody=True)
     seen: list[object] = []
 
-    def give_up(*who: str) -> Person:
+    def give_up(*who: str) -> InvokingUser:
         seen.append(who)
         return alice
 
@@ -344,6 +344,6 @@ def test_a_browser_is_opened_as_who_sits_there(monkeypatch: pytest.MonkeyPatch) 
     seen: list[list[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda argv, **_: seen.append(argv))
     login._open("https://a.example/", None)
-    login._open("https://a.example/", Person("alice", "/home/alice", is_somebody=True))
+    login._open("https://a.example/", InvokingUser("alice", "/home/alice", is_somebody=True))
     assert seen[0] == ["/usr/bin/env", "/usr/bin/xdg-open", "https://a.example/"]
     assert seen[1][1:4] == ["HOME=/home/alice", "USER=alice", "LOGNAME=alice"]

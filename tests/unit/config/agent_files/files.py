@@ -8,8 +8,8 @@ import yaml
 
 from mcpwrap.config.agent_files.entry_schema import Stub, Target
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
-from mcpwrap.config.agent_files.known_agents import BY_ID, Agent
-from mcpwrap.config.agent_files.parsed_file import Listed, Opened, open_file, servers
+from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
+from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.config.agent_files.transport import NotUnderstood
 from mcpwrap.core.names import server_name_for
@@ -17,19 +17,19 @@ from mcpwrap.core.names import server_name_for
 FIXTURES = sorted((Path(__file__).parents[3] / "shared/agent_files").iterdir())
 
 
-def agent_of(path: Path) -> Agent:
+def agent_of(path: Path) -> KnownAgent:
     return BY_ID[path.stem]
 
 
-def opened(path: Path) -> Opened:
+def opened(path: Path) -> ParsedFile:
     return open_file(path.name, agent_of(path).files[0].language, path.read_bytes())
 
 
-def listed(file: Opened, agent: Agent) -> list[Listed]:
+def listed(file: ParsedFile, agent: KnownAgent) -> list[Listed]:
     return servers(file, agent.files[0].at, agent.words)
 
 
-def understood(file: Opened, agent: Agent) -> list[Listed]:
+def understood(file: ParsedFile, agent: KnownAgent) -> list[Listed]:
     return [one for one in listed(file, agent) if not isinstance(one.launch, NotUnderstood)]
 
 
@@ -37,12 +37,12 @@ def stub(name: str) -> Target:
     return Stub(server_name_for(name))
 
 
-def wrapped(file: Opened, agent: Agent) -> Opened:
+def wrapped(file: ParsedFile, agent: KnownAgent) -> ParsedFile:
     changes = [wrapping(agent.words, one, stub(one.entry.name)) for one in understood(file, agent)]
     return open_file(file.file, file.language, rewritten(file, changes))
 
 
-def unwrapped(now: Opened, before: Opened, agent: Agent) -> bytes:
+def unwrapped(now: ParsedFile, before: ParsedFile, agent: KnownAgent) -> bytes:
     then = {(one.at, one.entry.name): one for one in listed(before, agent)}
     pairs = [
         (one, then[one.at, one.entry.name])

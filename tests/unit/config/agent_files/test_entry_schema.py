@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Opaque
-from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
 
 URL = "http://127.78.0.1:52100/"
 GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True}
@@ -22,14 +22,14 @@ GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled"
         ("cursor", {"command": "x", "envFile": "e"}, Stdio("x", (), {}, "", ("envFile",))),
         ("codex", {"command": "x", "env_vars": ["A"]}, Stdio("x", inherits=("A",))),
         ("codex", {"command": "x", "env_vars": [{}]}, Stdio("x", further=("env_vars",))),
-        ("codex", {"url": "u", "env_vars": ["A"]}, Remote("u", {}, ("env_vars",))),
-        ("kiro", {"url": "u", "headers": {"A": "b"}}, Remote("u", {"A": "b"})),
-        ("kiro", {"url": "u", "type": "sse", "oauth": {}}, Remote("u", {}, ("oauth",))),
-        ("qwen", {"httpUrl": "u"}, Remote("u")),
+        ("codex", {"url": "u", "env_vars": ["A"]}, HttpTransport("u", {}, ("env_vars",))),
+        ("kiro", {"url": "u", "headers": {"A": "b"}}, HttpTransport("u", {"A": "b"})),
+        ("kiro", {"url": "u", "type": "sse", "oauth": {}}, HttpTransport("u", {}, ("oauth",))),
+        ("qwen", {"httpUrl": "u"}, HttpTransport("u")),
         (
             "codex",
             {"url": "u", "http_headers": {"A": "b"}, "bearer_token_env_var": "T"},
-            Remote("u", {"A": "b"}, ("bearer_token_env_var",)),
+            HttpTransport("u", {"A": "b"}, ("bearer_token_env_var",)),
         ),
         ("kiro", 5, NotUnderstood("the entry is a number, not a table")),
         ("kiro", None, NotUnderstood("the entry is nothing, not a table")),
@@ -67,7 +67,7 @@ def test_an_entry_is_read(agent: str, value: object, launch: Launch) -> None:
     ("agent", "target", "entry"),
     [
         ("claude-code", Stub("git"), {"command": STUB, "args": ["git"]}),
-        ("claude-code", Listener(URL), {"type": "http", "url": URL}),
+        ("claude-code", ListenerUrl(URL), {"type": "http", "url": URL}),
         (
             "copilot",
             Stub("git"),
@@ -75,11 +75,11 @@ def test_an_entry_is_read(agent: str, value: object, launch: Launch) -> None:
         ),
         ("vscode", Stub("git"), {"type": "stdio", "command": STUB, "args": ["git"]}),
         ("opencode", Stub("git"), {"type": "local", "command": [STUB, "git"]}),
-        ("opencode", Listener(URL), {"type": "remote", "url": URL}),
-        ("antigravity", Listener(URL), {"serverUrl": URL}),
-        ("qwen", Listener(URL), {"httpUrl": URL}),
-        ("devin", Listener(URL), {"transport": "http", "url": URL}),
-        ("codex", Listener(URL), {"url": URL}),
+        ("opencode", ListenerUrl(URL), {"type": "remote", "url": URL}),
+        ("antigravity", ListenerUrl(URL), {"serverUrl": URL}),
+        ("qwen", ListenerUrl(URL), {"httpUrl": URL}),
+        ("devin", ListenerUrl(URL), {"transport": "http", "url": URL}),
+        ("codex", ListenerUrl(URL), {"url": URL}),
         (
             "codex",
             Stub("git", ("TZ",)),
@@ -105,10 +105,10 @@ def test_a_new_entry_is_in_the_words_of_the_agent(
         ("devin", {"transport": "http", "url": "u"}, Stub("a"), {"url", "transport"}),
         ("kiro", {"type": "http", "url": "u"}, Stub("a"), {"url"}),
         ("kiro", {"type": "stdio", "command": "u"}, Stub("a"), set()),
-        ("kiro", {"type": "stdio", "command": "u"}, Listener(URL), {"command"}),
+        ("kiro", {"type": "stdio", "command": "u"}, ListenerUrl(URL), {"command"}),
         ("codex", {"command": "x", "env_vars": ["A", "B"]}, Stub("a", ("A",)), set()),
         ("codex", {"command": "x", "env_vars": ["A", "B"]}, Stub("a"), {"env_vars"}),
-        ("codex", {"command": "x", "env_vars": ["A"]}, Listener(URL), {"command", "env_vars"}),
+        ("codex", {"command": "x", "env_vars": ["A"]}, ListenerUrl(URL), {"command", "env_vars"}),
         ("cursor", {"auth": {}, "envFile": "x", "k": 1}, Stub("a"), {"auth", "envFile"}),
     ],
 )

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, Listener
+from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
-from mcpwrap.config.agent_files.known_agents import AGENTS, Agent, _project
-from mcpwrap.config.agent_files.parsed_file import Opened, open_file
+from mcpwrap.config.agent_files.known_agents import AGENTS, KnownAgent, _project
+from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file
 from mcpwrap.config.agent_files.syntax.document import at_keys
-from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 from mcpwrap.core.mount_layout import is_held
 from mcpwrap.core.names import server_name_for
 from tests.unit.config.agent_files.files import (
@@ -101,7 +101,7 @@ def test_a_wrapped_file_says_so_to_its_agent_and_has_no_secret(path: Path) -> No
     assert without(data, after, agent) == without(was, before, agent)
 
 
-def without(data: object, file: Opened, agent: Agent) -> object:
+def without(data: object, file: ParsedFile, agent: KnownAgent) -> object:
     """Return what a file says besides the servers that we wrap."""
     for one in reversed(understood(file, agent)):
         outer = at_keys(data, one.entry.path[:-1])
@@ -110,7 +110,7 @@ def without(data: object, file: Opened, agent: Agent) -> object:
     return data
 
 
-def rest(file: Opened, agent: Agent) -> list[str]:
+def rest(file: ParsedFile, agent: KnownAgent) -> list[str]:
     """Return the texts between the entries that we wrap."""
     regions = [one.entry.region for one in understood(file, agent)]
     text, at, parts = file.document.text, 0, []
@@ -205,12 +205,12 @@ def test_an_agent_that_speaks_http_gets_a_url(path: Path) -> None:
     found = understood(before, agent)
     if not agent.words.urls:
         with pytest.raises(ValueError, match="http"):
-            wrapping(agent.words, found[0], Listener(url))
+            wrapping(agent.words, found[0], ListenerUrl(url))
         return
-    content = rewritten(before, [wrapping(agent.words, one, Listener(url)) for one in found])
+    content = rewritten(before, [wrapping(agent.words, one, ListenerUrl(url)) for one in found])
     assert SECRET.encode() not in content
     after = open_file(path.name, before.language, content)
-    assert [one.launch for one in understood(after, agent)] == [Remote(url)] * len(found)
+    assert [one.launch for one in understood(after, agent)] == [HttpTransport(url)] * len(found)
     for one in understood(after, agent):
         value = one.entry.value
         assert isinstance(value, dict)

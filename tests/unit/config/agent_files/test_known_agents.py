@@ -4,12 +4,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target, Words
+from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target, Words
 from mcpwrap.config.agent_files.fragment import entries, fragment
-from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, Agent
+from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
-from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 
 HOME = {"HOME": "/home/alice"}
 
@@ -36,7 +36,7 @@ def test_a_file_is_somewhere(agent: str, number: int, variables: dict[str, str],
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.id)
-def test_each_row_is_one(agent: Agent) -> None:
+def test_each_row_is_one(agent: KnownAgent) -> None:
     assert agent.title
     for file in agent.files:
         place = PurePosixPath(file.place(dict.fromkeys(VARIABLES, "/v/x.json")))
@@ -50,10 +50,10 @@ SERVERS = {"git": Stub("git"), "my-server": Stub("my-server")}
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.id)
 @pytest.mark.parametrize("has_url", [False, True])
-def test_a_fragment_is_a_file_of_that_agent(agent: Agent, *, has_url: bool) -> None:
+def test_a_fragment_is_a_file_of_that_agent(agent: KnownAgent, *, has_url: bool) -> None:
     targets: dict[str, Target] = dict(SERVERS)
     if has_url and agent.words.urls:
-        targets["git"] = Listener("http://127.78.0.1:52100/")
+        targets["git"] = ListenerUrl("http://127.78.0.1:52100/")
     file = agent.files[0]
     text = fragment(agent, entries(agent, targets))
     opened = open_file("f", file.language, text.encode())
@@ -63,7 +63,7 @@ def test_a_fragment_is_a_file_of_that_agent(agent: Agent, *, has_url: bool) -> N
     if targets["git"] == Stub("git"):
         assert found[0].launch == Stdio(STUB, ("git",))
     else:
-        assert found[0].launch == Remote("http://127.78.0.1:52100/")
+        assert found[0].launch == HttpTransport("http://127.78.0.1:52100/")
 
 
 TEXTS = {

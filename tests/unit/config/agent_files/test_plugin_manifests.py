@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.config.agent_files import plugin_manifests
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
-from mcpwrap.config.agent_files.transport import NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 
 WORDS = Words()
 A = {"command": "a"}
@@ -19,7 +19,10 @@ def seen(said: Brought) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("data", "servers"),
     [
-        ({"mcpServers": {"a": A, "b": B}}, {"a": Stdio("a"), "b": Remote("https://b.example/")}),
+        (
+            {"mcpServers": {"a": A, "b": B}},
+            {"a": Stdio("a"), "b": HttpTransport("https://b.example/")},
+        ),
         ({"a": A, "$schema": "x", "n": {}}, {"a": Stdio("a")}),  # with no table around them
         ({"mcpServers": {}, "a": A}, {}),
         ({"mcpServers": None}, {}),

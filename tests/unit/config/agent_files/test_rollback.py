@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target, Words
+from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target, Words
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.parsed_file import Opened, open_file, servers
-from mcpwrap.config.agent_files.rollback import Left, Place, TurnedBack, turned_back
+from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file, servers
+from mcpwrap.config.agent_files.rollback import EntryPath, Left, TurnedBack, turned_back
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.wrap_status import LINK
 
@@ -25,7 +25,7 @@ BEFORE = b"""\
 """
 
 
-def opened(content: bytes) -> Opened:
+def opened(content: bytes) -> ParsedFile:
     return open_file("f", "json", content)
 
 
@@ -36,7 +36,7 @@ def wrapped(*targets: Target) -> str:
     return rewritten(file, changes).decode()
 
 
-def back(now: str | bytes, *entries: Place) -> TurnedBack:
+def back(now: str | bytes, *entries: EntryPath) -> TurnedBack:
     content = now if isinstance(now, bytes) else now.encode()
     return turned_back(opened(content), opened(BEFORE), entries or (A, B), WORDS)
 
@@ -46,7 +46,7 @@ STUBS = wrapped(Stub("a"), Stub("b"))
 
 @pytest.mark.parametrize(
     "text",
-    [STUBS, wrapped(Listener("http://127.78.0.1:52100/"), Stub("gone"))],
+    [STUBS, wrapped(ListenerUrl("http://127.78.0.1:52100/"), Stub("gone"))],
 )
 def test_what_nobody_changed_is_what_it_was(text: str) -> None:
     assert back(text) == TurnedBack(BEFORE, (A, B))

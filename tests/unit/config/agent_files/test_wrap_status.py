@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB
-from mcpwrap.config.agent_files.transport import Launch, NotUnderstood, Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
 from mcpwrap.config.agent_files.wrap_status import LINK, Known, Standing, is_ours, standing
 from mcpwrap.plan import paths
 
@@ -35,12 +35,17 @@ def test_the_paths_are_those_of_the_plan() -> None:
         (Stdio(f"{LINK}gone"), "drifted", "", "no server 'gone' was applied"),
         (Stdio("/home/alice/mcpwrap-connect", ("git",)), "raw", "", ""),
         (Stdio("npx", ("mcpwrap-connect",)), "raw", "", ""),
-        (Remote("http://127.78.0.1:52100/"), "wrapped", "web", ""),
-        (Remote("http://127.78.0.1:52100"), "wrapped", "web", ""),
-        (Remote("http://127.78.0.1:52100/", {"Cookie": "x"}), "drifted", "web", "half .* Cookie"),
-        (Remote("http://127.78.0.2:52100/"), "drifted", "", "no server listens there"),
-        (Remote("http://127.78.0.1:52100.evil.example/"), "raw", "", ""),
-        (Remote("https://x.example/mcp"), "raw", "", ""),
+        (HttpTransport("http://127.78.0.1:52100/"), "wrapped", "web", ""),
+        (HttpTransport("http://127.78.0.1:52100"), "wrapped", "web", ""),
+        (
+            HttpTransport("http://127.78.0.1:52100/", {"Cookie": "x"}),
+            "drifted",
+            "web",
+            "half .* Cookie",
+        ),
+        (HttpTransport("http://127.78.0.2:52100/"), "drifted", "", "no server listens there"),
+        (HttpTransport("http://127.78.0.1:52100.evil.example/"), "raw", "", ""),
+        (HttpTransport("https://x.example/mcp"), "raw", "", ""),
         (NotUnderstood("odd"), "not understood", "", "odd"),
     ],
 )
@@ -59,9 +64,9 @@ def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> N
         (Stdio(STUB, ("gone",), {"A": "x"}, "/x"), True),
         (Stdio("mcpwrap-connect"), True),
         (Stdio(f"{LINK}gone"), True),
-        (Remote("http://127.78.9.9:52100/"), True),
-        (Remote("http://127.78.9.9:52101/"), False),
-        (Remote("http://127.0.0.1:52100/"), False),
+        (HttpTransport("http://127.78.9.9:52100/"), True),
+        (HttpTransport("http://127.78.9.9:52101/"), False),
+        (HttpTransport("http://127.0.0.1:52100/"), False),
         (Stdio("npx", (STUB, "git")), False),
         (NotUnderstood("odd"), False),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.migration.bridge import bridged
 from mcpwrap.config.migration.draft import Around
 
@@ -12,34 +12,36 @@ AROUND = Around(account="alice", home="/home/alice")
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (("-y", "mcp-remote", "https://x.example/mcp"), Remote("https://x.example/mcp")),
-        (("mcp-remote@latest", "https://x.example/sse"), Remote("https://x.example/sse")),
+        (("-y", "mcp-remote", "https://x.example/mcp"), HttpTransport("https://x.example/mcp")),
+        (("mcp-remote@latest", "https://x.example/sse"), HttpTransport("https://x.example/sse")),
         (
             ("mcp-remote", "https://x.example/", "--header", "Authorization: Bearer a:b"),
-            Remote("https://x.example/", {"Authorization": "Bearer a:b"}),
+            HttpTransport("https://x.example/", {"Authorization": "Bearer a:b"}),
         ),
         (
             ("mcp-remote", "https://x.example/", "--transport", "sse-only"),
-            Remote("https://x.example/"),
+            HttpTransport("https://x.example/"),
         ),
         (
             ("mcp-remote", "https://x.example/", "9696", "--debug", "--host", "127.0.0.1"),
-            Remote("https://x.example/"),
+            HttpTransport("https://x.example/"),
         ),
         (
             ("mcp-remote", "https://x.example/", "--header", "Authorization:${AUTH}"),
-            Remote("https://x.example/", {"Authorization": "Bearer abc"}),
+            HttpTransport("https://x.example/", {"Authorization": "Bearer abc"}),
         ),
         (
             ("mcp-remote", "https://x.example/", "--header", "X-Key: ${input:key}"),
-            Remote("https://x.example/", {"X-Key": "${input:key}"}),  # it is asked for later
+            HttpTransport("https://x.example/", {"X-Key": "${input:key}"}),  # it is asked for later
         ),
         (("mcp-remote", "https://x.example/", "--allow-http"), None),  # says more than we know
         (("mcp-remote",), None),
         (("other", "https://x.example/"), None),
     ],
 )
-def test_a_bridge_to_a_url_is_that_url(args: tuple[str, ...], expected: Remote | None) -> None:
+def test_a_bridge_to_a_url_is_that_url(
+    args: tuple[str, ...], expected: HttpTransport | None
+) -> None:
     env = {"AUTH": "Bearer abc"}
     assert bridged(Stdio("npx", args, env)) == expected
     assert bridged(Stdio("python3", args, env)) is None

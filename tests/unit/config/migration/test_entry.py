@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import Listed, open_file, servers
-from mcpwrap.config.agent_files.transport import Remote, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.migration.draft import Around, Program, UnfitError
 from mcpwrap.config.migration.entry import draft, launch_of, secrets_in
 from mcpwrap.config.model import Local, SecretRef
@@ -29,7 +29,7 @@ def listed(entry: object, agent: str = "claude-code") -> Listed:
 def test_a_bridge_is_what_it_leads_to() -> None:
     entry = listed({"command": "npx", "args": ["mcp-remote", "https://x.example/mcp"]})
     launch = launch_of(entry, AROUND)
-    assert launch == Remote("https://x.example/mcp")
+    assert launch == HttpTransport("https://x.example/mcp")
     assert draft(entry, launch, AROUND).server.speaks_http()
 
 

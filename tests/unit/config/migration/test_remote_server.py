@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import Remote as Launch
+from mcpwrap.config.agent_files.transport import HttpTransport as Launch
 from mcpwrap.config.migration.draft import Around, UnfitError
 from mcpwrap.config.migration.remote_server import draft
-from mcpwrap.config.model import Destination, Remote, SecretRef
+from mcpwrap.config.model import Destination, RemoteServer, SecretRef
 from mcpwrap.core.wire.server_files import OAuth
 
 URL = "https://x.example/mcp"
@@ -18,49 +18,51 @@ AROUND = Around(
 @pytest.mark.parametrize(
     ("launch", "entry", "expected", "value_by_key", "missing"),
     [
-        (Launch(URL), {}, Remote(url=URL), {}, ()),
-        (Launch("https://${HOST}/mcp"), {}, Remote(url=URL), {}, ()),
+        (Launch(URL), {}, RemoteServer(url=URL), {}, ()),
+        (Launch("https://${HOST}/mcp"), {}, RemoteServer(url=URL), {}, ()),
         (
             Launch(URL, {"Authorization": "Bearer s3cr3t", "X-Tenant": "ours"}),
             {},
-            Remote(url=URL, bearer_token_env_var="TOKEN", headers={"X-Tenant": ("ours",)}),
+            RemoteServer(url=URL, bearer_token_env_var="TOKEN", headers={"X-Tenant": ("ours",)}),
             {"TOKEN": "s3cr3t"},
             (),
         ),
         (
             Launch(URL, {"Authorization": "Basic s3cr3t"}),
             {},
-            Remote(url=URL, headers={"Authorization": ("Basic ", SecretRef("TOKEN"))}),
+            RemoteServer(url=URL, headers={"Authorization": ("Basic ", SecretRef("TOKEN"))}),
             {"TOKEN": "s3cr3t"},
             (),
         ),
         (
             Launch(URL, {}, ("bearer_token_env_var",)),
             {"bearer_token_env_var": "TOKEN"},
-            Remote(url=URL, bearer_token_env_var="TOKEN"),
+            RemoteServer(url=URL, bearer_token_env_var="TOKEN"),
             {"TOKEN": "abc"},
             (),
         ),
         (
             Launch(URL, {}, ("bearer_token_env_var", "env_http_headers")),
             {"bearer_token_env_var": "NONE", "env_http_headers": {"X-Key": "TOKEN"}},
-            Remote(url=URL, bearer_token_env_var="NONE", headers={"X-Key": (SecretRef("TOKEN"),)}),
+            RemoteServer(
+                url=URL, bearer_token_env_var="NONE", headers={"X-Key": (SecretRef("TOKEN"),)}
+            ),
             {"TOKEN": "abc"},
             ("NONE",),
         ),
-        (Launch(URL, {}, ("oauth",)), {"oauth": {}}, Remote(url=URL), {}, ()),
-        (Launch(URL, {}, ("oauth",)), {"oauth": False}, Remote(url=URL), {}, ()),
+        (Launch(URL, {}, ("oauth",)), {"oauth": {}}, RemoteServer(url=URL), {}, ()),
+        (Launch(URL, {}, ("oauth",)), {"oauth": False}, RemoteServer(url=URL), {}, ()),
         (
             Launch(URL, {}, ("auth",)),
             {"auth": {"CLIENT_ID": "x", "scopes": ["a", "b"]}},
-            Remote(url=URL, oauth=OAuth(client_id="x", scopes=("a", "b"))),
+            RemoteServer(url=URL, oauth=OAuth(client_id="x", scopes=("a", "b"))),
             {},
             (),
         ),
         (
             Launch(URL, {}, ("scopes",)),
             {"scopes": "a b"},
-            Remote(url=URL, oauth=OAuth(scopes=("a", "b"))),
+            RemoteServer(url=URL, oauth=OAuth(scopes=("a", "b"))),
             {},
             (),
         ),
@@ -69,7 +71,7 @@ AROUND = Around(
 def test_a_url(
     launch: Launch,
     entry: dict[str, object],
-    expected: Remote,
+    expected: RemoteServer,
     value_by_key: dict[str, str],
     missing: tuple[str, ...],
 ) -> None:

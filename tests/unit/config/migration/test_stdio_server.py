@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.migration.draft import Around, Place, Program, UnfitError
+from mcpwrap.config.migration.draft import Around, PathInfo, Program, UnfitError
 from mcpwrap.config.migration.stdio_server import draft, expanded, paths
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 
@@ -18,23 +18,23 @@ AROUND = Around(
     variables={"DATA": f"{HOME}/data"},
     program=Program("/usr/bin/npx"),
     places={
-        f"{HOME}/data": Place(is_folder=True),
-        f"{HOME}/data/sub": Place(is_folder=True),
-        f"{HOME}/notes.json": Place(is_folder=False, top=HOME),
-        f"{HOME}/new/notes.json": Place(is_folder=False, is_there=False, top=f"{HOME}/new"),
-        f"{HOME}/data/x.db": Place(is_folder=False, top=f"{HOME}/data"),
-        f"{HOME}/data/notes.json": Place(is_folder=False, top=f"{HOME}/data"),
-        f"{HOME}/data/settings.json": Place(is_folder=False, top=f"{HOME}/data"),
-        f"{HOME}/data/out.log": Place(is_folder=False, top=f"{HOME}/data"),
-        "/srv/team/notes.json": Place(is_folder=False),  # in a folder of another account's
-        "/srv/team/x.db": Place(is_folder=False),
-        f"{HOME}/key.json": Place(is_folder=False, top=HOME),
-        f"{SHOP}/src/server.js": Place(is_folder=False, is_code=True, top=SHOP),
-        HOME: Place(is_folder=True),
-        SHOP: Place(is_folder=True),
-        f"{HOME}/x.db": Place(is_folder=False, top=HOME),
-        f"{HOME}/new.db": Place(is_folder=False, is_there=False, top=HOME),
-        f"{HOME}/link": Place(is_folder=True, leads_to="/data/alice"),
+        f"{HOME}/data": PathInfo(is_folder=True),
+        f"{HOME}/data/sub": PathInfo(is_folder=True),
+        f"{HOME}/notes.json": PathInfo(is_folder=False, top=HOME),
+        f"{HOME}/new/notes.json": PathInfo(is_folder=False, is_there=False, top=f"{HOME}/new"),
+        f"{HOME}/data/x.db": PathInfo(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/notes.json": PathInfo(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/settings.json": PathInfo(is_folder=False, top=f"{HOME}/data"),
+        f"{HOME}/data/out.log": PathInfo(is_folder=False, top=f"{HOME}/data"),
+        "/srv/team/notes.json": PathInfo(is_folder=False),  # in a folder of another account's
+        "/srv/team/x.db": PathInfo(is_folder=False),
+        f"{HOME}/key.json": PathInfo(is_folder=False, top=HOME),
+        f"{SHOP}/src/server.js": PathInfo(is_folder=False, is_code=True, top=SHOP),
+        HOME: PathInfo(is_folder=True),
+        SHOP: PathInfo(is_folder=True),
+        f"{HOME}/x.db": PathInfo(is_folder=False, top=HOME),
+        f"{HOME}/new.db": PathInfo(is_folder=False, is_there=False, top=HOME),
+        f"{HOME}/link": PathInfo(is_folder=True, leads_to="/data/alice"),
     },
 )
 IN_SHOP = replace(AROUND, base=SHOP)
@@ -150,7 +150,7 @@ def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: 
 )
 def test_what_no_entry_gets_by_naming_it(path: str, why: str) -> None:
     whole = f"{HOME}/{path}"
-    around = replace(AROUND, places={whole: Place(is_folder=True)})
+    around = replace(AROUND, places={whole: PathInfo(is_folder=True)})
     for launch in (Stdio("npx", (whole,)), Stdio("npx", (), {"DIR": whole})):
         with pytest.raises(UnfitError, match=why):
             draft("s", launch, around)

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.config.migration.variable_expansion import (
-    Kept,
+    ExtractedSecrets,
     filled_in,
     header,
     secret_variable,
@@ -75,13 +75,13 @@ def test_what_an_agent_fills_in(text: str, expected: str | None) -> None:
 def test_a_variable(
     name: str, text: str, expected: Template, value_by_key: dict[str, str], missing: list[str]
 ) -> None:
-    kept = Kept()
+    kept = ExtractedSecrets()
     assert template(name, text, HERE, kept) == expected
     assert (kept.value_by_key, kept.missing) == (value_by_key, missing)
 
 
 def test_a_key_is_of_one_value() -> None:
-    kept = Kept()
+    kept = ExtractedSecrets()
     refs = [kept.put("KEY", value) for value in ("a", "b", "a", None, None)]
     assert refs == [SecretRef(f"KEY{ending}") for ending in ("", "_2", "", "_3", "_4")]
     assert kept.value_by_key == {"KEY": "a", "KEY_2": "b"}
@@ -100,7 +100,7 @@ def test_a_key_is_of_one_value() -> None:
     ],
 )
 def test_a_header(name: str, text: str, expected: Template, value_by_key: dict[str, str]) -> None:
-    kept = Kept()
+    kept = ExtractedSecrets()
     assert header(name, text, HERE, kept) == expected
     assert kept.value_by_key == value_by_key
 
@@ -121,7 +121,7 @@ def test_a_secret_of_the_persons_own(text: str, expected: str) -> None:
 
 
 def test_what_was_somebodys_own_variable_is_known() -> None:
-    kept = Kept()
+    kept = ExtractedSecrets()
     template("LOG_LEVEL", "${TOKEN}", HERE, kept)
     header("Authorization", "Bearer ${DB_PASSWORD}", HERE, kept)
     template("API_KEY", "abc", HERE, kept)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpwrap.core.approval import queue
-from mcpwrap.core.approval.entry import MAX_AWAY, About, Approved, NotAsked, Told, Waits
+from mcpwrap.core.approval.entry import MAX_AWAY, About, ApprovalNotice, Approved, NotAsked, Waits
 from mcpwrap.core.approval.queue import MAX_OF_AGENT, MAX_WAITING, Book
 from mcpwrap.core.approval.throttle import MAX_DENIALS, MAX_NEW
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Scope, Verdict
@@ -93,7 +93,7 @@ def as_scope(words: list[str]) -> tuple[str, int] | tuple[()]:
     return (words[0], int(words[1])) if words else ()
 
 
-def said(told: list[Told]) -> str:
+def said(told: list[ApprovalNotice]) -> str:
     return ", ".join(f"{one.session}.{one.hold} {one.what}{'!' * one.stops}" for one in told)
 
 
@@ -329,7 +329,7 @@ class Model:
         self.allowed[id_] -= 1
         assert self.allowed[id_] >= 0
 
-    def hears(self, told: list[Told]) -> None:
+    def hears(self, told: list[ApprovalNotice]) -> None:
         for one in told:
             self.held.remove((one.session, one.hold))  # each that waits hears it, and once
 

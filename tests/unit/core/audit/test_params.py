@@ -8,7 +8,7 @@ from nacl.exceptions import CryptoError
 from nacl.public import SealedBox
 
 from mcpwrap.core.audit import records
-from mcpwrap.core.audit.params import MAX_BYTES, Keeper, Kept
+from mcpwrap.core.audit.params import MAX_BYTES, Keeper, StoredParams
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.server_files import Keep
 
@@ -24,7 +24,7 @@ def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> Keeper:
 
 @pytest.mark.parametrize("keep", ["hash", "sealed", "plain"])
 def test_of_no_params_nothing_is_kept(keep: Keep) -> None:
-    assert keeper(keep).kept(None) == keeper(keep).kept({}) == Kept()
+    assert keeper(keep).kept(None) == keeper(keep).kept({}) == StoredParams()
 
 
 def test_equal_params_have_equal_hashes() -> None:
@@ -124,4 +124,4 @@ def test_of_params_over_the_bound_a_hash_is_kept(keep: Keep) -> None:
 def test_params_that_cannot_be_searched_are_hashed() -> None:
     depth = 500  # of JSON in a text: the parser of messages does not look into it
     params: dict[str, Json] = {"arguments": "[" * depth + "]" * depth}
-    assert keeper("plain").kept(params) == keeper("hash").kept(params) != Kept()
+    assert keeper("plain").kept(params) == keeper("hash").kept(params) != StoredParams()

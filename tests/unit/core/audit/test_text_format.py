@@ -11,8 +11,8 @@ from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.audit.records import Answered, Record
 from mcpwrap.core.audit.text_format import (
     NOBODY,
-    Line,
-    Wanted,
+    AuditLine,
+    RecordFilter,
     answer,
     fields_of,
     line_of,
@@ -50,7 +50,7 @@ def json_of(one: Record, agent: str, params: Json = None) -> str:
 )
 def test_a_line_says_what_was_decided(fields: dict[str, object], after: str) -> None:
     before = "2026-03-01T12:00:00.000+00:00  alice  sqlite  12-7"
-    assert line_of(record(**fields), "alice") == Line(before, "blocked", after)
+    assert line_of(record(**fields), "alice") == AuditLine(before, "blocked", after)
 
 
 TEXTS = ["server", "session", "decision", "method", "target", "rule", "why", "id"]
@@ -95,24 +95,24 @@ def test_params_that_are_none_are_left_out(plain: bytes) -> None:
 @pytest.mark.parametrize(
     ("wanted", "fields", "is_one"),
     [
-        (Wanted(), {}, True),
-        (Wanted(server="sql*"), {}, True),
-        (Wanted(server="sql"), {}, False),
-        (Wanted(tool="read_*"), {}, True),
-        (Wanted(tool="read_*"), {"method": "tasks/result"}, True),  # its target is the tool
-        (Wanted(tool="read_*"), {"method": "prompts/get"}, False),
-        (Wanted(tool="*"), {"method": "prompts/get"}, False),
-        (Wanted(decision="blocked"), {}, True),
-        (Wanted(decision="block"), {}, False),
-        (Wanted(uid=1000), {}, True),
-        (Wanted(uid=0), {}, False),
-        (Wanted(since=NOW, until=NOW), {}, True),
-        (Wanted(since=NOW + 1), {}, False),
-        (Wanted(until=NOW - 1), {}, False),
+        (RecordFilter(), {}, True),
+        (RecordFilter(server="sql*"), {}, True),
+        (RecordFilter(server="sql"), {}, False),
+        (RecordFilter(tool="read_*"), {}, True),
+        (RecordFilter(tool="read_*"), {"method": "tasks/result"}, True),  # its target is the tool
+        (RecordFilter(tool="read_*"), {"method": "prompts/get"}, False),
+        (RecordFilter(tool="*"), {"method": "prompts/get"}, False),
+        (RecordFilter(decision="blocked"), {}, True),
+        (RecordFilter(decision="block"), {}, False),
+        (RecordFilter(uid=1000), {}, True),
+        (RecordFilter(uid=0), {}, False),
+        (RecordFilter(since=NOW, until=NOW), {}, True),
+        (RecordFilter(since=NOW + 1), {}, False),
+        (RecordFilter(until=NOW - 1), {}, False),
     ],
 )
 def test_what_was_asked_for_is_shown(
-    wanted: Wanted, fields: dict[str, object], *, is_one: bool
+    wanted: RecordFilter, fields: dict[str, object], *, is_one: bool
 ) -> None:
     assert wanted.admits(record(**fields)) is is_one
 
@@ -122,7 +122,7 @@ def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> Non
     shown = refusal(note)
     assert shown is not None
     assert (shown.uid, shown.decision, shown.method) == (NOBODY, "refused", "egress")
-    assert line_of(shown, "-1") == Line(
+    assert line_of(shown, "-1") == AuditLine(
         "2026-03-01T12:00:00.000+00:00  -  git  -",
         "refused",
         "egress b.test:443  by host-not-allowed  (the host is not in `egress`)",
@@ -141,7 +141,7 @@ ANSWERED = Answered(
 
 
 def test_who_answered_is_a_record_of_nobodys_session() -> None:
-    assert line_of(answer(ANSWERED), "alice") == Line(
+    assert line_of(answer(ANSWERED), "alice") == AuditLine(
         "2026-03-01T12:00:00.000+00:00  alice  sqlite  -",
         "approved",
         "approval drop  approval a1b2 by uid 1001 as bob (web, password)",
@@ -151,7 +151,7 @@ def test_who_answered_is_a_record_of_nobodys_session() -> None:
     )
     shown = answer(tried)
     assert shown.uid == NOBODY  # nothing waited, so there was no agent
-    assert line_of(shown, "?") == Line(
+    assert line_of(shown, "?") == AuditLine(
         "2026-03-01T12:00:00.000+00:00  -  -  -",
         "refused",
         "approval  (gone)  approval x by uid 1000 (command)",

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from mcpwrap.core.audit import reader, records, verify_master
 from mcpwrap.core.audit.hash_chain import Chain
-from mcpwrap.core.audit.reader import Found, Report
-from mcpwrap.core.audit.records import Anchor, Head, Keys, decode_event, encode
+from mcpwrap.core.audit.reader import AuditFinding, AuditReport
+from mcpwrap.core.audit.records import Anchor, ChainHead, Keys, decode_event, encode
 from tests.unit.core.audits import ROOT_KEY, T0, Files, Gate, Session, checked, keys
 
 M1, M2 = "00000001/master.jsonl", "00000002/master.jsonl"
@@ -49,7 +49,7 @@ class World:
     def anchors(self) -> list[Anchor]:
         return self.first.anchors + self.gate.anchors
 
-    def checked(self, known: Keys | None = None, dropped: str = "") -> Report:
+    def checked(self, known: Keys | None = None, dropped: str = "") -> AuditReport:
         return checked(self.files, self.anchors, known or keys(2), dropped)
 
 
@@ -292,14 +292,14 @@ def test_each_bit_of_a_record_counts(world: World) -> None:
 def test_a_run_that_is_gone_is_missed(world: World) -> None:
     for folder in ("00000001", "00000002"):
         assert world.checked(dropped=folder).findings == [
-            Found(folder, 0, "the folder of a run of the gate is missing")
+            AuditFinding(folder, 0, "the folder of a run of the gate is missing")
         ]
     # Root knows of a third; of a fourth the journal, where a session of the gate's may have put it.
     assert [f.file for f in world.checked(keys(3)).findings] == ["00000003"]
     world.gate.anchors.append(Anchor(4, 1, "00"))
     report = world.checked()
     assert report.findings == []
-    assert report.remarks == [Found("journal", 0, "has 1 anchor of runs that never were")]
+    assert report.remarks == [AuditFinding("journal", 0, "has 1 anchor of runs that never were")]
 
 
 def test_a_run_that_could_not_begin_need_not_be_there(world: World) -> None:
@@ -349,7 +349,7 @@ class TestTheGatesOwnAccount:
         edit(M2, 3, cut_off)(world.files)
         edit(C1, 3, cut_off)(world.files)
         assert world.checked().findings == [
-            Found(M2, 0, "ends after 2 records; the journal has an anchor of 3")
+            AuditFinding(M2, 0, "ends after 2 records; the journal has an anchor of 3")
         ]
 
     def test_can_take_back_what_nothing_tells_of_yet(self, world: World) -> None:
@@ -382,7 +382,7 @@ class TestTheGatesOwnAccount:
         world.files[C1] = before
         gate.record(Session(live.id, stolen, "sqlite", 1000), times=3, decision="other")
         assert world.checked().findings == [
-            Found(C1, 8, "is not the record that the master chain tells of in line 4")
+            AuditFinding(C1, 8, "is not the record that the master chain tells of in line 4")
         ]
 
     def test_cannot_be_another_session_in_its_file(self, world: World) -> None:
@@ -396,21 +396,27 @@ class TestTheGatesOwnAccount:
     def test_cannot_say_what_makes_no_sense(self, world: World) -> None:
         gate, live = world.gate, world.live
         number = gate.chain.count
-        nothing = Head(0, "")
+        nothing = ChainHead(0, "")
         for event in (
-            records.Opened(n=number, at=gate.at(), session="2-1", server="s", uid=1, pid=1),
-            records.Opened(n=number + 1, at=gate.at(), session="2-../x", server="s", uid=1, pid=1),
-            records.Opened(n=number + 2, at=gate.at(), session="1-2", server="s", uid=1, pid=1),
+            records.SessionOpened(n=number, at=gate.at(), session="2-1", server="s", uid=1, pid=1),
+            records.SessionOpened(
+                n=number + 1, at=gate.at(), session="2-../x", server="s", uid=1, pid=1
+            ),
+            records.SessionOpened(
+                n=number + 2, at=gate.at(), session="1-2", server="s", uid=1, pid=1
+            ),
             records.Closed(n=number + 3, at=gate.at(), session="2-7", head=nothing),
             records.Closed(n=number + 4, at=gate.at(), session="2-1", head=nothing),
             records.Part(n=number + 5, at=gate.at(), session="2-8", part=2, head=nothing),
             records.Part(n=number + 6, at=gate.at(), session="2-1", part=3, head=live.head()),
-            records.Part(n=number + 7, at=gate.at(), session="2-1", part=2, head=Head(10**12, "")),
+            records.Part(
+                n=number + 7, at=gate.at(), session="2-1", part=2, head=ChainHead(10**12, "")
+            ),
             records.Began(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
-            records.Ended(n=number + 9, at=gate.at()),
+            records.EpochEnded(n=number + 9, at=gate.at()),
             records.PolicyInForce(n=number + 10, at=gate.at(), digest=""),
             # A name that no file can have.
-            records.Opened(
+            records.SessionOpened(
                 n=number + 11, at=gate.at(), session=f"2-{10**299}", server="s", uid=1, pid=1
             ),
         ):
@@ -438,7 +444,7 @@ class TestTheGatesOwnAccount:
         gate = world.gate
         session = f"2-{number}"
         gate.write(
-            records.Opened(
+            records.SessionOpened(
                 n=gate.chain.count, at=gate.at(), session=session, server="", uid=1, pid=1
             )
         )
@@ -477,7 +483,7 @@ class TestTheGatesOwnAccount:
 
     def test_is_found_out_by_a_mac_that_is_none(self, world: World) -> None:
         gate, live = world.gate, world.live
-        head = Head(live.chain.count, "no hex")
+        head = ChainHead(live.chain.count, "no hex")
         part = records.Part(n=gate.chain.count, at=gate.at(), session=live.id, part=2, head=head)
         gate.write(part)
         live.part = 2
@@ -492,13 +498,13 @@ class TestTheGatesOwnAccount:
     def test_cannot_be_other_than_the_journal_has_it(self, world: World) -> None:
         world.gate.anchors.append(Anchor(2, 2, "00"))
         assert world.checked().findings == [
-            Found(M2, 2, "is not what the journal has an anchor of")
+            AuditFinding(M2, 2, "is not what the journal has an anchor of")
         ]
 
     def test_cannot_replace_an_anchor(self, world: World) -> None:
         world.gate.anchors.append(Anchor(2, 3, "00"))
         what = "the journal has two anchors of 3 records, and they differ"
-        assert world.checked().findings == [Found(M2, 0, what)]
+        assert world.checked().findings == [AuditFinding(M2, 0, what)]
 
     def test_is_found_out_by_what_no_version_writes(self, world: World) -> None:
         gate = world.gate
@@ -527,7 +533,7 @@ class TestASessionOfTheGates:
         report = checked(files, [forged, *gate.anchors, forged])
         assert report.findings == []
         what = "the journal has 2 anchors of another process than the gate's"
-        assert report.remarks == [Found(M1, 0, what)]
+        assert report.remarks == [AuditFinding(M1, 0, what)]
         edit(M1, 2, cut_off)(files)  # what the gate's own say holds beside it
         assert [f.file for f in checked(files, [forged, *gate.anchors]).findings] == [M1]
 
@@ -587,7 +593,9 @@ class TestAJournalThatDropsAnchors:
         report = checked(files, gate.anchors, keys(runs), now=at + now_s)
         assert report.findings == []
         what = "no anchor in the journal after record 0: what was removed behind it is not seen"
-        assert [r for r in report.remarks if r.what == what] == [Found(M1, 0, what)] * remarks
+        assert [r for r in report.remarks if r.what == what] == [
+            AuditFinding(M1, 0, what)
+        ] * remarks
         gate.anchors.append(Anchor(1, 3, gate.chain.mac.hex()))
         report = checked(files, gate.anchors, keys(runs), now=at + now_s)
         assert what not in [r.what for r in report.remarks]
@@ -625,7 +633,9 @@ class TestWhatAnHonestGateLeaves:
         ]
         gate.record(live)
         assert world.checked().findings == [
-            Found(C1, 0, "goes on to record 7; the master chain tells of 6 records in line 4")
+            AuditFinding(
+                C1, 0, "goes on to record 7; the master chain tells of 6 records in line 4"
+            )
         ]
 
     def test_a_gate_that_was_killed(self, world: World) -> None:
@@ -657,7 +667,7 @@ class TestWhatAnHonestGateLeaves:
     def test_a_session_without_a_record(self, world: World) -> None:
         other = world.gate.open()
         world.gate.heads(other)
-        world.gate.close(other, Head(0, ""))
+        world.gate.close(other, ChainHead(0, ""))
         assert world.checked().remarks == world.checked().findings == []
         del world.files["00000002/2-1.jsonl"]
         assert world.checked().findings == world.checked().remarks == []
@@ -666,7 +676,9 @@ class TestWhatAnHonestGateLeaves:
         report = checked(world.files, (), keys(2))
         assert report.findings == []
         assert report.remarks == [  # a run that has ended cannot have lost its end
-            Found(M2, 0, "the journal has no anchor: were the last lines gone, nobody could see it")
+            AuditFinding(
+                M2, 0, "the journal has no anchor: were the last lines gone, nobody could see it"
+            )
         ]
 
     def test_a_clock_that_is_put_back(self, world: World) -> None:
@@ -744,7 +756,7 @@ class TestAFullDisk:
     def test_in_the_master_chain(self, world: World) -> None:
         gate = world.gate
         gate.append("master.jsonl", b'{"what!\n')
-        gate.write(records.Ended(n=gate.chain.count, at=gate.at(), torn=6))
+        gate.write(records.EpochEnded(n=gate.chain.count, at=gate.at(), torn=6))
         assert world.checked().findings == []
 
     @pytest.mark.parametrize("rest", [b'{"n":6', b"!", b"{!\n", b'{!\n{"n"'])
@@ -815,10 +827,12 @@ class TestRemoval:
         assert world.checked(known, dropped="00000001").findings == []
         report = world.checked(known)
         assert report.findings == []
-        assert report.remarks == [Found("00000001", 0, "was to be removed, and is not looked at")]
+        assert report.remarks == [
+            AuditFinding("00000001", 0, "was to be removed, and is not looked at")
+        ]
 
 
 def test_the_honest_writer_writes_what_the_format_says(world: World) -> None:
     last = world.files[M1].splitlines()[-1]
-    assert decode_event(last) == records.Ended(n=8, at=T0 + 22)
+    assert decode_event(last) == records.EpochEnded(n=8, at=T0 + 22)
     assert encode(decode_event(last)) in last.replace(b',"mac"', b'}"mac"')

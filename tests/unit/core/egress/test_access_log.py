@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.egress.access_log import (
-    Asked,
+    EgressRow,
     Note,
     from_front,
     from_kernel,
@@ -14,7 +14,7 @@ from mcpwrap.core.egress.access_log import (
     summary,
 )
 from mcpwrap.core.wire import sni_front_log
-from mcpwrap.core.wire.sni_front_log import Event, Kind
+from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind
 
 # As Squid 5.7 wrote them.
 ENDED = (
@@ -189,13 +189,13 @@ def test_no_line_breaks_a_reader(raw: bytes) -> None:
     from_front(raw)
 
 
-def front(kind: Kind, host: str = "", detail: str = "") -> Note | None:
+def front(kind: FrontEventKind, host: str = "", detail: str = "") -> Note | None:
     return from_front(
-        sni_front_log.encode(Event(t=7, server="git", event=kind, host=host, detail=detail))
+        sni_front_log.encode(FrontEvent(t=7, server="git", event=kind, host=host, detail=detail))
     )
 
 
-EVENTS: list[tuple[Kind, str, str, tuple[str, str, str] | None]] = [
+EVENTS: list[tuple[FrontEventKind, str, str, tuple[str, str, str] | None]] = [
     ("asked", "a.test", "", ("a.test", "asked", "")),
     ("asked", r"a\x00b", "no name of a host", (r"a\x00b", "asked", "no name of a host")),
     ("no-sni", "", "names no host", ("port 443", "no-sni", "")),
@@ -225,7 +225,7 @@ EVENTS: list[tuple[Kind, str, str, tuple[str, str, str] | None]] = [
 
 @pytest.mark.parametrize(("kind", "host", "detail", "expected"), EVENTS)
 def test_events_of_the_front_are_read(
-    kind: Kind, host: str, detail: str, expected: tuple[str, str, str] | None
+    kind: FrontEventKind, host: str, detail: str, expected: tuple[str, str, str] | None
 ) -> None:
     note = front(kind, host, detail)
     assert (note and (note.destination, note.rule, note.detail)) == expected
@@ -320,7 +320,7 @@ def test_what_is_refused(rule: str, is_refused: bool) -> None:  # noqa: FBT001
 
 def test_a_row_is_written_for_machines() -> None:
     row = row_of(note("a.test:443", "host-not-allowed", 5))
-    assert row == Asked(
+    assert row == EgressRow(
         destination="a.test:443",
         rule="host-not-allowed",
         is_refused=True,

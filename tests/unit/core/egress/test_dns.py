@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.egress.dns import TTL_S, Answer, answer
+from mcpwrap.core.egress.dns import TTL_S, DnsReply, answer
 
 HERE = IPv4Address("127.77.1.2")
 A, NS, PTR, TXT, AAAA, OPT, TSIG, HTTPS, ANY = 1, 2, 12, 16, 28, 41, 250, 65, 255
@@ -33,7 +33,7 @@ def edns(version: int = 0, data: bytes = b"", kind: int = OPT) -> bytes:
     return b"\0" + struct.pack(">HHBBHH", kind, 4096, 0, version, 0x8000, len(data)) + data
 
 
-def ask(query: bytes) -> Answer:
+def ask(query: bytes) -> DnsReply:
     found = answer(query, HERE)
     assert found is not None
     return found
@@ -53,7 +53,7 @@ def test_every_host_is_here(name: bytes) -> None:
     found = ask(header() + question(name))
     expected = b"\xab\xcd" + struct.pack(">5H", 0x8180, 1, 1, 0, 0) + question(name)
     expected += b"\xc0\x0c" + struct.pack(">HHIH", A, IN, TTL_S, 4) + bytes([127, 77, 1, 2])
-    assert found == Answer(expected, name.decode(), is_host=True)
+    assert found == DnsReply(expected, name.decode(), is_host=True)
 
 
 def test_a_question_comes_back_in_its_own_capitals() -> None:

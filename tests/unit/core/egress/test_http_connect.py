@@ -9,8 +9,8 @@ from mcpwrap.core.egress.http_connect import (
     Denied,
     NeedMore,
     NotHttp,
-    Opened,
     Reply,
+    TunnelEstablished,
     reply,
     request,
 )
@@ -24,8 +24,8 @@ def test_a_host_is_asked_for_by_name() -> None:
 REPLIES: list[tuple[bytes, Reply]] = [
     (b"", NeedMore()),
     (b"HTTP/1.1 200 Connection established\r\n", NeedMore()),
-    (b"HTTP/1.1 200 Connection established\r\n\r\n", Opened(b"")),
-    (b"HTTP/1.0 204\r\nVia: x\r\n\r\n\x16\3", Opened(b"\x16\3")),
+    (b"HTTP/1.1 200 Connection established\r\n\r\n", TunnelEstablished(b"")),
+    (b"HTTP/1.0 204\r\nVia: x\r\n\r\n\x16\3", TunnelEstablished(b"\x16\3")),
     (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", Denied(403, "Forbidden")),
     (b"HTTP/1.1 503\r\n\r\n", Denied(503, "")),
     (b"HTTP/1.1 503 \x1b[2J\r\n\r\n", Denied(503, r"\x1b[2J")),

@@ -25,7 +25,7 @@ import pytest
 from mcpwrap.core.gate import held_requests, in_flight
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
-from mcpwrap.core.gate.ports import Approved, NotAsked, Told
+from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked
 from mcpwrap.core.policy.decision import Decision, Held, Judgement
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
@@ -147,7 +147,9 @@ class Performance:
                 return self.gate.tick()
             case _:
                 became, number, *reason = what.split(" ", 2)
-                told = Told(hold=int(number), what=WORDS[became], by="bob", reason="".join(reason))
+                told = ApprovalOutcome(
+                    hold=int(number), what=WORDS[became], by="bob", reason="".join(reason)
+                )
                 return self.gate.told(told)
 
     def shake_hands(self, version: str, capabilities: str = "{}") -> None:

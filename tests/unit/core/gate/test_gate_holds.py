@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.gate.ports import Approved, NotAsked, Told
+from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked
 from mcpwrap.core.policy.decision import Decision, Judgement
 from tests.unit.core.scripted import (
     MODERN,
@@ -81,7 +81,7 @@ class Trial:
             self.call({**params, **more, "requestState": state})
 
     def told(self, hold: int, what: Literal["approved", "denied", "expired", "void"]) -> None:
-        self.do(self.gate.told(Told(hold=hold, what=what, by="bob")), became=what)
+        self.do(self.gate.told(ApprovalOutcome(hold=hold, what=what, by="bob")), became=what)
 
     def cancels(self, id_: int) -> None:
         self.cancelled.add(id_)

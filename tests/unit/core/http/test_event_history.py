@@ -2,11 +2,11 @@
 
 import pytest
 
-from mcpwrap.core.http.event_history import Event, History, id_of, parsed
+from mcpwrap.core.http.event_history import History, StreamEvent, id_of, parsed
 
 
-def _event(stream: int, number: int, size: int = 10) -> Event:
-    return Event(stream, number, b"x" * size)
+def _event(stream: int, number: int, size: int = 10) -> StreamEvent:
+    return StreamEvent(stream, number, b"x" * size)
 
 
 def test_only_what_came_later_on_the_same_stream() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.http.param_headers import MAX_TOOLS, ParamHeaders, passed_on
-from mcpwrap.core.http.request_rules import Head
+from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 
@@ -25,7 +25,7 @@ def _agrees(
     known = ParamHeaders()
     known.remember({"tools": [{"name": "find", "inputSchema": schema}, "?", {"name": 7}]})
     request = Request(1, method, {"name": "find", "arguments": arguments})
-    return known.disagreement(request, Head("POST", "/", tuple(headers.items()))) is None
+    return known.disagreement(request, RequestHead("POST", "/", tuple(headers.items()))) is None
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,12 @@ def test_what_is_no_list_of_tools_is_not_kept() -> None:
     many: list[Json] = [{"name": f"t{n}", "inputSchema": SCHEMA} for n in range(MAX_TOOLS + 1)]
     known.remember({"tools": many})
     last = Request(1, "tools/call", {"name": f"t{MAX_TOOLS}", "arguments": {"region": "eu"}})
-    assert known.disagreement(last, Head("POST", "/")) is None
-    assert known.disagreement(Request(1, "tools/call", {"name": 7}), Head("POST", "/")) is None
+    assert known.disagreement(last, RequestHead("POST", "/")) is None
+    assert (
+        known.disagreement(Request(1, "tools/call", {"name": 7}), RequestHead("POST", "/")) is None
+    )
 
 
 def test_what_is_passed_on() -> None:
-    head = Head("POST", "/", (("Mcp-Param-A", "1"), ("Mcp-Name", "x"), ("mcp-param-B", "2")))
+    head = RequestHead("POST", "/", (("Mcp-Param-A", "1"), ("Mcp-Name", "x"), ("mcp-param-B", "2")))
     assert passed_on(head) == {"mcp-param-a": "1", "mcp-param-b": "2"}

@@ -2,7 +2,14 @@
 
 import pytest
 
-from mcpwrap.core.http.request_rules import Head, Heard, Place, Unheard, accepts, judge
+from mcpwrap.core.http.request_rules import (
+    Heard,
+    HttpEndpoint,
+    RequestHead,
+    Unheard,
+    accepts,
+    judge,
+)
 
 HOST = "127.78.0.1:52100"
 GOOD = {
@@ -12,9 +19,9 @@ GOOD = {
 }
 
 
-def _head(method: str, target: str, **changes: str | None) -> Head:
+def _head(method: str, target: str, **changes: str | None) -> RequestHead:
     fields = GOOD | {name.replace("_", "-"): value for name, value in changes.items()}
-    return Head(method, target, tuple((k, v) for k, v in fields.items() if v is not None))
+    return RequestHead(method, target, tuple((k, v) for k, v in fields.items() if v is not None))
 
 
 @pytest.mark.parametrize(
@@ -93,10 +100,10 @@ def test_who_is_heard(
 
 
 def test_where_a_request_goes() -> None:
-    assert judge(_head("GET", "/sse"), HOST) == Heard(Place.OLD_STREAM)
+    assert judge(_head("GET", "/sse"), HOST) == Heard(HttpEndpoint.OLD_STREAM)
     old = judge(_head("POST", "/messages?session=a-b_c"), HOST)
-    assert old == Heard(Place.OLD_MESSAGES, "a-b_c")
-    assert judge(_head("POST", "/"), HOST) == Heard(Place.ENDPOINT)
+    assert old == Heard(HttpEndpoint.OLD_MESSAGES, "a-b_c")
+    assert judge(_head("POST", "/"), HOST) == Heard(HttpEndpoint.ENDPOINT)
 
 
 def test_a_wrong_method_is_told_the_right_ones() -> None:
@@ -106,6 +113,6 @@ def test_a_wrong_method_is_told_the_right_ones() -> None:
 
 
 def test_accept_may_come_in_several_lines() -> None:
-    head = Head("GET", "/", (("Accept", "text/html"), ("accept", "text/event-stream")))
+    head = RequestHead("GET", "/", (("Accept", "text/html"), ("accept", "text/event-stream")))
     assert accepts(head, "text/event-stream")
     assert not accepts(head, "application/json")

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.http.sse import Event, EventBuffer, EventTooLongError
+from mcpwrap.core.http.sse import EventBuffer, EventTooLongError, SseEvent
 
 
-def read(*chunks: bytes) -> tuple[list[Event], str, int | None]:
+def read(*chunks: bytes) -> tuple[list[SseEvent], str, int | None]:
     buffer = EventBuffer()
     events = [event for chunk in chunks for event in buffer.feed(chunk)]
     return events, buffer.last_id, buffer.retry_ms
 
 
-def data(*texts: bytes) -> list[Event]:
-    return [Event(text) for text in texts]
+def data(*texts: bytes) -> list[SseEvent]:
+    return [SseEvent(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,10 @@ def data(*texts: bytes) -> list[Event]:
         (b"data: a\n", []),  # cut off
         (b"data: a\n\ndata: b", data(b"a")),
         (b": a comment\n\n:\r\n\r\n", []),
-        (b"event: endpoint\ndata: /m\n\ndata: a\n\n", [Event(b"/m", "endpoint"), Event(b"a")]),
+        (
+            b"event: endpoint\ndata: /m\n\ndata: a\n\n",
+            [SseEvent(b"/m", "endpoint"), SseEvent(b"a")],
+        ),
         (b"event: x\n\ndata: a\n\n", data(b"a")),  # without data none, and it is forgotten
         (b"event:\ndata: a\n\n", data(b"a")),
         (b"\xef\xbb\xbfdata: a\n\n", data(b"a")),
@@ -44,7 +47,7 @@ def data(*texts: bytes) -> list[Event]:
         (b"data: \xff\n\n", data(b"\xff")),  # whoever reads the JSON refuses it
     ],
 )
-def test_events_are_those_of_the_standard(stream: bytes, events: list[Event]) -> None:
+def test_events_are_those_of_the_standard(stream: bytes, events: list[SseEvent]) -> None:
     assert read(stream)[0] == events
     assert read(*(bytes([byte]) for byte in stream))[0] == events
 

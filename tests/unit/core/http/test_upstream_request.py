@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpwrap.core.http import remote_tags, upstream_request
-from mcpwrap.core.http.upstream_request import Line, Step
+from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
 
@@ -13,7 +13,7 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 ENVELOPE: Json = {VERSION: "2026-07-28"}
 
 
-def read(message: Json) -> Line:
+def read(message: Json) -> UpstreamRequest:
     return upstream_request.read(json.dumps(message).encode())
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core.notify.drift import News, Sight, Told, news
+from mcpwrap.core.notify.drift import News, ReportedByPath, Sight, news
 
 State = Literal["raw", "drifted", "wrapped", "not understood", "not read"]
 
@@ -18,7 +18,7 @@ UNREAD = Sight(("claude-code",), "/f", "not read")
 
 def after(*looks: list[Sight]) -> News:
     """Return what the last of these looks found."""
-    told: Told = {}
+    told: ReportedByPath = {}
     found = News((), told)
     for look in looks:
         found = news(look, told)

@@ -13,7 +13,7 @@ from mcpwrap.core.approval.document import Question
 from mcpwrap.core.notify.webhook_post import (
     MAX_NAME_CHARS,
     MAX_NAMES,
-    Agent,
+    AgentPayload,
     Posted,
     posted,
     signature,
@@ -45,7 +45,7 @@ def test_everything_is_named() -> None:
         server="sqlite",
         method="tools/call",
         target="write_query",
-        agent=Agent(1000, "alice"),
+        agent=AgentPayload(1000, "alice"),
         rule="ask-first",
         message="Changes the table.",
         size=312,

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from mcpwrap.core.oauth import token_store
-from mcpwrap.core.oauth.token_store import EARLY_S, Client, Kept, Tokens
+from mcpwrap.core.oauth.token_store import EARLY_S, Client, StoredLogin, Tokens
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
 
 KEY = base64.b64encode(b"k" * 32).decode()
 NONCE = b"n" * aead.NONCE_BYTES
-KEPT = Kept(
+KEPT = StoredLogin(
     url="https://a.example/mcp",
     resource="https://a.example",
     issuer="https://as.example",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mcpwrap.core.policy.argument_path import (
     MAX_KEYS,
     MAX_STEPS,
-    Found,
-    Place,
+    PathMarker,
+    PathValue,
     Step,
     found_at,
     steps_of,
@@ -19,7 +19,7 @@ ROOT: Json = {
     "query": "q", "a": {"b": [{"c": 5}, {"c": None}, 7]}, "paths": ["x", "y"], "none": [],
     "null": None, "odd key": 1, "0": "zero", "": "empty",
 }  # fmt: skip
-MISSING, MISFIT, RIVALLED = Place.MISSING, Place.MISFIT, Place.RIVALLED
+MISSING, MISFIT, RIVALLED = PathMarker.MISSING, PathMarker.MISFIT, PathMarker.RIVALLED
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ MISSING, MISFIT, RIVALLED = Place.MISSING, Place.MISFIT, Place.RIVALLED
     [
         ("query", ("query",)),
         ("a.b[0].c", ("a", "b", 0, "c")),
-        ("paths[*]", ("paths", Place.ANY)),
+        ("paths[*]", ("paths", PathMarker.ANY)),
         ("[0]", (0,)),
         ('["odd key"].x', ("odd key", "x")),
         (r'["a\"\u00e4"]', ('a"ä',)),
@@ -82,7 +82,7 @@ def test_what_is_no_path_is_told(path: str) -> None:
     ],
 )
 def test_a_key_that_a_server_may_take_for_another_leads_nowhere(
-    path: str, root: Json, found: Found
+    path: str, root: Json, found: PathValue
 ) -> None:
     assert list(found_at(root, steps_of(path))) == [found]
 
@@ -110,7 +110,7 @@ def test_a_key_that_a_server_may_take_for_another_leads_nowhere(
         ('[""]', ["empty"]),
     ],
 )
-def test_what_is_at_a_path(path: str, found: list[Found]) -> None:
+def test_what_is_at_a_path(path: str, found: list[PathValue]) -> None:
     assert list(found_at(ROOT, steps_of(path))) == found
 
 

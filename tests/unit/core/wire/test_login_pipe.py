@@ -6,7 +6,7 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.login_pipe import (
     LOGIN,
     LOGOUT,
-    Answer,
+    AuthorizationResponse,
     Begin,
     Done,
     Failed,
@@ -24,7 +24,7 @@ from mcpwrap.core.wire.login_pipe import (
         (Begin(port=43123), b'{"port":43123}\n'),
         (Begin(port=0, paste=True), b'{"port":0,"paste":true}\n'),
         (Visit(visit="https://a", redirect="b"), b'{"visit":"https://a","redirect":"b"}\n'),
-        (Answer(answer="code=a"), b'{"answer":"code=a"}\n'),
+        (AuthorizationResponse(answer="code=a"), b'{"answer":"code=a"}\n'),
         (Failed(failed="why"), b'{"failed":"why"}\n'),
     ],
 )

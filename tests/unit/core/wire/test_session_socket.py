@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.session_socket import (
     QUESTIONS,
-    Answer,
     Ask,
-    Ended,
     Packet,
     Protocol,
     ProtocolError,
-    Refused,
+    QueryResponse,
+    ServerEnded,
+    SessionRefused,
     Started,
     Stderr,
     decode,
@@ -28,16 +28,16 @@ from mcpwrap.core.wire.session_socket import (
 PACKETS: list[tuple[Packet, bytes]] = [
     (Ask(("TZ",)), b"?TZ"),
     (Ask(("TZ", "LANG")), b"?TZ\0LANG"),
-    (Answer("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
+    (QueryResponse("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
     (Stderr(b""), b"E"),
     (Stderr(b"\xff\0E"), b"E\xff\0E"),
     (Started(), b"S"),
-    (Ended(0), b"X0"),
-    (Ended(137), b"X137"),
-    (Ended(137, "over 1G of memory: é"), "X137 over 1G of memory: é".encode()),
-    (Ended(0, " "), b"X0  "),
-    (Refused(78, "no server 'é'"), "!78 no server 'é'".encode()),
-    (Refused(69, ""), b"!69 "),
+    (ServerEnded(0), b"X0"),
+    (ServerEnded(137), b"X137"),
+    (ServerEnded(137, "over 1G of memory: é"), "X137 over 1G of memory: é".encode()),
+    (ServerEnded(0, " "), b"X0  "),
+    (SessionRefused(78, "no server 'é'"), "!78 no server 'é'".encode()),
+    (SessionRefused(69, ""), b"!69 "),
 ]
 GARBAGE = [
     b"",
@@ -81,9 +81,9 @@ def test_garbage_is_no_packet(untrusted: bytes) -> None:
 @pytest.mark.parametrize(
     ("untrusted", "packet"),
     [
-        (b"!70", Refused(70, "")),
-        (b"!70 \xff", Refused(70, "\ufffd")),  # a reason is shown, never judged
-        (b"X137 \xff\0 1", Ended(137, "\ufffd\0 1")),
+        (b"!70", SessionRefused(70, "")),
+        (b"!70 \xff", SessionRefused(70, "\ufffd")),  # a reason is shown, never judged
+        (b"X137 \xff\0 1", ServerEnded(137, "\ufffd\0 1")),
     ],
 )
 def test_an_end_is_understood_whatever_its_reason(untrusted: bytes, packet: Packet) -> None:

@@ -6,7 +6,7 @@ import pytest
 from mcpwrap.core.wire import sni_front_log
 from mcpwrap.core.wire.server_files import encode
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
-from mcpwrap.core.wire.sni_front_log import Event
+from mcpwrap.core.wire.sni_front_log import FrontEvent
 
 FRONT = Front(by_server={"git": "127.77.0.1", "web": "127.77.78.31"})
 
@@ -50,7 +50,7 @@ def test_another_file_is_refused(text: bytes) -> None:
         decode_front(text)
 
 
-EVENT = Event(t=1.5, server="git", event="refused", host="a.example", detail="403 Forbidden")
+EVENT = FrontEvent(t=1.5, server="git", event="refused", host="a.example", detail="403 Forbidden")
 
 
 def test_an_event_is_one_line_and_read_as_it_was_written() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.linux.isolation import cgroup
-from mcpwrap.linux.isolation.cgroup import Leaf, Limits
+from mcpwrap.linux.isolation.cgroup import CgroupLimits, Leaf
 
-LIMITS = Limits(memory_bytes=1024, tasks=5, cpu_percent=0)
+LIMITS = CgroupLimits(memory_bytes=1024, tasks=5, cpu_percent=0)
 
 
 def made(parent: Path, **text_by_file: str) -> Leaf:
@@ -34,7 +34,7 @@ def written(folder: Path) -> dict[str, str]:
 def test_a_session_has_its_ceilings(tmp_path: Path, cpu_percent: int, cpu: dict[str, str]) -> None:
     leaf = made(tmp_path)
     (tmp_path / "s1" / "memory.swap.max").write_text("max")
-    leaf.limit(Limits(memory_bytes=1024, tasks=5, cpu_percent=cpu_percent))
+    leaf.limit(CgroupLimits(memory_bytes=1024, tasks=5, cpu_percent=cpu_percent))
     assert written(tmp_path / "s1") == cpu | {
         "memory.max": "1024",
         "memory.oom.group": "1",

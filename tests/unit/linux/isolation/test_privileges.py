@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mcpwrap.linux.isolation.privileges import person
+from mcpwrap.linux.isolation.privileges import invoking_user
 
 GIVE_UP = """
 import os, sys
@@ -36,7 +36,7 @@ DAEMON = pwd.getpwnam("daemon")
     ],
 )
 def test_who_it_is(uid: str, gid: str, account: str) -> None:
-    who, new_uid, _ = person(uid, gid)
+    who, new_uid, _ = invoking_user(uid, gid)
     assert who.account == account
     assert new_uid == pwd.getpwnam(account).pw_uid
     assert who.is_somebody == (account != "nobody")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.migration.draft import Place, Program, UnfitError
+from mcpwrap.config.migration.draft import PathInfo, Program, UnfitError
 from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
 from tests.unit.machine.agent_files.program_files import link, script
 
@@ -86,11 +86,11 @@ def test_places_that_are_given(home: Path) -> None:
     asked += [home / "no/such/thing", Path("/usr/bin/sh"), Path("/etc/passwd")]
     data = str(home / "data")
     assert places(map(str, asked), str(home), MINE) == {
-        data: Place(is_folder=True),
-        f"{data}/notes.json": Place(is_folder=False, top=data),
-        f"{data}/new.db": Place(is_folder=False, is_there=False, top=data),
-        str(home / "new.db"): Place(is_folder=False, is_there=False, top=str(home)),
-        str(code): Place(is_folder=False, is_code=True, top=str(home / "code")),
+        data: PathInfo(is_folder=True),
+        f"{data}/notes.json": PathInfo(is_folder=False, top=data),
+        f"{data}/new.db": PathInfo(is_folder=False, is_there=False, top=data),
+        str(home / "new.db"): PathInfo(is_folder=False, is_there=False, top=str(home)),
+        str(code): PathInfo(is_folder=False, is_code=True, top=str(home / "code")),
     }
     assert places(map(str, asked), str(home), MINE + 1) == {}
 
@@ -111,7 +111,7 @@ def test_a_folder_of_another_account_is_not_given_for_a_file(home: Path) -> None
     (team / "notes.json").touch()
     os.chown(team, MINE + 1, -1)
     asked = [f"{team}/notes.json", f"{team}/new.json"]
-    assert places(asked, str(home), MINE) == {asked[0]: Place(is_folder=False)}
+    assert places(asked, str(home), MINE) == {asked[0]: PathInfo(is_folder=False)}
 
 
 def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> None:
@@ -142,8 +142,8 @@ def test_a_place_behind_a_link_is_where_it_leads(home: Path) -> None:
     link(home / "linked", "data")
     asked = [home / "linked", home / "linked/new.db"]
     assert places(map(str, asked), str(home), MINE) == {
-        str(asked[0]): Place(is_folder=True, leads_to=str(home / "data")),
-        str(asked[1]): Place(
+        str(asked[0]): PathInfo(is_folder=True, leads_to=str(home / "data")),
+        str(asked[1]): PathInfo(
             is_folder=False,
             is_there=False,
             top=str(home / "linked"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.machine.agent_files.files import Refused
+from mcpwrap.machine.agent_files.files import UnreadableFile
 from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
 
 
@@ -23,7 +23,7 @@ def test_what_cannot_be_opened_is_said_without_its_path(
     file = tmp_path / "f.json"
     file.write_bytes(content)
     found = open_whole(file, os.geteuid(), "json", within=None, max_bytes=2**20)
-    assert isinstance(found, Refused)
+    assert isinstance(found, UnreadableFile)
     assert found.why.startswith(why)
     assert "nothing was changed" not in found.why
 

@@ -13,7 +13,7 @@ import pytest
 
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine.doctor import live_probes
-from mcpwrap.machine.doctor.live_probes import Ended, NotTriedError
+from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialStatus
 from tests.shared import pace
 
 UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
@@ -100,15 +100,15 @@ def test_a_process_in_the_machines_own_view_is_not_inside(
 @pytest.mark.parametrize(
     ("script", "ended"),
     [
-        ("exit 0", Ended.WORKED),
-        ("exit 10", Ended.REFUSED),
-        ("exit 1", Ended.UNKNOWN),  # setpriv(1), nsenter(1), an exception of Python's
-        ("exit 127", Ended.UNKNOWN),
-        ("kill -9 $$", Ended.UNKNOWN),
+        ("exit 0", TrialStatus.WORKED),
+        ("exit 10", TrialStatus.REFUSED),
+        ("exit 1", TrialStatus.UNKNOWN),  # setpriv(1), nsenter(1), an exception of Python's
+        ("exit 127", TrialStatus.UNKNOWN),
+        ("kill -9 $$", TrialStatus.UNKNOWN),
     ],
 )
 def test_a_program_that_did_not_say_how_it_ended_has_not_said(
-    monkeypatch: pytest.MonkeyPatch, script: str, ended: Ended, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, script: str, ended: TrialStatus, tmp_path: Path
 ) -> None:
     program = tmp_path / "setpriv"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -129,10 +129,10 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
         tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
         live_probes.break_off()
-        assert tried.result().ended is Ended.UNKNOWN
+        assert tried.result().ended is TrialStatus.UNKNOWN
     begun.unlink()
     program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")
-    assert live_probes.session("root", "one").ended is Ended.UNKNOWN
+    assert live_probes.session("root", "one").ended is TrialStatus.UNKNOWN
     assert not begun.exists()
     asked: list[tuple[str, ...]] = []
     shown = {
@@ -150,8 +150,8 @@ def test_a_program_or_an_account_that_is_not_there_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live_probes, "SETPRIV", "/nowhere/setpriv")
-    assert live_probes.session("root", "one").ended is Ended.UNKNOWN
-    assert live_probes.session("no-such-account", "one").ended is Ended.UNKNOWN
+    assert live_probes.session("root", "one").ended is TrialStatus.UNKNOWN
+    assert live_probes.session("no-such-account", "one").ended is TrialStatus.UNKNOWN
 
 
 @pytest.mark.parametrize(

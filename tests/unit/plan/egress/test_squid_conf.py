@@ -11,28 +11,28 @@ import pytest
 from mcpwrap.config.model import Destination, Direct, Request
 from mcpwrap.config.value_parsers import request
 from mcpwrap.plan.egress import squid_conf
-from mcpwrap.plan.egress.squid_conf import Listener
+from mcpwrap.plan.egress.squid_conf import SquidListener
 
 GOLDEN = Path(__file__).parent / "golden"
 SQUID = Path(__file__).parents[4] / "squid"
 API = Destination("api.example.com", 443, with_subdomains=False)
 TREE = Destination("example.org", 8443, with_subdomains=True)
-GIT = Listener(name="git", address="127.77.0.1", hosts=(API, TREE))
-TIME = Listener(name="time", address="127.77.0.2", hosts=(API,))
+GIT = SquidListener(name="git", address="127.77.0.1", hosts=(API, TREE))
+TIME = SquidListener(name="time", address="127.77.0.2", hosts=(API,))
 REQUESTS = (
     Request(("GET", "HEAD"), "api.example.com", "/v1/*/items*"),
     Request(("POST",), "a.example.org", "/a.b/(c)+$"),
 )
 OPENED = replace(GIT, requests=REQUESTS)
 PARENT = Direct("10.0.0.1", 3128)
-Tell = Callable[[Sequence[Listener], Direct | None], str]
+Tell = Callable[[Sequence[SquidListener], Direct | None], str]
 
 
-def tell_spliced(listeners: Sequence[Listener], parent: Direct | None) -> str:
+def tell_spliced(listeners: Sequence[SquidListener], parent: Direct | None) -> str:
     return squid_conf.spliced("proxy-1", listeners, parent)
 
 
-def tell_intercepted(listeners: Sequence[Listener], parent: Direct | None) -> str:
+def tell_intercepted(listeners: Sequence[SquidListener], parent: Direct | None) -> str:
     return squid_conf.intercepted("intercept-1", listeners, parent)
 
 
@@ -100,7 +100,7 @@ def test_no_header_is_listed_twice_or_removed_where_no_request_is_judged() -> No
     assert removals([GIT, TIME]) == []
 
 
-def removals(listeners: Sequence[Listener]) -> list[str]:
+def removals(listeners: Sequence[SquidListener]) -> list[str]:
     lines = tell_intercepted(listeners, None).splitlines()
     words = ("request_header_access", "lists_requests", "has_source", "acl has.")
     return [line for line in lines if any(word in line for word in words)]
@@ -148,7 +148,7 @@ def test_behind_a_parent_nothing_leaves_but_through_it(
 @BOTH
 def test_a_line_is_short_enough_for_squid_however_many_hosts_there_are(tell: Tell) -> None:
     hosts = [Destination(f"h{n}.{'a' * 60}.example", 443, n % 2 == 0) for n in range(256)]
-    listener = Listener(name="n" * 26, address="127.77.78.31", hosts=tuple(hosts))
+    listener = SquidListener(name="n" * 26, address="127.77.78.31", hosts=tuple(hosts))
     assert max(map(len, tell([listener], PARENT).splitlines())) < 1024
 
 
@@ -225,7 +225,7 @@ HEALTH: dict[Tell, str] = {tell_spliced: "127.77.128.1:3128", tell_intercepted: 
 )
 @BOTH
 def test_where_an_instance_listens_is_read_from_its_text(
-    tell: Tell, listeners: list[Listener], expected: set[str]
+    tell: Tell, listeners: list[SquidListener], expected: set[str]
 ) -> None:
     assert squid_conf.ports(tell(listeners, PARENT)) == expected | {HEALTH[tell]}
     assert squid_conf.ports("") == frozenset()

@@ -6,7 +6,7 @@ import msgspec
 
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
-from mcpwrap.core.audit.records import Event
+from mcpwrap.core.audit.records import MasterEvent
 from mcpwrap.session.audit_log.master_chain import Ledger
 
 ROOT_KEY = bytes(range(32))
@@ -22,7 +22,7 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in (folder / records.folder_of(EPOCH)).iterdir()}
 
 
-def events_in(folder: Path) -> list[Event]:
+def events_in(folder: Path) -> list[MasterEvent]:
     """Return the master chain, each record of which has to be right."""
     chain = Chain(records.start_of(ROOT_KEY, EPOCH).key)
     text = (folder / records.folder_of(EPOCH) / records.MASTER).read_bytes()
@@ -30,7 +30,7 @@ def events_in(folder: Path) -> list[Event]:
     return [records.decode_event(record_of(line)) for line in lines]
 
 
-def told(event: Event) -> dict[str, object]:
+def told(event: MasterEvent) -> dict[str, object]:
     """Return what an event says, without when, and in which process the gate began."""
     said: dict[str, object] = msgspec.to_builtins(event)
     without = {"at", "up", *({"pid"} if said["what"] == "began" else ())}

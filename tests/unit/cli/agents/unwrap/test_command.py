@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpwrap.cli.agents.unwrap import command
-from mcpwrap.config.agent_files.entry_schema import STUB, Listener, Stub, Target
+from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
@@ -227,7 +227,7 @@ def test_what_was_wrapped_in_turns_is_unwound_in_turns(home: Path) -> None:
     old, new = "{\n    ", '{\n    "b": {"url": "https://b.example/"},\n    '
     later = SIMPLE.replace(old, new)
     path.write_text(path.read_text().replace(old, new))
-    wrap(home, path, "cursor", Listener("http://127.78.0.1:52100/"))
+    wrap(home, path, "cursor", ListenerUrl("http://127.78.0.1:52100/"))
     assert [len(record.entries) for record in kept(home)] == [1, 1]
     done = run(home, "--file", ".././.cursor/mcp.json", "--yes")
     assert done.return_value == 0

@@ -17,7 +17,7 @@ from mcpwrap.core.wire.approval_socket import (
     Done,
     Paused,
     Proof,
-    Refused,
+    RefusedReply,
     Scope,
     Verdict,
 )
@@ -125,7 +125,7 @@ def test_each_key_has_its_answer(
 
 
 def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) -> None:
-    gate.answer = Refused(code="proof", why="wrong password")
+    gate.answer = RefusedReply(code="proof", why="wrong password")
 
     async def story(view: Driver) -> None:
         gate.put("7f3a", DELETE, may="proof")
