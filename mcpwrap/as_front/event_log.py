@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from mcpwrap.as_front.quota import Quota
+from mcpwrap.as_front.quota import EventRateLimit
 from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
 from mcpwrap.linux.systemd.stderr_log import say
 
@@ -23,7 +23,7 @@ class Events:
         self._path = path
         self._fd = -1
         self._bytes = 0
-        self._quota_by_server: defaultdict[str, Quota] = defaultdict(Quota)
+        self._quota_by_server: defaultdict[str, EventRateLimit] = defaultdict(EventRateLimit)
         self.reopen()
 
     def reopen(self) -> None:

@@ -7,7 +7,7 @@ _MINUTE_S = 60.0
 _MAX_NAMES = MAX_PER_S * 60  # more cannot be written in that time
 
 
-class Quota(rate_limit.Quota):
+class EventRateLimit(rate_limit.RateLimit):
     """Event rate limit of one server, and the names that it queried in this minute."""
 
     def __init__(self) -> None:

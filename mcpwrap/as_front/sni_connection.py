@@ -11,7 +11,7 @@ from mcpwrap.as_front.endpoint import ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.splice import CHUNK_BYTES, Splice, give_way, tune
 from mcpwrap.core.egress import http_connect, tls_client_hello
-from mcpwrap.core.egress.tls_client_hello import NeedMore, NoName, NotTls, ServerName
+from mcpwrap.core.egress.tls_client_hello import HelloIncomplete, NoName, NotTls, ServerName
 
 HELLO_S = 10.0
 PROXY_S = 90.0  # Squid gives a host 60 (connect_timeout), and then says so
@@ -70,7 +70,7 @@ class Connection:
             if len(self._from_server) < wanted_bytes:
                 continue
             match tls_client_hello.read(self._from_server):
-                case NeedMore(total_bytes):
+                case HelloIncomplete(total_bytes):
                     wanted_bytes = total_bytes
                 case ServerName() | NoName() | NotTls() as found:
                     return found
@@ -119,7 +119,7 @@ class Connection:
         while chunk := await loop.sock_recv(proxy, http_connect.MAX_HEAD_BYTES):
             untrusted += chunk
             match http_connect.reply(untrusted):
-                case http_connect.NeedMore():
+                case http_connect.HeadIncomplete():
                     continue
                 case http_connect.TunnelEstablished() | http_connect.Denied() as reply:
                     return reply

@@ -7,7 +7,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.responses import refusal
-from mcpwrap.as_http.state import State
+from mcpwrap.as_http.state import ListenerState
 from mcpwrap.as_http.transports import http_sse, request_body, stateless_http, streamable_http
 from mcpwrap.as_http.transports.request_body import UnheardError
 from mcpwrap.core.http import request_rules
@@ -19,7 +19,7 @@ from mcpwrap.linux.systemd.stderr_log import say
 class Application:
     """Request handler of the listener. A bug in one request does not end the others."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ListenerState) -> None:
         self._state = state
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -72,7 +72,7 @@ class Application:
             return await streamable_http.get(self._state, request, head)
         return await streamable_http.delete(self._state, head)
 
-    async def _posted(self, request: web.BaseRequest) -> request_body.Posted:
+    async def _posted(self, request: web.BaseRequest) -> request_body.RequestBody:
         return await request_body.read(request, self._state.around.limits.body_s)
 
 

@@ -33,7 +33,7 @@ class HttpConnectionLimits:
     body_s: float = 60.0
 
 
-class Connections:
+class HttpConnections:
     """Connection table, and accept loop on the socket that PID 1 made."""
 
     def __init__(

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from mcpwrap.as_http.application import Application
-from mcpwrap.as_http.connections import Connections
-from mcpwrap.as_http.state import ListenerSettings, State
+from mcpwrap.as_http.connections import HttpConnections
+from mcpwrap.as_http.state import ListenerSettings, ListenerState
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.errors import EXIT_USAGE, UsageError
@@ -81,8 +81,10 @@ async def serve(
             running.add(task)
             task.add_done_callback(running.discard)
 
-        state = State(listener, around, spawn)
-        async with Connections(listening, Application(state).handle, around.limits) as connections:
+        state = ListenerState(listener, around, spawn)
+        async with HttpConnections(
+            listening, Application(state).handle, around.limits
+        ) as connections:
             state.connections = connections
             spawn(connections.accept())
             notifier.ready(f"ready at http://{state.host}/mcp for UID {listener.uid}")

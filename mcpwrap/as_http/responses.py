@@ -26,7 +26,7 @@ _STREAM_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class ResponseFormat:
     """Options of a response: JSON or SSE, HTTP status, session, replay, keepalive."""
 
     json_within_s: float = 0.0  # if the answer is the first event, and comes this soon: JSON
@@ -69,7 +69,7 @@ def as_json(body: bytes, status: int) -> web.Response:
 async def tell(
     request: web.BaseRequest,
     stream: Stream,
-    form: Form,
+    form: ResponseFormat,
     told_before: list[StreamEvent] | None = None,
 ) -> web.StreamResponse:
     """Tell what is on a stream until it is over: as JSON if that will do, or as events.
@@ -90,7 +90,7 @@ async def tell(
         stream.leave()
 
 
-async def _answer_soon(stream: Stream, form: Form) -> StreamEvent | None:
+async def _answer_soon(stream: Stream, form: ResponseFormat) -> StreamEvent | None:
     """Return the first event, if it is the answer, and comes soon."""
     if not form.json_within_s:
         return None
@@ -104,7 +104,7 @@ async def _answer_soon(stream: Stream, form: Form) -> StreamEvent | None:
     return event if has_status or not form.json_for_status_alone else None
 
 
-def _only_answer(event: StreamEvent, form: Form) -> web.Response:
+def _only_answer(event: StreamEvent, form: ResponseFormat) -> web.Response:
     status = 200
     if form.modern_method and event.code is not None:
         status = status_codes.of_error(event.code, form.modern_method)
@@ -118,7 +118,7 @@ def _only_answer(event: StreamEvent, form: Form) -> web.Response:
 
 
 async def _tell_events(
-    request: web.BaseRequest, stream: Stream, form: Form, told_before: list[StreamEvent]
+    request: web.BaseRequest, stream: Stream, form: ResponseFormat, told_before: list[StreamEvent]
 ) -> web.StreamResponse:
     response = web.StreamResponse(headers=_STREAM_HEADERS)
     if form.session:
@@ -136,7 +136,7 @@ async def _tell_events(
     return response
 
 
-async def _tell_new(response: web.StreamResponse, stream: Stream, form: Form) -> None:
+async def _tell_new(response: web.StreamResponse, stream: Stream, form: ResponseFormat) -> None:
     while True:
         try:
             event = await stream.next(form.still_here_every_s)
@@ -151,5 +151,5 @@ async def _tell_new(response: web.StreamResponse, stream: Stream, form: Form) ->
             form.history.add(event)
 
 
-def _encoded(event: StreamEvent, form: Form) -> bytes:
+def _encoded(event: StreamEvent, form: ResponseFormat) -> bytes:
     return sse_events.encode(event.json, id_="" if form.history is None else event.id)

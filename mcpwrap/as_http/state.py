@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mcpwrap.as_http.connections import Connections, HttpConnectionLimits
+from mcpwrap.as_http.connections import HttpConnectionLimits, HttpConnections
 from mcpwrap.as_http.gate import gate_connection
 from mcpwrap.as_http.gate.gate_session import GateSession, Spawn
 from mcpwrap.as_http.gate.session_pool import Gates
@@ -37,7 +37,7 @@ class ListenerSettings:
     handshake_json_within_s: float = 15.0
 
 
-class State:
+class ListenerState:
     """State that outlives a request; one object of this process."""
 
     def __init__(self, listener: Listener, around: ListenerSettings, spawn: Spawn) -> None:
@@ -50,7 +50,7 @@ class State:
         self.gates.make_room = self._end_unused
         self.sessions: dict[str, McpSession] = {}
         self.old_sessions: dict[str, McpSession] = {}  # of 2024-11-05
-        self.connections: Connections | None = None
+        self.connections: HttpConnections | None = None
         self._used_at_s = around.clock()
 
     def begin(self, gate: GateSession) -> McpSession:

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from mcpwrap.as_web import approval_pages, event_stream, login, request_rules, responses
 from mcpwrap.as_web.approval_pages import behind_login
 from mcpwrap.as_web.request_rules import WebRequestHead
-from mcpwrap.as_web.state import STATE, State
+from mcpwrap.as_web.state import STATE, WebState
 from mcpwrap.linux.systemd.stderr_log import say
 
 MAX_BODY_BYTES = 16 * 1024
@@ -18,7 +18,7 @@ _ID = "{id:[A-Za-z0-9_-]{1,64}}"
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def build(state: State) -> web.Application:
+def build(state: WebState) -> web.Application:
     """Return all of it."""
     application = web.Application(
         middlewares=[_say_what_failed, _guard], client_max_size=MAX_BODY_BYTES

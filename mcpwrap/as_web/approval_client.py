@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mcpwrap.core.wire.approval_socket import Decide, Done, Pending
+from mcpwrap.core.wire.approval_socket import Decide, DoneReply, Pending
 from mcpwrap.gate_client.approvals import Door, Listing, Seen
 
 _AT_A_TIME = 8  # the gate has a limit for each account, and we are one
@@ -20,7 +20,7 @@ class Call:
     seen: Seen
 
 
-class Gate:
+class ApprovalClient:
     """Client of the gate. Each method raises McpwrapError; where the gate refused, RefusedError."""
 
     def __init__(self, path: str) -> None:
@@ -35,11 +35,11 @@ class Gate:
         """Return one call; nothing if none of that name waits that this person may see."""
         return await self._ask(lambda door: _call(door, id_, may_see))
 
-    async def login(self, user: str, password: bytes) -> Done:
+    async def login(self, user: str, password: bytes) -> DoneReply:
         """Say whether that is the account's password."""
         return await self._ask(lambda door: door.login(user, password))
 
-    async def decide(self, decide: Decide) -> Done:
+    async def decide(self, decide: Decide) -> DoneReply:
         """Answer."""
         return await self._ask(lambda door: door.decide(decide))
 

@@ -23,7 +23,7 @@ class WebConnectionLimits:
     live_s: float = 900.0  # of a page that waits for changes; the browser then connects anew
 
 
-class Connections:
+class WebConnections:
     """Connection table, and accept loop on PID 1's socket. A connection is for one request."""
 
     def __init__(

@@ -29,7 +29,7 @@ class FormError(ValueError):
     """Error in a form, worded for the person who filled it in."""
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class LoginForm(msgspec.Struct, frozen=True):
     """Credentials of a login, and the call to be shown next, or "" for the list."""
 
     user: str
@@ -42,7 +42,7 @@ def is_ours(form: Form, token: str) -> bool:
     return hmac.compare_digest(form.get("token", "").encode(), token.encode())
 
 
-def credentials(form: Form) -> Credentials:
+def credentials(form: Form) -> LoginForm:
     """Return who logs in.
 
     Raises:
@@ -51,7 +51,7 @@ def credentials(form: Form) -> Credentials:
     user, call = form.get("user", ""), form.get("call", "")
     if not _USER.fullmatch(user):
         raise FormError("give the name of your account")
-    return Credentials(user, _password(form), call if ID.fullmatch(call) else "")
+    return LoginForm(user, _password(form), call if ID.fullmatch(call) else "")
 
 
 def decide(form: Form, id_: str, user: str) -> Decide:

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from mcpwrap.as_web import forms, responses
-from mcpwrap.as_web.forms import Credentials, FormError
+from mcpwrap.as_web.forms import FormError, LoginForm
 from mcpwrap.as_web.responses import LOGIN_COOKIE, SESSION_COOKIE
 from mcpwrap.as_web.state import STATE
 from mcpwrap.errors import McpwrapError
@@ -33,7 +33,7 @@ async def log_in(request: web.Request) -> web.Response:
     return await _let_in(request, given)
 
 
-async def _let_in(request: web.Request, given: Credentials) -> web.Response:
+async def _let_in(request: web.Request, given: LoginForm) -> web.Response:
     state = request.app[STATE]
     if await state.viewer(given.user) is None:
         return _page(request, given.call, "there is no such account here", status=403)

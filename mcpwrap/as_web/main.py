@@ -7,8 +7,8 @@ import signal
 import socket
 
 from mcpwrap.as_web.application import build
-from mcpwrap.as_web.connections import Connections
-from mcpwrap.as_web.state import State, WebSettings
+from mcpwrap.as_web.connections import WebConnections
+from mcpwrap.as_web.state import WebSettings, WebState
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_socket
@@ -36,9 +36,9 @@ async def serve(
     listener: socket.socket, around: WebSettings, stop: asyncio.Event, notifier: Notifier
 ) -> None:
     """Serve until `stop`, or until nobody was logged in or connected for `around.idle_s`."""
-    state = State(listener.getsockname()[1], around)
+    state = WebState(listener.getsockname()[1], around)
     application = build(state)
-    async with Connections(listener, application, around.limits) as connections:
+    async with WebConnections(listener, application, around.limits) as connections:
         state.connections = connections
         notifier.ready(f"ready at http://{state.hosts[0]}/")
         async with asyncio.TaskGroup() as tasks:

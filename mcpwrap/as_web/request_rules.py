@@ -25,23 +25,25 @@ class WebRequestHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard:
+class WebRejection:
     """Rejection of a request, with the HTTP status."""
 
     status: int
     why: str
 
 
-def judge(head: WebRequestHead, hosts: Sequence[str]) -> Unheard | None:
+def judge(head: WebRequestHead, hosts: Sequence[str]) -> WebRejection | None:
     """Return why a request is not heard; nothing if it is. `hosts` are our own names."""
     if head.method not in METHODS:
-        return Unheard(405, "only GET, HEAD and POST are known here")
+        return WebRejection(405, "only GET, HEAD and POST are known here")
     if not head.target.startswith("/"):
-        return Unheard(400, "the address must be a path")
+        return WebRejection(400, "the address must be a path")
     if len(head.host) != 1 or head.host[0] not in hosts:
-        return Unheard(421, f"this page is http://{hosts[0]}/, and was asked for by another name")
+        return WebRejection(
+            421, f"this page is http://{hosts[0]}/, and was asked for by another name"
+        )
     if not _is_from_here(head):
-        return Unheard(403, "another page has sent this request")
+        return WebRejection(403, "another page has sent this request")
     return _judge_post(head) if head.method == "POST" else None
 
 
@@ -56,9 +58,9 @@ def _is_from_here(head: WebRequestHead) -> bool:
     return is_followed and head.method != "POST"
 
 
-def _judge_post(head: WebRequestHead) -> Unheard | None:
+def _judge_post(head: WebRequestHead) -> WebRejection | None:
     if list(head.origin) != [f"http://{head.host[0]}"]:
-        return Unheard(403, "the form was not sent by this page")
+        return WebRejection(403, "the form was not sent by this page")
     if list(head.content_type) != [FORM] or head.content_encoding:
-        return Unheard(415, f"a form is sent as {FORM}")
+        return WebRejection(415, f"a form is sent as {FORM}")
     return None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from mcpwrap.as_web import viewer
-from mcpwrap.as_web.approval_client import Gate
-from mcpwrap.as_web.connections import Connections, WebConnectionLimits
+from mcpwrap.as_web.approval_client import ApprovalClient
+from mcpwrap.as_web.connections import WebConnectionLimits, WebConnections
 from mcpwrap.as_web.live import Live
 from mcpwrap.as_web.login_sessions import LoginTokens, Sessions
 from mcpwrap.as_web.rendering import Pages
@@ -28,7 +28,7 @@ class WebSettings:
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
 
 
-class State:
+class WebState:
     """State that outlives a request; one object of this process."""
 
     def __init__(self, port: int, around: WebSettings) -> None:
@@ -38,10 +38,10 @@ class State:
         self.clock = around.clock
         self.sessions = Sessions()
         self.login_tokens = LoginTokens()
-        self.gate = Gate(around.gate)
+        self.gate = ApprovalClient(around.gate)
         self.live = Live(around.gate)
         self.pages = Pages()
-        self.connections: Connections | None = None
+        self.connections: WebConnections | None = None
         self._idle_s = around.idle_s
         self._used_at_s = around.clock()
 
@@ -57,4 +57,4 @@ class State:
         return await asyncio.to_thread(self.viewer_of, user)  # accounts may come from elsewhere
 
 
-STATE = web.AppKey("state", State)
+STATE = web.AppKey("state", WebState)

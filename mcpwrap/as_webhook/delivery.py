@@ -28,7 +28,7 @@ class WebhookSettings:
     door: str = approvals.PATH
 
 
-class Webhook:
+class WebhookDelivery:
     """Queue that posts each pending request once, some at a time, the oldest first."""
 
     def __init__(self, around: WebhookSettings, poster: Poster, of_gate: Complaints) -> None:
@@ -78,7 +78,7 @@ async def serve(around: WebhookSettings) -> None:
     """Serve for good. There is nothing to finish: systemd ends it by a signal."""
     async with http_post.session() as http, asyncio.TaskGroup() as tasks:
         poster = Poster(around.url, around.key, http, Complaints())
-        webhook = Webhook(around, poster, Complaints())
+        webhook = WebhookDelivery(around, poster, Complaints())
         for _ in range(http_post.AT_A_TIME):
             tasks.create_task(webhook.work())
         tasks.create_task(webhook.watch())

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.session import WrapperContext
-from mcpwrap.as_wrapper.supervisor import Secrets, Supervisor, refuse
-from mcpwrap.as_wrapper.workspace_mounts import View
+from mcpwrap.as_wrapper.supervisor import SecretSource, Supervisor, refuse
+from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec, decode_spec
 from mcpwrap.linux.isolation import cgroup, prctl
@@ -55,7 +55,7 @@ def main() -> int:
     return 0
 
 
-def _secrets(spec: Spec, environ: Mapping[str, str]) -> Secrets | None:
+def _secrets(spec: Spec, environ: Mapping[str, str]) -> SecretSource | None:
     """Return the secrets that the server declares, opened; ValueError if they do not open."""
     if not spec.secrets:
         return None
@@ -85,7 +85,7 @@ def _context(spec: Spec, account: str, environ: Mapping[str, str]) -> WrapperCon
         logins=Path(environ["STATE_DIRECTORY"]) if spec.has_oauth() else None,
         tree=tree,
         limits=limits if cgroup.delegate(tree) else None,
-        view=View(spec.workspaces) if spec.workspaces else None,
+        view=WorkspaceMounts(spec.workspaces) if spec.workspaces else None,
         lasting=tuple(_lasting(spec, environ)),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import Lasting
 from mcpwrap.as_wrapper.session_files import _secret_files
-from mcpwrap.as_wrapper.workspace_mounts import View
+from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import Spec
@@ -35,7 +35,7 @@ class WrapperContext:
     state: Path | None
     tree: Path  # the cgroup that systemd delegated
     limits: CgroupLimits | None  # None: no controller was delegated, and the unit's own must do
-    view: View | None  # None: it has no workspace
+    view: WorkspaceMounts | None  # None: it has no workspace
     logins: Path | None = None  # where those to a remote server are kept, if there are any
     lasting: tuple[Lasting, ...] = ()  # all that stays on the disk
 
@@ -82,7 +82,7 @@ def berth(around: WrapperContext, place: Path) -> Berth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class SessionRequest:
     """Session request of the gate, as it came."""
 
     agent_uid: str
@@ -153,7 +153,7 @@ class ServerSession:
 def open_session(
     around: WrapperContext,
     ready: Berth,
-    opening: Opening,
+    opening: SessionRequest,
     connection: socket.socket,
     value_by_key: Mapping[str, str],
 ) -> ServerSession:

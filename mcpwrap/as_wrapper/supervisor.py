@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.resource_limits import KILLED, Bounds
-from mcpwrap.as_wrapper.session import Opening, ServerSession, WrapperContext, open_session
+from mcpwrap.as_wrapper.session import ServerSession, SessionRequest, WrapperContext, open_session
 from mcpwrap.as_wrapper.session_cleanup import Leftovers
 from mcpwrap.as_wrapper.session_slots import Berths
 from mcpwrap.core.wire import session_socket, unit_status
@@ -25,7 +25,7 @@ _BREATHE_S = 0.1  # whoever waits still waits: without it the loop would spin
 _LOOK_EVERY_S = 1.0  # at the bounds, while there are sessions
 
 
-class Secrets(Protocol):
+class SecretSource(Protocol):
     """Interface of the opened secrets. Most wrappers have none, and never load the code."""
 
     def load(self) -> None:
@@ -41,7 +41,7 @@ class Supervisor:
     def __init__(
         self,
         around: WrapperContext,
-        secrets: Secrets | None,
+        secrets: SecretSource | None,
         listener: socket.socket,
         notifier: Notifier,
     ) -> None:
@@ -177,13 +177,13 @@ class Supervisor:
                 session_socket.Protocol.WRAPPER, packet
             )
             mask = inherited.pop(session_socket.UMASK, "")
-            opening = Opening(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
+            opening = SessionRequest(agent_uid=agent_uid, inherited=inherited, fds=fds, umask=mask)
             opening.expect_sound(self._spec)
             return self._start(opening, connection)
         finally:
             fd_passing.close_all(fds)
 
-    def _start(self, opening: Opening, connection: socket.socket) -> ServerSession | None:
+    def _start(self, opening: SessionRequest, connection: socket.socket) -> ServerSession | None:
         if why := self._bounds.disk.before_session():
             refuse(connection, session_socket.Exit.BUSY, f"{self._spec.name}: {why}")
             self._note(f"last refused: {why}")

@@ -17,7 +17,7 @@ _LOOK_EVERY_S = 0.01
 _ANEW = "the next session mounts it anew"
 
 
-class View:
+class WorkspaceMounts:
     """Workspace mounts, as the wrapper sees them."""
 
     def __init__(self, workspaces: Workspaces) -> None:

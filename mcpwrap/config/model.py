@@ -49,7 +49,7 @@ GROUPS = ("npm", "pypi")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AllowedRequest:
     """Allowed HTTP requests of an intercepted server. `path` is a glob; `*` is any text."""
 
     methods: tuple[str, ...]  # capitals
@@ -118,7 +118,7 @@ class Server:
     direct: tuple[Direct, ...] = ()
     transparent: bool = True  # programs that ignore proxy variables are served as well
     intercept: bool = False  # TLS is opened, and each request judged
-    requests: tuple[Request, ...] = ()  # all that it may ask, if any; of `intercept` alone
+    requests: tuple[AllowedRequest, ...] = ()  # all that it may ask, if any; of `intercept` alone
     workspace: tuple[Workspace, ...] = ()
     writable_command: bool = False  # what it runs, another account than root can change
     protect: bool = True  # what an agent's tools run code from is read-only in it
@@ -165,7 +165,7 @@ def _keys(templates: Mapping[str, Template]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approvals:
+class ApprovalSettings:
     """Settings for approvals: answers from the same account, and the webhook."""
 
     same_uid: bool = False  # who runs an agent may answer for it, without any proof
@@ -179,7 +179,7 @@ class Config:
     servers: dict[str, Server]
     file_by_server: dict[str, str]
     parent: Direct | None = None  # the proxy of the company, through which all egress goes
-    approvals: Approvals = field(default_factory=Approvals)
+    approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import tomli
 from mcpwrap.config import remote_server, value_parsers
 from mcpwrap.config.model import (
     IDLE_EXIT_S,
-    Approvals,
+    ApprovalSettings,
     Config,
     ConfigError,
     Destination,
@@ -20,7 +20,7 @@ from mcpwrap.config.model import (
     RemoteServer,
     Server,
 )
-from mcpwrap.config.toml_table import Reader
+from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -54,9 +54,9 @@ def parse(files: Sequence[SourceFile]) -> Config:
     servers: dict[str, Server] = {}
     file_by_server: dict[str, str] = {}
     parents: list[Direct] = []
-    approvals: list[Approvals] = []
+    approvals: list[ApprovalSettings] = []
     for file in files:
-        top = Reader(_table(file, problems), file=file.name, name="", problems=problems)
+        top = TomlTableReader(_table(file, problems), file=file.name, name="", problems=problems)
         parents += _parent(top, parents)
         approvals += _approvals(top, approvals)
         for server in _servers(top):
@@ -70,11 +70,11 @@ def parse(files: Sequence[SourceFile]) -> Config:
         problems.append(Problem("", "", "", f"{len(servers)} servers", f"at most {MAX_SERVERS}"))
     if problems:
         raise ConfigError(problems)
-    parent, asked = next(iter(parents), None), next(iter(approvals), Approvals())
+    parent, asked = next(iter(parents), None), next(iter(approvals), ApprovalSettings())
     return Config(dict(sorted(servers.items())), file_by_server, parent, asked)
 
 
-def _parent(top: Reader, others: list[Direct]) -> list[Direct]:
+def _parent(top: TomlTableReader, others: list[Direct]) -> list[Direct]:
     """Return the proxy in this file's `[egress]`, if it names one; only one file may."""
     egress = top.table("egress")
     parent = egress.one("parent", value_parsers.parent, None)
@@ -84,12 +84,12 @@ def _parent(top: Reader, others: list[Direct]) -> list[Direct]:
     return [parent] if parent else []
 
 
-def _approvals(top: Reader, others: list[Approvals]) -> list[Approvals]:
+def _approvals(top: TomlTableReader, others: list[ApprovalSettings]) -> list[ApprovalSettings]:
     """Return this file's `[approvals]`, if it has one; only one file may."""
     if not top.has("approvals"):
         return []
     ours = top.table("approvals")
-    approvals = Approvals(
+    approvals = ApprovalSettings(
         same_uid=ours.flag("same_uid"), webhook=ours.one("webhook", value_parsers.url, "")
     )
     ours.finish(APPROVALS_KEYS)
@@ -98,7 +98,7 @@ def _approvals(top: Reader, others: list[Approvals]) -> list[Approvals]:
     return [approvals]
 
 
-def _servers(top: Reader) -> list[Server]:
+def _servers(top: TomlTableReader) -> list[Server]:
     found = top.table("mcp_servers")
     top.finish(("mcp_servers", "egress", "approvals"))
     servers = []
@@ -134,7 +134,7 @@ def _table(file: SourceFile, problems: list[Problem]) -> dict[str, object]:
     return {}
 
 
-def _server(name: str, reader: Reader) -> Server:
+def _server(name: str, reader: TomlTableReader) -> Server:
     ours = reader.table("mcpwrap")
     is_remote = reader.has("url")
     if is_remote == reader.has("command"):
@@ -182,21 +182,21 @@ def _server(name: str, reader: Reader) -> Server:
     return server
 
 
-def _egress(runs: Local | RemoteServer, ours: Reader) -> tuple[Destination | Group, ...]:
+def _egress(runs: Local | RemoteServer, ours: TomlTableReader) -> tuple[Destination | Group, ...]:
     """Return what the server reaches: its own URL, if it is one, and what is listed."""
     listed = ours.many("egress", value_parsers.egress)
     own = remote_server.reached(runs) if isinstance(runs, RemoteServer) else ()
     return tuple(dict.fromkeys([*own, *listed])) if own else listed
 
 
-def _expect_each_file_to_be_a_secret(server: Server, ours: Reader) -> None:
+def _expect_each_file_to_be_a_secret(server: Server, ours: TomlTableReader) -> None:
     for key in sorted(set(server.secret_files) - server.secrets()):
         ours.note(
             "secret_files", f"no variable refers to {key}", f'write `env = {{ X = "${{{key}}}" }}`'
         )
 
 
-def _expect_sound_egress(server: Server, ours: Reader) -> None:
+def _expect_sound_egress(server: Server, ours: TomlTableReader) -> None:
     """Note what would have no effect: whoever wrote it relies on it."""
     if (server.intercept or server.requests) and not server.egress:
         ours.note("intercept", "there is no `egress` to look into", "list the hosts in `egress`")
@@ -208,13 +208,13 @@ def _expect_sound_egress(server: Server, ours: Reader) -> None:
             ours.note("requests", f"{request.host} is not in `egress`", "list it there")
 
 
-def _expect_each_workspace_once(server: Server, ours: Reader) -> None:
+def _expect_each_workspace_once(server: Server, ours: TomlTableReader) -> None:
     folders = [workspace.path for workspace in server.workspace]
     for path in sorted({path for path in folders if folders.count(path) > 1}):
         ours.note("workspace", f"{path} stands twice", "keep one of the two")
 
 
-def _local(reader: Reader) -> Local:
+def _local(reader: TomlTableReader) -> Local:
     env = reader.table("env")
     names = [name for name in env.names() if _is_variable(env, name)]
     local = Local(
@@ -230,7 +230,7 @@ def _local(reader: Reader) -> Local:
     return local
 
 
-def _limits(reader: Reader, lasting: Mapping[str, bool]) -> Limits:
+def _limits(reader: TomlTableReader, lasting: Mapping[str, bool]) -> Limits:
     usual = Limits()
     for key, is_there in lasting.items():
         if not is_there:
@@ -247,7 +247,7 @@ def _limits(reader: Reader, lasting: Mapping[str, bool]) -> Limits:
     return limits
 
 
-def _is_variable(env: Reader, key: str) -> bool:
+def _is_variable(env: TomlTableReader, key: str) -> bool:
     try:
         value_parsers.variable(key)
     except value_parsers.BadValueError as problem:

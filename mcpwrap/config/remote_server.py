@@ -4,7 +4,7 @@ import re
 
 from mcpwrap.config import value_parsers
 from mcpwrap.config.model import Destination, RemoteServer, Server, Template
-from mcpwrap.config.toml_table import Reader
+from mcpwrap.config.toml_table import TomlTableReader
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core.wire.server_files import OAuth
 
@@ -32,7 +32,7 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-def read(reader: Reader, ours: Reader) -> RemoteServer:
+def read(reader: TomlTableReader, ours: TomlTableReader) -> RemoteServer:
     """Return where the server is, and what each request to it is given. `ours`: the sub-table."""
     remote = RemoteServer(
         url=reader.one("url", url, ""),
@@ -59,7 +59,7 @@ def _has_authorization(remote: RemoteServer) -> bool:
     return "authorization" in map(str.lower, remote.headers)
 
 
-def _oauth(ours: Reader) -> OAuth | None:
+def _oauth(ours: TomlTableReader) -> OAuth | None:
     table = ours.flag_or_table("oauth")
     if table is None:
         return None
@@ -100,7 +100,7 @@ def reached(remote: RemoteServer) -> tuple[Destination, ...]:
     return (destination(remote.url),) if remote.url else ()
 
 
-def expect_no_program(server: Server, ours: Reader) -> None:
+def expect_no_program(server: Server, ours: TomlTableReader) -> None:
     """Note what only a program on this machine could use: whoever wrote it relies on it."""
     for key in _PROGRAMS_OURS:
         if getattr(server, key) != getattr(_PLAIN, key):
@@ -154,7 +154,7 @@ def header_value(value: str) -> Template:
     return parts
 
 
-def _headers(table: Reader) -> dict[str, Template]:
+def _headers(table: TomlTableReader) -> dict[str, Template]:
     names = table.names()
     if len(names) > MAX_HEADERS:
         table.note("", f"{len(names)} headers", f"write at most {MAX_HEADERS}")
@@ -171,7 +171,7 @@ def _headers(table: Reader) -> dict[str, Template]:
     return found
 
 
-def _is_name(table: Reader, name: str) -> bool:
+def _is_name(table: TomlTableReader, name: str) -> bool:
     try:
         header_name(name)
     except BadValueError as problem:

@@ -12,7 +12,7 @@ MAX_ITEMS = 256
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Reader:
+class TomlTableReader:
     """TOML table. No method raises: a wrong key gives its default, and a problem in `problems`."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Reader:
             self.note(key, f"{_kind(value)} where a table belongs", f"write `{key} = {{ … }}`")
             value = {}
         name = f"{self._name[:-1]}.{key}]" if self._name else f"[{key}]"
-        return Reader(value, file=self._file, name=name, problems=self._problems)
+        return TomlTableReader(value, file=self._file, name=name, problems=self._problems)
 
     def flag_or_table(self, key: str) -> "Reader | None":
         """Return the table at `key`, an empty one for true; None for false or nothing."""

@@ -5,13 +5,13 @@ from typing import assert_never
 
 from mcpwrap.config import remote_server
 from mcpwrap.config.model import (
+    AllowedRequest,
     Destination,
     Direct,
     Group,
     Limits,
     Local,
     RemoteServer,
-    Request,
     Server,
     Template,
     Workspace,
@@ -129,7 +129,7 @@ def _direct(entry: Direct) -> str:
     return f"{host}:{entry.port}"
 
 
-def _request(entry: Request) -> str:
+def _request(entry: AllowedRequest) -> str:
     return f"{','.join(entry.methods)} {entry.host}{entry.path}"
 
 

@@ -6,11 +6,11 @@ from typing import cast, get_args
 
 from mcpwrap.config.model import (
     GROUPS,
+    AllowedRequest,
     Destination,
     Direct,
     Expose,
     Group,
-    Request,
     SecretRef,
     Template,
     Workspace,
@@ -199,7 +199,7 @@ def egress(value: str) -> Destination | Group:
     return Group(value[1:])
 
 
-def request(value: str) -> Request:
+def request(value: str) -> AllowedRequest:
     """Return `GET,HEAD api.example.com/v1/*`: methods, host and path; `*` is any text."""
     found = _REQUEST.fullmatch(value)
     if not found or not _PATH.fullmatch(found["path"]):
@@ -215,7 +215,7 @@ def request(value: str) -> Request:
         raise BadValueError(
             f"{unknown[0]!r} is not a method", f"write `*`, or some of {', '.join(_METHODS)}"
         )
-    return Request(methods, destination(found["host"]).host, found["path"])
+    return AllowedRequest(methods, destination(found["host"]).host, found["path"])
 
 
 def parent(value: str) -> Direct:

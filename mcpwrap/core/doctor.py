@@ -9,7 +9,7 @@ from mcpwrap.core.checkup import Check, good, warned
 GROUP = "mcpwrap-approvers"
 
 
-class Approving(msgspec.Struct, frozen=True, kw_only=True):
+class ApproverAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts that run agents or can approve, by name."""
 
     agents: Collection[str]  # of servers whose calls are held for approval
@@ -18,7 +18,7 @@ class Approving(msgspec.Struct, frozen=True, kw_only=True):
     same_uid: bool = False  # root wrote that agents' accounts answer without a proof
 
 
-def checks(found: Approving) -> list[Check]:
+def checks(found: ApproverAccounts) -> list[Check]:
     """Return what is to be said where a rule asks for approval. Root can always give it."""
     if found.same_uid:
         return [_same_uid(), *_by_others(found)]
@@ -41,7 +41,7 @@ def _nobody() -> Check:
     )
 
 
-def _by_others(found: Approving) -> list[Check]:
+def _by_others(found: ApproverAccounts) -> list[Check]:
     if not found.members and not found.with_password:
         return []
     by = [("members", found.members), ("by password", found.with_password)]
@@ -49,11 +49,11 @@ def _by_others(found: Approving) -> list[Check]:
     return [good("approvals", text), *(_both(name, found) for name in sorted(_in_both(found)))]
 
 
-def _in_both(found: Approving) -> set[str]:
+def _in_both(found: ApproverAccounts) -> set[str]:
     return set(found.agents) & {*found.members, *found.with_password}
 
 
-def _both(name: str, found: Approving) -> Check:
+def _both(name: str, found: ApproverAccounts) -> Check:
     """Say what is left of the boundary where an agent runs under an approver's account."""
     worth = []
     if name in found.with_password:

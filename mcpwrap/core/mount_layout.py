@@ -81,26 +81,26 @@ class MountKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class WorkspaceMount:
     """One mount. A pinned or held path need not be there."""
 
     path: str
     kind: MountKind
 
 
-def layers(workspaces: Workspaces) -> list[Layer]:
+def layers(workspaces: Workspaces) -> list[WorkspaceMount]:
     """Return the mounts in the order in which they are made: what lies deeper comes later."""
     names: tuple[str, ...] = HELD if workspaces.protect else ()
     if workspaces.protect_instructions:
         names += INSTRUCTIONS
-    made: dict[Layer, None] = {}  # in order, each once
+    made: dict[WorkspaceMount, None] = {}  # in order, each once
     folders = sorted(workspaces.folders, key=lambda folder: folder.path.split("/"))
     for folder in folders:
         around = [other for other in folders if is_below(folder.path, other.path)]
         if around and around[-1].is_writable:
             made |= dict.fromkeys(_pins(around[-1].path, folder.path))
         kind = MountKind.SHOW_WRITABLE if folder.is_writable else MountKind.SHOW
-        made[Layer(folder.path, kind)] = None
+        made[WorkspaceMount(folder.path, kind)] = None
         if folder.is_writable:
             made |= dict.fromkeys(_held(folder, names))
     return list(made)
@@ -111,7 +111,7 @@ def is_held(path: str) -> bool:
     return any(path == name or is_below(path, name) for name in HELD)
 
 
-def linked(workspaces: Workspaces, target: str) -> list[Layer]:
+def linked(workspaces: Workspaces, target: str) -> list[WorkspaceMount]:
     """Return the further mounts if a held name is a symbolic link to `target`, which is absolute.
 
     Raises:
@@ -127,7 +127,7 @@ def linked(workspaces: Workspaces, target: str) -> list[Layer]:
     innermost = max(around, key=lambda folder: len(folder.path), default=None)
     if innermost is None or not innermost.is_writable:
         return []
-    return [*_pins(innermost.path, target), Layer(target, MountKind.HOLD)]
+    return [*_pins(innermost.path, target), WorkspaceMount(target, MountKind.HOLD)]
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -135,15 +135,15 @@ def is_below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/")
 
 
-def _held(folder: Folder, names: tuple[str, ...]) -> Iterator[Layer]:
+def _held(folder: Folder, names: tuple[str, ...]) -> Iterator[WorkspaceMount]:
     for name in names:
         path = f"{folder.path}/{name}"
         yield from _pins(folder.path, path)
-        yield Layer(path, MountKind.HOLD)
+        yield WorkspaceMount(path, MountKind.HOLD)
 
 
-def _pins(folder: str, path: str) -> Iterator[Layer]:
+def _pins(folder: str, path: str) -> Iterator[WorkspaceMount]:
     """Yield every folder between the two."""
     *between, _ = path.removeprefix(f"{folder}/").split("/")
     for count in range(1, len(between) + 1):
-        yield Layer("/".join([folder, *between[:count]]), MountKind.PIN)
+        yield WorkspaceMount("/".join([folder, *between[:count]]), MountKind.PIN)

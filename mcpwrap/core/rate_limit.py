@@ -3,7 +3,7 @@
 from collections import deque
 
 
-class Quota:
+class RateLimit:
     """Line counter of one writer. Times are monotonic, in seconds."""
 
     def __init__(self, max_per_s: int) -> None:

@@ -9,20 +9,20 @@ from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
+    ApprovalProtocolError,
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     FromPerson,
     List,
-    Login,
+    LoginRequest,
     Paused,
     Pending,
     RefusedReply,
     Show,
     ToPerson,
     Watch,
-    WordsError,
 )
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing, memfd
@@ -142,18 +142,18 @@ class Door:
             case _:
                 raise _another_version()
 
-    def decide(self, decide: Decide) -> Done:
+    def decide(self, decide: Decide) -> DoneReply:
         """Answer a question; `Decide.digest` is that of what was shown."""
         return self._ask(decide)
 
-    def login(self, user: str, password: bytes) -> Done:
+    def login(self, user: str, password: bytes) -> DoneReply:
         """Say whether that is the account's password."""
-        return self._ask(Login(user, password))
+        return self._ask(LoginRequest(user, password))
 
-    def _ask(self, packet: FromPerson) -> Done:
+    def _ask(self, packet: FromPerson) -> DoneReply:
         self._send(packet)
         match self._receive()[0]:
-            case Done() as done:
+            case DoneReply() as done:
                 return done
             case RefusedReply() as refused:
                 raise ApprovalRefusedError(refused)
@@ -163,7 +163,7 @@ class Door:
     def _send(self, packet: FromPerson) -> None:
         try:
             self._socket.send(approval_socket.encode_question(packet))
-        except WordsError as error:
+        except ApprovalProtocolError as error:
             raise McpwrapError(str(error), where=PATH, fix="leave it out") from error
         except OSError as error:
             raise _unreachable(error) from error

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Self, TypeVar
 
 from mcpwrap.core.wire import login_pipe, session_socket
-from mcpwrap.core.wire.login_pipe import Failed, Word, WordsError
+from mcpwrap.core.wire.login_pipe import Failed, LoginProtocolError, Word
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing
 
@@ -75,7 +75,7 @@ class LoginDoor:
             match session_socket.decode(self._gate.recv(session_socket.MAX_PACKET_BYTES)):
                 case session_socket.Started():
                     return
-                case session_socket.Ask():
+                case session_socket.VariablesRequest():
                     self._gate.send(b"\0")
                 case session_socket.SessionRefused(_, why):
                     raise self._failed(why)
@@ -96,11 +96,11 @@ class LoginDoor:
             McpwrapError: the program has failed or ended, with its reason.
         """
         line = self._line()
-        with suppress(WordsError):
+        with suppress(LoginProtocolError):
             raise self._failed(login_pipe.expect(line, Failed).failed)
         try:
             return login_pipe.expect(line, kind)
-        except WordsError as error:
+        except LoginProtocolError as error:
             raise self._failed(str(error)) from error
 
     def _line(self) -> bytes:

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from mcpwrap.core.notify.desktop import Notification
+from mcpwrap.core.notify.desktop import DesktopNotification
 from mcpwrap.errors import McpwrapError
 
 NOTIFY_SEND = "/usr/bin/notify-send"
@@ -20,7 +20,7 @@ def expect(program: str) -> None:
         raise McpwrapError("is not there", where=program, fix="`sudo apt install libnotify-bin`")
 
 
-def show(shown: Notification, program: str) -> None:
+def show(shown: DesktopNotification, program: str) -> None:
     """Show it, by this program.
 
     Raises:

@@ -9,7 +9,7 @@ from mcpwrap.config.model import Config, Local, Server
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables.launch import CWD, Launch, launch_of
-from mcpwrap.linux.executables.look import Finding, Look
+from mcpwrap.linux.executables.look import ExecutableScan, Finding
 
 _HOMES = re.compile(r"/(home/[^/]+|root)/")
 _INSTALL = (
@@ -24,7 +24,7 @@ def expect_roots(config: Config) -> None:
     Raises:
         UsageError: with where it really is, or who can change what; and what to do.
     """
-    look = Look()
+    look = ExecutableScan()
     for server in config.servers.values():
         if isinstance(server.runs, Local):
             _expect_visible(server, server.runs.command)
@@ -33,7 +33,7 @@ def expect_roots(config: Config) -> None:
                 raise _refusal(server, found)
 
 
-def changeable(server: Server, look: Look) -> Finding | None:
+def changeable(server: Server, look: ExecutableScan) -> Finding | None:
     """Return the first thing that not root alone can change of what a server runs."""
     launch = _launch(server)
     if launch is None:
@@ -44,7 +44,7 @@ def changeable(server: Server, look: Look) -> Finding | None:
 def missing(server: Server) -> list[str]:
     """Return a line for each program that is not there, without which a server does not start."""
     launch = _launch(server)
-    return [] if launch is None else list(Look().missing(launch))
+    return [] if launch is None else list(ExecutableScan().missing(launch))
 
 
 def _launch(server: Server) -> Launch | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mcpwrap.as_agent.run.sandbox import spawn
-from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, Launch
+from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, SandboxLaunch
 from mcpwrap.as_agent.run.sandbox.layers import Closing
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
@@ -134,7 +134,7 @@ def _start(
     )
     theirs = (its_input, its_output, its_errors)
     ours = _Streams(to_server, from_server, errors)
-    launch = Launch(program=program, closing=closing, stdio=theirs, signals_blocked=blocked)
+    launch = SandboxLaunch(program=program, closing=closing, stdio=theirs, signals_blocked=blocked)
     try:
         return spawn.start(launch), ours
     except OSError:

@@ -20,7 +20,7 @@ from mcpwrap.as_agent.run import (
 from mcpwrap.as_agent.run.naming import name_of
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
-from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Closing, Layer, Network, without
+from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Closing, Network, SandboxLayer, without
 from mcpwrap.as_agent.run.toolchain import CommandContext
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
@@ -196,7 +196,7 @@ def _run_closed(
             _do_without(layer, closing.layers, error, asked)
 
 
-def _missing(error: StageError, program: Program) -> Layer:
+def _missing(error: StageError, program: Program) -> SandboxLayer:
     """Return the layer that failed.
 
     Raises:
@@ -212,7 +212,7 @@ def _missing(error: StageError, program: Program) -> Layer:
 
 
 def _do_without(
-    layer: Layer, others: frozenset[Layer], error: StageError, asked: RunOptions
+    layer: SandboxLayer, others: frozenset[SandboxLayer], error: StageError, asked: RunOptions
 ) -> None:
     """Report that a layer is missing, and what the server can do without it.
 

@@ -21,7 +21,13 @@ from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.state.audit_writer import Writing
 from mcpwrap.as_gate.state.children import Child, Family
 from mcpwrap.as_gate.state.policy_store import Policies
-from mcpwrap.core.approval.entry import About, ApprovalNotice, Approved, NotAsked, Waits
+from mcpwrap.core.approval.entry import (
+    About,
+    AlreadyApproved,
+    ApprovalNotice,
+    QuestionRejected,
+    QueuedQuestion,
+)
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
@@ -30,7 +36,7 @@ from mcpwrap.linux.systemd.stderr_log import say
 _ID_BYTES = 4
 
 
-class Approving:
+class ApprovalBroker:
     """Approval broker. A session is identified by the pid of its process."""
 
     def __init__(
@@ -119,12 +125,12 @@ class Approving:
             asked_at=round(time.time(), 3),
         )
         answer = self._book.ask(child.pid, packet.hold, about, now_s)
-        if isinstance(answer, Waits) and answer.is_new:
+        if isinstance(answer, QueuedQuestion) and answer.is_new:
             self._documents.keep(answer.id, fd)
         else:
             os.close(fd)
         approval_packets.answer(child.channel, _in_words(answer))
-        if isinstance(answer, Waits):
+        if isinstance(answer, QueuedQuestion):
             approval_packets.tell(child.verdicts, None)
         self._changed()
 
@@ -165,11 +171,11 @@ class Approving:
         self.deciding.has_changes = True
 
 
-def _in_words(answer: Approved | Waits | NotAsked) -> ApprovalResponse:
+def _in_words(answer: AlreadyApproved | QueuedQuestion | QuestionRejected) -> ApprovalResponse:
     match answer:
-        case Approved(id_, by):
+        case AlreadyApproved(id_, by):
             return ApprovalResponse("Y", id_, by)
-        case Waits(id_):
+        case QueuedQuestion(id_):
             return ApprovalResponse("W", id_)
-        case NotAsked(why):
+        case QuestionRejected(why):
             return ApprovalResponse("Z", why)

@@ -19,9 +19,16 @@ from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.audit import records
-from mcpwrap.core.rate_limit import Quota
+from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.core.text.sanitise import shown
-from mcpwrap.core.wire.approval_socket import Channel, Decide, Done, Proof, RefusedReply, Verdict
+from mcpwrap.core.wire.approval_socket import (
+    Channel,
+    Decide,
+    DoneReply,
+    Proof,
+    RefusedReply,
+    Verdict,
+)
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
@@ -45,7 +52,7 @@ class Deciding:
         self.proving = Proving()
         self._writing = writing
         self._poll = poll
-        self._quota = Quota(_MAX_REFUSALS_PER_S)
+        self._quota = RateLimit(_MAX_REFUSALS_PER_S)
 
     def rights(self) -> Rights:
         """Return who may see and answer what, on this machine."""
@@ -84,7 +91,7 @@ class Deciding:
         entry: QueuedApproval,
         now_s: float,
         one: tuple[int, int] | None = None,
-    ) -> Done | RefusedReply:
+    ) -> DoneReply | RefusedReply:
         """Do what was decided by somebody who may, once that is written down.
 
         `one` is the request, if it is not decided for all that wait with it.
@@ -107,7 +114,7 @@ class Deciding:
         self.documents.keep_only(one.id for one in self.book.entries())
         self.tell(told)
         self.has_changes = True
-        return Done(text=f"{entry.id} is {outcome}")
+        return DoneReply(text=f"{entry.id} is {outcome}")
 
     def prove(
         self,

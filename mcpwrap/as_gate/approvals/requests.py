@@ -9,19 +9,19 @@ from mcpwrap.as_gate.approvals.decisions import Deciding, gone
 from mcpwrap.core.approval.authorization import May, may, sees
 from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.wire.approval_socket import (
+    ApprovalProtocolError,
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     FromPerson,
     List,
-    Login,
+    LoginRequest,
     Paused,
     Pending,
     RefusedReply,
     Show,
     Watch,
-    WordsError,
     decode_question,
 )
 
@@ -44,7 +44,7 @@ class Answering:
             return
         try:
             asked = decode_question(packet)
-        except WordsError as error:
+        except ApprovalProtocolError as error:
             self._people.send(person, RefusedReply(code="wrong", why=str(error)))
             return
         if person.is_busy:
@@ -75,7 +75,7 @@ class Answering:
                 self._list(person)
             case Show(id_):
                 self._show(person, id_)
-            case Login():
+            case LoginRequest():
                 self._log_in(person, asked)
             case Decide():
                 self._deciding.decide(person, asked)
@@ -107,7 +107,7 @@ class Answering:
         fds = [self._documents.find(id_), *([] if before is None else [before])]
         self._people.send(person, DocumentReply(id=id_, digest=entry.about.digest), fds)
 
-    def _log_in(self, person: ApproverConnection, asked: Login) -> None:
+    def _log_in(self, person: ApproverConnection, asked: LoginRequest) -> None:
         if not self._deciding.is_page(person) and asked.user != account_of(person.peer.uid):
             self._people.send(person, RefusedReply(code="not-you", why="that is another's account"))
             return
@@ -118,7 +118,7 @@ class Answering:
     def _logged_in(self, person: ApproverConnection, user: str, proven: Proven) -> None:
         person.is_busy = False
         if proven.uid >= 0:
-            self._people.send(person, Done(text="logged in", user=user))
+            self._people.send(person, DoneReply(text="logged in", user=user))
         else:
             self._people.send(person, RefusedReply(code="proof", why=proven.why))
 

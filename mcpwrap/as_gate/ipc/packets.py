@@ -69,7 +69,7 @@ FromChild = Named | StartedWell | StartFailed | CallLimitRequest | CallFinished 
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class AuditFileHandle:
     """Audit entry of a session: its name in the audit, and its file."""
 
     session: str
@@ -143,7 +143,7 @@ def hand_out(child: socket.socket, digest: str, policy_fd: int) -> None:
     _send_with(child, b"P" + digest.encode(), policy_fd)
 
 
-def open_audit(child: socket.socket, opening: Opening) -> None:
+def open_audit(child: socket.socket, opening: AuditFileHandle) -> None:
     """Send the answer to `Named`, in the same way."""
     _send_with(child, b"O" + opening.session.encode(), opening.fd)
 

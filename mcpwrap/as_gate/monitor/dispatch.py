@@ -5,7 +5,7 @@ import time
 from typing import assert_never
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
-from mcpwrap.as_gate.approvals.broker import Approving
+from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.monitor.counting import Counting
@@ -28,7 +28,7 @@ class Hearing:
         guests: GuestList,
         policies: Policies,
         audit: Writing,
-        approving: Approving,
+        approving: ApprovalBroker,
     ) -> None:
         self.counting = Counting(policies)
         self.backoff = Backoff()

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import msgspec
 
-from mcpwrap.as_gate.approvals.broker import Approving
+from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import People
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.monitor.dispatch import Hearing
@@ -59,7 +59,7 @@ class Monitor:
         self._filter = Filter()
         self._poll = select.poll()
         self._people = People(door, self._poll)
-        self._approving = Approving(self._people, self._family, policies, audit, self._poll)
+        self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
         self._hearing = Hearing(self._family, self._guests, self._policies, audit, self._approving)
 
     def serve(self) -> None:
@@ -258,7 +258,7 @@ class Monitor:
                 os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above)
             )
             os.closerange(7, 1_048_576)
-            around = admit.Around(
+            around = admit.ChildContext(
                 who,
                 admissions,
                 ToMonitor(socket.socket(fileno=to_monitor), bell, self._hearing.backoff),

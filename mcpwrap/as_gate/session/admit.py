@@ -44,7 +44,7 @@ _LAST_WORD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ChildContext:
     """State that a child has inherited from the monitor, as it was at the fork."""
 
     who: Peer
@@ -58,7 +58,7 @@ class Around:
     statistics: Statistics
 
 
-def run(stub: socket.socket, agent_pidfd: int, around: Around) -> None:
+def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
     """Hold one session, from the stub's hello to the end of server, stub or agent."""
     stub.settimeout(session_socket.HANDSHAKE_S)
     who, monitor = around.who, around.monitor
@@ -108,7 +108,7 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
     return name, said, fds
 
 
-def _answer(question: str, stub: socket.socket, around: Around) -> None:
+def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
     if question == session_socket.WHICH_POLICY:
         say_to(stub, session_socket.QueryResponse(around.policies.standing()))
     else:
@@ -148,7 +148,7 @@ def _expect_roots_own(name: str) -> None:
             raise RefusalError(session_socket.Exit.UNAVAILABLE, why) from error
 
 
-def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around) -> Recorder:
+def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: ChildContext) -> Recorder:
     """Have the session written down, and return what writes down its decisions."""
     opening = around.monitor.name(about.server, claim_in(said))
     if opening is None:
@@ -168,7 +168,7 @@ def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: Around)
     return recorder
 
 
-def _policy(name: str, admission: Admission, around: Around) -> CompiledPolicy:
+def _policy(name: str, admission: Admission, around: ChildContext) -> CompiledPolicy:
     """Return the rules for this server, of the policy in force when this process was made."""
     policy = around.policies.compiled(name)
     if policy is None:
@@ -190,7 +190,7 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     names = (*admission.inherits, *admission.inherits_any)
     if not names:
         return {}
-    stub.send(session_socket.encode(session_socket.Ask(names)))
+    stub.send(session_socket.encode(session_socket.VariablesRequest(names)))
     packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
     fd_passing.close_all(fds)
     env = session_socket.decode_env(packet)

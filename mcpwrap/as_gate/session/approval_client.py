@@ -7,7 +7,7 @@ from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, AskPerson, Wi
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.gate.ports import ApprovalRequest, Approved, NotAsked, Waits
+from mcpwrap.core.gate.ports import ApprovalRequest, ApprovalUnavailable, Approved, AwaitingApproval
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.session.audit_log.recorder import Recorder
@@ -21,14 +21,16 @@ class Asking:
         self._monitor = monitor
         self._recorder = recorder
 
-    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
+    def ask(
+        self, hold: int, wanted: ApprovalRequest
+    ) -> Approved | AwaitingApproval | ApprovalUnavailable:
         """Have the monitor ask, or use up an approval that was given for it."""
         document = self._document(wanted)
         if len(document) > MAX_DOCUMENT_BYTES:
-            return NotAsked(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+            return ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
         page = self._monitor.page()
         if page is None:
-            return NotAsked("the gate has no memory to show it in")
+            return ApprovalUnavailable("the gate has no memory to show it in")
         try:
             _write_all(page, document)
         finally:
@@ -46,9 +48,9 @@ class Asking:
             case "Y":
                 return Approved(answer.text, approval_document.digest(document), answer.by)
             case "W":
-                return Waits(answer.text, approval_document.digest(document))
+                return AwaitingApproval(answer.text, approval_document.digest(document))
             case "Z":
-                return NotAsked(answer.text)
+                return ApprovalUnavailable(answer.text)
 
     def withdraw(self, hold: int, *, comes_again: bool) -> None:
         """Say that a request is held no more."""

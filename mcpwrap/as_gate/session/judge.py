@@ -5,7 +5,7 @@ from mcpwrap.as_gate.session.approval_client import Asking
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
-from mcpwrap.core.gate.session import Note
+from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held
@@ -38,7 +38,7 @@ class Judging:
             gate.policy = self._limits.policy = policy
             self._recorder.policy = news.digest
 
-    def _write(self, note: Note) -> None:
+    def _write(self, note: JournalNote) -> None:
         self._journal.write(
             f"{self._who}: {note.kind}: {note.text}",
             MESSAGE_ID=REFUSAL_ID,

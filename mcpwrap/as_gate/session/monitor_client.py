@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import ApprovalResponse, AskPerson, PageWanted
-from mcpwrap.as_gate.ipc.packets import Opening
+from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
@@ -17,7 +17,7 @@ from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class PolicyUpdate:
     """Policy that the monitor handed out; none, if `text` is empty."""
 
     digest: str = ""
@@ -30,7 +30,7 @@ class ToMonitor:
     def __init__(self, monitor: socket.socket, bell: Bell, failures: Backoff) -> None:
         self._socket = monitor
         self._bell = bell
-        self._news = News()
+        self._news = PolicyUpdate()
         self.failures = failures  # as they were when the child was made
 
     def fileno(self) -> int:
@@ -45,7 +45,7 @@ class ToMonitor:
         """Tell something about a request that is held."""
         self._send(approval_packets.encode(packet))
 
-    def name(self, server: str, claim: str) -> Opening | None:
+    def name(self, server: str, claim: str) -> AuditFileHandle | None:
         """Say which server this is; afterwards no policy of before is in use.
 
         Returns how the session is written down; None if it cannot be.
@@ -57,7 +57,7 @@ class ToMonitor:
         packet, fds = self._answer()
         if packet[:1] == b"B":
             raise RefusalError(session_socket.Exit.BUSY, packet[1:].decode())
-        return Opening(packet[1:].decode(), fds[0]) if fds else None
+        return AuditFileHandle(packet[1:].decode(), fds[0]) if fds else None
 
     def next_part(self) -> int | None:
         """Return the file in which the session's records go on; None if there is none."""
@@ -83,13 +83,13 @@ class ToMonitor:
         packet, _ = self._answer()
         return approval_packets.decode_answer(packet)
 
-    def news(self) -> News:
+    def news(self) -> PolicyUpdate:
         """Return the newest policy, if there is one that was not returned yet."""
         if self._bell.heard():
             with suppress(BlockingIOError):
                 while True:
                     self._receive(socket.MSG_DONTWAIT)
-        news, self._news = self._news, News()
+        news, self._news = self._news, PolicyUpdate()
         return news
 
     def _send(self, packet: bytes) -> None:
@@ -108,6 +108,6 @@ class ToMonitor:
             os._exit(0)  # the monitor has gone, and the session goes with it
         if packet[:1] != b"P":
             return packet, fds
-        self._news = News(packet[1:].decode(), memfd.read_all(fds[0]))
+        self._news = PolicyUpdate(packet[1:].decode(), memfd.read_all(fds[0]))
         fd_passing.close_all(fds)
         return None

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap import __version__
-from mcpwrap.as_gate.ipc.packets import Opening
+from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
@@ -38,7 +38,9 @@ class Writing:
         self._anchored = 0
         self._anchor()
 
-    def open(self, server: str, who: Peer, tally: Tally) -> tuple[AuditedSession, Opening] | None:
+    def open(
+        self, server: str, who: Peer, tally: Tally
+    ) -> tuple[AuditedSession, AuditFileHandle] | None:
         """Write down that a session begins, and leave its key in `tally`; None if that failed."""
         try:
             entry, key, fd = self._ledger.open(server, who.uid, who.pid, tally)
@@ -48,7 +50,7 @@ class Writing:
         self._is_failing = False
         tally.hand_over(key)
         key[:] = bytes(len(key))
-        return entry, Opening(entry.session, fd)
+        return entry, AuditFileHandle(entry.session, fd)
 
     def next_part(self, entry: AuditedSession) -> int | None:
         """Return the file in which a session goes on; None if there can be none.

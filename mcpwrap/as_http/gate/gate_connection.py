@@ -112,7 +112,7 @@ def _is_let_in(gate: socket.socket, path: str, packet: bytes, fds: list[int]) ->
 def _hears(gate: socket.socket) -> bool:
     while packet := _receive(gate):
         match _decoded(packet):
-            case session_socket.Ask():
+            case session_socket.VariablesRequest():
                 gate.send(b"\0")  # an agent over HTTP has no variables
             case session_socket.Started():
                 return True

@@ -8,13 +8,13 @@ from aiohttp import web
 from mcpwrap.as_http import responses
 from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
-from mcpwrap.as_http.responses import Form, refusal
-from mcpwrap.as_http.state import State
-from mcpwrap.as_http.transports.request_body import Posted, UnheardError
+from mcpwrap.as_http.responses import ResponseFormat, refusal
+from mcpwrap.as_http.state import ListenerState
+from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
 from mcpwrap.core.http.request_rules import RequestHead
 
 
-async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
+async def stream(state: ListenerState, request: web.BaseRequest) -> web.StreamResponse:
     """Begin a session, which lasts as long as this response."""
     try:
         gate = await state.gates.open()
@@ -22,7 +22,7 @@ async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
         return responses.not_let_in(error, None)
     session = state.begin(gate)
     state.old_sessions[session.id] = session
-    form = Form(
+    form = ResponseFormat(
         endpoint=f"/messages?session={session.id}",
         still_here_every_s=state.around.still_here_every_s,
     )
@@ -34,7 +34,7 @@ async def stream(state: State, request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def post(
-    state: State, head: RequestHead, session_id: str, posted: Posted
+    state: ListenerState, head: RequestHead, session_id: str, posted: RequestBody
 ) -> web.StreamResponse:
     """Pass on a message; what is said to it comes on the stream."""
     session = state.old_sessions.get(session_id)

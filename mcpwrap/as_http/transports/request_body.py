@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aiohttp import hdrs, web
 
 from mcpwrap.as_http.responses import refusal
-from mcpwrap.as_http.state import State
+from mcpwrap.as_http.state import ListenerState
 from mcpwrap.core.http import in_band_tags
 from mcpwrap.core.http.param_headers import passed_on
 from mcpwrap.core.http.request_rules import RequestHead
@@ -37,7 +37,7 @@ class UnheardError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class RequestBody:
     """Posted message, or several in an array."""
 
     messages: tuple[Decoded, ...]
@@ -49,14 +49,14 @@ class Posted:
         found = (decoded.message for decoded in self.messages)
         return [message for message in found if isinstance(message, Request)]
 
-    def line(self, state: State, head: RequestHead) -> bytes:
+    def line(self, state: ListenerState, head: RequestHead) -> bytes:
         """Return what is sent on: the value, encoded again."""
         parts = [_sent_on(decoded, state, head) for decoded in self.messages]
         joined = b"[" + b",".join(parts) + b"]" if self.is_batch else parts[0]
         return on_one_line(joined) + b"\n"
 
 
-async def read(request: web.BaseRequest, body_s: float) -> Posted:
+async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
     """Return what is posted.
 
     Raises:
@@ -66,13 +66,13 @@ async def read(request: web.BaseRequest, body_s: float) -> Posted:
     match decode(body, Sender.AGENT, MAX_BATCH):
         case Decoded() as decoded:
             _expect_right_kind(decoded)
-            return Posted((decoded,), is_batch=False)
+            return RequestBody((decoded,), is_batch=False)
         case Malformed(code, reason, request_id):
             raise UnheardError(refusal(400, reason, code=code, request_id=request_id))
         case NoBatch():
             raise _unheard(f"a batch is of 1 to {MAX_BATCH} messages")
         case Batch(items):
-            return Posted(tuple(_expect_message(item) for item in items), is_batch=True)
+            return RequestBody(tuple(_expect_message(item) for item in items), is_batch=True)
 
 
 async def _body(request: web.BaseRequest, body_s: float) -> bytes:
@@ -120,7 +120,7 @@ def _expect_right_kind(decoded: Decoded) -> None:
         raise _unheard("a request has an id")
 
 
-def _sent_on(decoded: Decoded, state: State, head: RequestHead) -> bytes:
+def _sent_on(decoded: Decoded, state: ListenerState, head: RequestHead) -> bytes:
     message = decoded.message
     if state.listener.is_remote and isinstance(message, (Request, Notification)):
         return in_band_tags.with_headers(message, passed_on(head))

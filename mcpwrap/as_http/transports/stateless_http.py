@@ -12,9 +12,9 @@ from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.as_http.mcp_session import event_of, why
-from mcpwrap.as_http.responses import Form, refusal
-from mcpwrap.as_http.state import State
-from mcpwrap.as_http.transports.request_body import Posted, UnheardError
+from mcpwrap.as_http.responses import ResponseFormat, refusal
+from mcpwrap.as_http.state import ListenerState
+from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import StreamEvent
 from mcpwrap.core.http.in_band_tags import untagged
@@ -36,7 +36,7 @@ from mcpwrap.core.protocol.methods import Era, era_of
 from mcpwrap.core.wire import session_socket
 
 
-def is_modern(head: RequestHead, posted: Posted | None) -> bool:
+def is_modern(head: RequestHead, posted: RequestBody | None) -> bool:
     """Say whether a request is of this era: by its header, or by what is in its body."""
     versions = head.every(VERSION_HEADER)
     if len(versions) > 1 or not HANDSHAKE_VERSIONS.issuperset(versions):
@@ -46,7 +46,7 @@ def is_modern(head: RequestHead, posted: Posted | None) -> bool:
 
 
 async def post(
-    state: State, request: web.BaseRequest, head: RequestHead, posted: Posted
+    state: ListenerState, request: web.BaseRequest, head: RequestHead, posted: RequestBody
 ) -> web.StreamResponse:
     """Answer a POST."""
     message = posted.messages[0].message
@@ -81,7 +81,7 @@ def _expect_known_version(head: RequestHead) -> None:
 class _StatelessRequest:
     """Pending request, and the stream of events for it."""
 
-    def __init__(self, request: Request, line: bytes, state: State) -> None:
+    def __init__(self, request: Request, line: bytes, state: ListenerState) -> None:
         self.request, self.line = request, line
         self.stream = Stream(1)
         self.is_answered = False
@@ -115,11 +115,11 @@ class _StatelessRequest:
 
 
 async def _ask(
-    state: State, request: web.BaseRequest, gate: GateSession, asked: _StatelessRequest
+    state: ListenerState, request: web.BaseRequest, gate: GateSession, asked: _StatelessRequest
 ) -> web.StreamResponse:
     """Have a request answered. Whoever leaves before cancels it, and with it the session."""
     gate.deliver, gate.when_ended = asked.deliver, asked.fail
-    form = Form(
+    form = ResponseFormat(
         json_within_s=state.around.modern_json_within_s,
         modern_method=asked.request.method,
         is_remote=state.listener.is_remote,

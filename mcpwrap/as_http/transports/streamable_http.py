@@ -12,9 +12,9 @@ from mcpwrap.as_http.event_streams import BusyError
 from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.mcp_session import McpSession
-from mcpwrap.as_http.responses import SESSION, Form, refusal
-from mcpwrap.as_http.state import State
-from mcpwrap.as_http.transports.request_body import Posted, UnheardError
+from mcpwrap.as_http.responses import SESSION, ResponseFormat, refusal
+from mcpwrap.as_http.state import ListenerState
+from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
 from mcpwrap.core.http import event_history
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol import methods
@@ -22,7 +22,7 @@ from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Notification, Request,
 
 
 async def post(
-    state: State, request: web.BaseRequest, head: RequestHead, posted: Posted
+    state: ListenerState, request: web.BaseRequest, head: RequestHead, posted: RequestBody
 ) -> web.StreamResponse:
     """Answer a POST."""
     first = posted.messages[0].message
@@ -33,7 +33,9 @@ async def post(
         return await _post_in(session, state, request, (head, posted))
 
 
-async def get(state: State, request: web.BaseRequest, head: RequestHead) -> web.StreamResponse:
+async def get(
+    state: ListenerState, request: web.BaseRequest, head: RequestHead
+) -> web.StreamResponse:
     """Tell what belongs to no request, or what an agent that was cut off has missed."""
     session = _find(state, head)
     form = _form(session, state)
@@ -48,13 +50,13 @@ async def get(state: State, request: web.BaseRequest, head: RequestHead) -> web.
         return await _tell(session, request, last[0], (replace(form, primes=False), missed))
 
 
-async def delete(state: State, head: RequestHead) -> web.StreamResponse:
+async def delete(state: ListenerState, head: RequestHead) -> web.StreamResponse:
     """End a session."""
     state.end(_find(state, head))
     return web.Response()
 
 
-def _find(state: State, head: RequestHead) -> McpSession:
+def _find(state: ListenerState, head: RequestHead) -> McpSession:
     asked = head.every(SESSION.lower())
     if len(asked) != 1:
         raise UnheardError(refusal(400, f"{SESSION} is missing: begin with initialize"))
@@ -65,7 +67,7 @@ def _find(state: State, head: RequestHead) -> McpSession:
 
 
 async def _begin(
-    state: State, request: web.BaseRequest, head: RequestHead, posted: Posted
+    state: ListenerState, request: web.BaseRequest, head: RequestHead, posted: RequestBody
 ) -> web.StreamResponse:
     """Answer the handshake, from which on there is a session if the server says yes."""
     [asked] = posted.requests
@@ -84,12 +86,15 @@ async def _begin(
 
 
 async def _answer_handshake(
-    session: McpSession, state: State, request: web.BaseRequest, sent: tuple[RequestHead, Posted]
+    session: McpSession,
+    state: ListenerState,
+    request: web.BaseRequest,
+    sent: tuple[RequestHead, RequestBody],
 ) -> web.StreamResponse:
     head, posted = sent
     stream = session.open(posted.requests)
     await session.gate.send(posted.line(state, head))
-    form = Form(
+    form = ResponseFormat(
         json_within_s=state.around.handshake_json_within_s,
         is_remote=state.listener.is_remote,
         session=session.id,
@@ -102,7 +107,10 @@ async def _answer_handshake(
 
 
 async def _post_in(
-    session: McpSession, state: State, request: web.BaseRequest, sent: tuple[RequestHead, Posted]
+    session: McpSession,
+    state: ListenerState,
+    request: web.BaseRequest,
+    sent: tuple[RequestHead, RequestBody],
 ) -> web.StreamResponse:
     head, posted = sent
     _expect_fit(session, posted)
@@ -122,14 +130,14 @@ async def _post_in(
     return await _tell(session, request, stream.number, (form, []))
 
 
-def _json_within_s(session: McpSession, state: State, posted: Posted) -> float:
+def _json_within_s(session: McpSession, state: ListenerState, posted: RequestBody) -> float:
     """Return how long is waited for an answer: not long for a call that can be asked for again."""
     if session.primes and posted.requests[0].method == methods.TOOLS_CALL:
         return state.around.resumable_json_within_s
     return state.around.json_within_s
 
 
-def _expect_fit(session: McpSession, posted: Posted) -> None:
+def _expect_fit(session: McpSession, posted: RequestBody) -> None:
     """Refuse what the gate would answer so that nobody could tell to what."""
     if posted.is_batch and session.version != methods.BATCHES_IN:
         raise UnheardError(refusal(400, f"only {methods.BATCHES_IN} has batches"))
@@ -139,7 +147,7 @@ def _expect_fit(session: McpSession, posted: Posted) -> None:
             raise UnheardError(refusal(400, "the id is in use", request_id=id_))
 
 
-def _heed_cancellations(session: McpSession, state: State, posted: Posted) -> None:
+def _heed_cancellations(session: McpSession, state: ListenerState, posted: RequestBody) -> None:
     for decoded in posted.messages:
         message = decoded.message
         if isinstance(message, Notification) and message.method == methods.CANCELLED:
@@ -148,8 +156,8 @@ def _heed_cancellations(session: McpSession, state: State, posted: Posted) -> No
                 state.spawn(session.give_up(cancelled))
 
 
-def _form(session: McpSession, state: State) -> Form:
-    return Form(
+def _form(session: McpSession, state: ListenerState) -> ResponseFormat:
+    return ResponseFormat(
         is_remote=state.listener.is_remote,
         history=session.history,
         primes=session.primes,
@@ -162,7 +170,7 @@ async def _tell(
     session: McpSession,
     request: web.BaseRequest,
     number: int,
-    told: tuple[Form, list[event_history.StreamEvent]],
+    told: tuple[ResponseFormat, list[event_history.StreamEvent]],
 ) -> web.StreamResponse:
     form, missed = told
     stream = session.find(number)

@@ -19,7 +19,7 @@ import msgspec
 
 from mcpwrap.as_root.workspaces import idmapped_folder
 from mcpwrap.as_root.workspaces.idmapped_folder import IdmappedMount
-from mcpwrap.core.mount_layout import REPORT, Layer, MountKind, is_below, layers, linked
+from mcpwrap.core.mount_layout import REPORT, MountKind, WorkspaceMount, is_below, layers, linked
 from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.server_files import Workspaces, decode_spec
@@ -198,7 +198,7 @@ def _show(path: str, folder: IdmappedMount) -> None:
     os.close(target_fd)
 
 
-def _hold(layer: Layer) -> os.stat_result | None:
+def _hold(layer: WorkspaceMount) -> os.stat_result | None:
     """Hold or pin what is there; return what it is."""
     try:
         is_pin = layer.kind is MountKind.PIN
@@ -238,7 +238,7 @@ def _expect_no_other_way(workspaces: Workspaces, links: Links) -> None:
             raise McpwrapError(problem, where="workspace", fix=_NO_NAME)
 
 
-def _held_behind(further: Iterable[Layer]) -> dict[str, os.stat_result]:
+def _held_behind(further: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]:
     held = {}
     for layer in further:
         if info := _hold(layer):

@@ -11,7 +11,7 @@ from mcpwrap.as_wrapper.oauth.json_client import UnreachableError, Web
 from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, TokenEndpointError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import not_logged_in
-from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
+from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
 from mcpwrap.core.wire.oauth_session_file import Given
 
 _OF_NO_USE = UNKNOWN_CLIENT | {"invalid_grant"}
@@ -100,7 +100,7 @@ class Access:
         self._renewed_at_s = time.monotonic()
         return renewed
 
-    async def _ask(self, kept: StoredLogin, client: Client, tokens: Tokens) -> Tokens:
+    async def _ask(self, kept: StoredLogin, client: OAuthClient, tokens: Tokens) -> Tokens:
         try:
             return await token_endpoint.renew(self._web, kept, client, tokens)
         except TokenEndpointError as refused:

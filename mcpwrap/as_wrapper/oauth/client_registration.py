@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, host
-from mcpwrap.core.oauth.token_store import Client, StoredLogin
+from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin
 from mcpwrap.core.wire.oauth_session_file import Given
 
 _BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
@@ -28,16 +28,16 @@ class _Registered(msgspec.Struct, frozen=True):
 
 async def client_for(
     web: Web, given: Given, issuer: Issuer, redirect: str, before: StoredLogin | None
-) -> Client:
+) -> OAuthClient:
     """Return the client that is configured, else one by its metadata, else a registered one.
 
     Raises:
         OAuthError: this authorization server takes none of these.
     """
     if given.client_id:
-        return Client(client_id=given.client_id)
+        return OAuthClient(client_id=given.client_id)
     if given.client_id_metadata and issuer.client_id_metadata_document_supported:
-        return Client(client_id=given.client_id_metadata)
+        return OAuthClient(client_id=given.client_id_metadata)
     known = before.client if before and before.issuer == issuer.issuer else None
     if known and _is_usable(known, redirect):
         return known
@@ -49,13 +49,13 @@ async def client_for(
     return await _register(web, issuer.registration_endpoint, redirect)
 
 
-def _is_usable(client: Client, redirect: str) -> bool:
+def _is_usable(client: OAuthClient, redirect: str) -> bool:
     """Say whether a registered client will do: RFC 8252 lets ports differ, not all servers do."""
     has_ended = bool(client.expires_at) and time.time() >= client.expires_at
     return client.redirect == redirect and not has_ended
 
 
-async def _register(web: Web, endpoint: str, redirect: str) -> Client:
+async def _register(web: Web, endpoint: str, redirect: str) -> OAuthClient:
     wanted = {
         "client_name": "mcpwrap",
         "redirect_uris": [redirect],
@@ -75,7 +75,7 @@ async def _register(web: Web, endpoint: str, redirect: str) -> Client:
     is_complete = method == "none" or found.client_secret
     if not found.client_id or method not in _METHODS or not is_complete:
         raise OAuthError(f"{host(endpoint)} registers mcpwrap in a way that it cannot use")
-    return Client(
+    return OAuthClient(
         client_id=found.client_id,
         secret=found.client_secret or "",
         method=method,

@@ -11,19 +11,23 @@ from mcpwrap.as_wrapper.oauth import token_endpoint
 from mcpwrap.as_wrapper.oauth.client_registration import client_for
 from mcpwrap.as_wrapper.oauth.discovery import DiscoveryResult, discover
 from mcpwrap.as_wrapper.oauth.json_client import Web
-from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, Login, TokenEndpointError
+from mcpwrap.as_wrapper.oauth.token_endpoint import (
+    UNKNOWN_CLIENT,
+    AuthorizationRequest,
+    TokenEndpointError,
+)
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
+from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import (
     AuthorizationResponse,
     Begin,
-    Done,
     Failed,
+    LoginDone,
+    LoginProtocolError,
     Visit,
     Word,
-    WordsError,
 )
 from mcpwrap.core.wire.oauth_session_file import Given
 
@@ -63,13 +67,13 @@ async def run(verb: str, given: Given, url: str, web: Web, person: LoginPeer) ->
             done = await log_out(given, web)
         else:
             done = await log_in(given, url, web, person)
-    except (OAuthError, WordsError) as error:
+    except (OAuthError, LoginProtocolError) as error:
         person.tell(Failed(failed=str(error)))
     else:
         person.tell(done)
 
 
-async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> Done:
+async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> LoginDone:
     """Let a person log in, and keep the tokens.
 
     Raises:
@@ -80,7 +84,7 @@ async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> Done:
     found = await discover(web, url)
     client = await client_for(web, given, found.issuer, redirect, store.read_or_nothing())
     scopes = found.to_ask_for(given.scopes)
-    login = Login(found, client, redirect, scopes)
+    login = AuthorizationRequest(found, client, redirect, scopes)
     person.tell(Visit(visit=login.url(), redirect=redirect))
     try:
         tokens = await login.redeem(web, person.hear(AuthorizationResponse).answer)
@@ -90,14 +94,14 @@ async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> Done:
         raise
     async with store.lock():
         store.write(_kept(url, found, client, tokens))
-    return Done(
+    return LoginDone(
         scopes=tokens.scopes,
         expires_in=round(tokens.expires_at - time.time()) if tokens.expires_at else None,
         renewable=bool(tokens.refresh),
     )
 
 
-async def log_out(given: Given, web: Web) -> Done:
+async def log_out(given: Given, web: Web) -> LoginDone:
     """Forget the tokens, and have them revoked if that can be done.
 
     Raises:
@@ -113,7 +117,7 @@ async def log_out(given: Given, web: Web) -> Done:
             revoked = await token_endpoint.revoke(web, kept)
         except OAuthError:
             revoked = False
-    return Done(revoked=revoked)
+    return LoginDone(revoked=revoked)
 
 
 async def _forget_client(store: Store) -> None:
@@ -123,7 +127,7 @@ async def _forget_client(store: Store) -> None:
             store.write(msgspec.structs.replace(kept, client=None))
 
 
-def _kept(url: str, found: DiscoveryResult, client: Client, tokens: Tokens) -> StoredLogin:
+def _kept(url: str, found: DiscoveryResult, client: OAuthClient, tokens: Tokens) -> StoredLogin:
     issuer = found.issuer
     return StoredLogin(
         url=url,

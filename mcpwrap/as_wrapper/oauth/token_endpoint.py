@@ -13,7 +13,7 @@ from mcpwrap.as_wrapper.oauth.json_client import Reply, Web
 from mcpwrap.core.oauth import authorization_response
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import host
-from mcpwrap.core.oauth.token_store import Client, StoredLogin, Tokens
+from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
 
 _TOKEN = re.compile(r"[!-~]{1,65536}")  # what a header can hold
 UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})  # section 5.2
@@ -38,11 +38,11 @@ class _Granted(msgspec.Struct, frozen=True):
     scope: list[str] | None = None
 
 
-class Login:
+class AuthorizationRequest:
     """One login. It holds the PKCE verifier, which goes to the authorization server alone."""
 
     def __init__(
-        self, found: DiscoveryResult, client: Client, redirect: str, scopes: tuple[str, ...]
+        self, found: DiscoveryResult, client: OAuthClient, redirect: str, scopes: tuple[str, ...]
     ) -> None:
         self._found = found
         self._client = client
@@ -96,7 +96,7 @@ class Login:
         )
 
 
-async def renew(web: Web, kept: StoredLogin, client: Client, tokens: Tokens) -> Tokens:
+async def renew(web: Web, kept: StoredLogin, client: OAuthClient, tokens: Tokens) -> Tokens:
     """Return tokens for a refresh token, which is used up by that.
 
     Raises:
@@ -129,7 +129,7 @@ async def revoke(web: Web, kept: StoredLogin) -> bool:
     return (await _post(web, kept.revocation_endpoint, body, kept.client)).is_good
 
 
-async def _post(web: Web, url: str, body: str, client: Client) -> Reply:
+async def _post(web: Web, url: str, body: str, client: OAuthClient) -> Reply:
     """Send a form as the client that we are. Source: RFC 6749 section 2.3.1."""
     if client.method == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"

@@ -9,12 +9,12 @@ from aiohttp import ClientSession
 
 from mcpwrap.as_wrapper.remote import http_client, line_io, timeouts
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.http_client import Bearer, Client, UpstreamTarget
+from mcpwrap.as_wrapper.remote.http_client import TokenSource, UpstreamClient, UpstreamTarget
 from mcpwrap.as_wrapper.remote.standalone_stream import OldStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
-from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
+from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
@@ -29,7 +29,7 @@ _GOODBYE_S = 0.8
 _LAST_WORDS_S = 5.0
 # To a POST of initialize, by servers of before 2025-03-26.
 _SAYS_OLD = frozenset({400, 404, 405})
-BearerFor = Callable[[ClientSession], Bearer]
+BearerFor = Callable[[ClientSession], TokenSource]
 
 
 async def serve(
@@ -44,7 +44,7 @@ async def serve(
     async with asyncio.TaskGroup() as tasks, http_client.session(trusted) as http:
         writing = tasks.create_task(output.run())
         bearer = bearer_for(http) if bearer_for else None
-        upstream = Upstream(Client(here, http, credentials, bearer), Conversation(), output)
+        upstream = Upstream(UpstreamClient(here, http, credentials, bearer), Conversation(), output)
         why = await _converse(upstream, output, fds[0])
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
@@ -112,7 +112,7 @@ class Desk:
         if not exchange.waiting:
             await self._notes.acquire()
         turn, step = self._handshake, asyncio.Event()
-        if line.step is not Step.OTHER:
+        if line.step is not HandshakeStep.OTHER:
             self._handshake = step
         is_note = not exchange.waiting
         task = self._tasks.create_task(self._run(exchange, turn))
@@ -176,11 +176,11 @@ class Desk:
                 say(f"what the agent sent did not arrive: {why}")
 
     async def _deliver(self, exchange: Exchange) -> None:
-        if exchange.line.step is Step.INITIALIZE:
+        if exchange.line.step is HandshakeStep.INITIALIZE:
             await self._initialize(exchange)
             return
         await self._upstream.post(exchange)
-        if exchange.line.step is Step.INITIALIZED and not self._upstream.post_to:
+        if exchange.line.step is HandshakeStep.INITIALIZED and not self._upstream.post_to:
             self._follow(listen(self._upstream))
 
     async def _initialize(self, exchange: Exchange) -> None:

@@ -78,7 +78,7 @@ def session(verify: ssl.SSLContext | None) -> ClientSession:
     )
 
 
-class Bearer(Protocol):
+class TokenSource(Protocol):
     """Token of a login. Most servers have none, and never load the code: see `bearer`."""
 
     async def header(self) -> Mapping[str, str]:
@@ -94,7 +94,7 @@ class Bearer(Protocol):
         """Wait for what is under way."""
 
 
-class Client:
+class UpstreamClient:
     """HTTP client of one server."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Client:
         here: UpstreamTarget,
         http: ClientSession,
         credentials: Credentials,
-        bearer: Bearer | None = None,
+        bearer: TokenSource | None = None,
     ) -> None:
         self.url = here.url
         self._bearer = bearer

@@ -6,7 +6,7 @@ from aiohttp import ClientResponse
 from yarl import URL
 
 from mcpwrap.as_wrapper.remote import response_body
-from mcpwrap.as_wrapper.remote.http_client import Client
+from mcpwrap.as_wrapper.remote.http_client import UpstreamClient
 from mcpwrap.as_wrapper.remote.line_io import Output
 from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.core.http import upstream_errors
@@ -23,7 +23,7 @@ _MAY_PASS = frozenset({408, 425, 429})
 class Upstream:
     """Remote server, and all exchanges with it."""
 
-    def __init__(self, client: Client, conversation: Conversation, output: Output) -> None:
+    def __init__(self, client: UpstreamClient, conversation: Conversation, output: Output) -> None:
         self.client = client
         self.conversation = conversation
         self.post_to: URL | None = None  # by HTTP+SSE, where one stream has all answers

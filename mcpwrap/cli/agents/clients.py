@@ -12,14 +12,14 @@ from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, found, kn
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.wrap_status import Known, State, standing_of
+from mcpwrap.config.agent_files.wrap_status import Known, WrapState, standing_of
 from mcpwrap.core.names import server_name_for
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 
 _BAD = {"raw", "drifted"}
-_COLOURS: dict[State, tty.Style] = {
+_COLOURS: dict[WrapState, tty.Style] = {
     "wrapped": "green",
     "raw": "yellow",
     "drifted": "red",
@@ -34,7 +34,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     project: str  # the folder for which alone it holds, where the file says one
-    state: State
+    state: WrapState
     server: str  # the one of ours that it leads to, or the name that it could have
     why: str
     kind: Literal["stdio", "remote", ""]

@@ -4,7 +4,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import HttpTransport, Launch, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, Stdio, Transport
 
 
 def project_of(listed: Listed) -> str:
@@ -12,7 +12,7 @@ def project_of(listed: Listed) -> str:
     return listed.at[1] if listed.at[0] == "projects" else ""
 
 
-def kind_of(launch: Launch) -> Literal["stdio", "remote", ""]:
+def kind_of(launch: Transport) -> Literal["stdio", "remote", ""]:
     """Return whether it is a program or a URL; "" is neither that we know."""
     match launch:
         case Stdio():
@@ -23,7 +23,7 @@ def kind_of(launch: Launch) -> Literal["stdio", "remote", ""]:
             return ""
 
 
-def runs_of(launch: Launch) -> str:
+def runs_of(launch: Transport) -> str:
     """Return what is started or asked, and nothing that could be a secret."""
     match launch:
         case Stdio(command=name):

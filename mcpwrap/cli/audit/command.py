@@ -80,9 +80,9 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     Example:  mcpwrap audit follow --agent alice
     """
     wanted = audit_filters.record_filter(filters)
-    coming = audit_files.Coming(folder)
+    coming = audit_files.RecordFollower(folder)
     is_root = source.is_readable_as_root(folder)
-    with closing(egress_log.Coming()) if is_root else nullcontext() as egress:
+    with closing(egress_log.EgressFollower()) if is_root else nullcontext() as egress:
         while True:
             refusals = filter(None, map(refusal, egress.notes())) if egress else ()
             for record in sorted([*coming.records(), *refusals], key=_at):

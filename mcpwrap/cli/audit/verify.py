@@ -13,7 +13,7 @@ from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.core.audit.reader import AuditFinding, AuditReport
 from mcpwrap.core.audit.records import Anchor, Keys, folder_of
-from mcpwrap.core.audit.verify import Folder, check
+from mcpwrap.core.audit.verify import EpochFolder, check
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files, audit_keys
@@ -39,7 +39,7 @@ class Checked:
 
     report: AuditReport
     keys: Keys
-    folders: Mapping[str, Folder | None]
+    folders: Mapping[str, EpochFolder | None]
 
 
 @click.command("verify")
@@ -77,7 +77,7 @@ def checked(folder: Path, anchors: list[Anchor], now: float) -> Checked:
             return Checked(report, keys, folders)
 
 
-def _folders(folder: Path, keys: Keys) -> dict[str, Folder | None]:
+def _folders(folder: Path, keys: Keys) -> dict[str, EpochFolder | None]:
     found = audit_files.to_check(folder)
     for _ in range(_TRIES):
         if keys.epochs and folder_of(keys.epochs) not in found:

@@ -28,7 +28,7 @@ from mcpwrap.errors import (
     UsageError,
 )
 from mcpwrap.linux import accounts, tty
-from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import (
@@ -38,7 +38,7 @@ from mcpwrap.machine.doctor import (
     squid_health,
     trial_wrappers,
 )
-from mcpwrap.machine.doctor.live_probes import Inside, NotTriedError, TrialResult, TrialStatus
+from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialResult, TrialStatus, WrapperView
 from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
@@ -164,7 +164,7 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
         yield warned(server.name, "no account is an agent of it", "see `agents`; `adduser`")
     found = list(_trials(server, uid, agent))
     try:
-        with live_probes.inside(server.name) as view:
+        with live_probes.open_wrapper_view(server.name) as view:
             for trial in found:
                 yield _tried(server, view, trial)
     except NotTriedError as error:
@@ -209,7 +209,7 @@ def _program(server: Server) -> Iterator[Check]:
     title = f"{server.name}: program"
     for line in missing(server):
         yield failed(title, line, "install it")
-    if found := changeable(server, Look()):
+    if found := changeable(server, ExecutableScan()):
         text = f"{found}: such an account decides what this server runs"
         if server.writable_command:
             yield warned(title, text, "install it where root alone can write")
@@ -265,7 +265,7 @@ def _session(server: Server, agent: str) -> Check:
     return failed(what, tried.line, f"{logs}; {all_of_it}")
 
 
-def _tried(server: Server, view: Inside, trial: _Trial) -> Check:
+def _tried(server: Server, view: WrapperView, trial: _Trial) -> Check:
     unit = trial.proxy_unit
     if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))

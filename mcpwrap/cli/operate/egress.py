@@ -34,7 +34,7 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
         raise UsageError(f"no server {name!r}", where="mcpwrap egress", fix="`mcpwrap status`")
     if follow:
         show = print_json_line if as_json else _Suggest().show if suggest else _print_one
-        for note in egress_log.coming(name):
+        for note in egress_log.follow(name):
             show(row_of(note))
     rows = summary(egress_log.all_of(name, known[name]))
     if as_json:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.output import ascii_json, print_json
 from mcpwrap.core.audit.audit_params import Unread, box
-from mcpwrap.core.audit.replay import Group, Replay
+from mcpwrap.core.audit.replay import Replay, ReplayGroup
 from mcpwrap.core.audit.text_format import fields_of, line_of
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol.json_value import Json
@@ -52,7 +52,7 @@ def _print(replay: Replay) -> None:
         tty.say(f"{number} calls {_WHY_UNREAD[why]}")
 
 
-def _print_group(group: Group, by: str) -> None:
+def _print_group(group: ReplayGroup, by: str) -> None:
     rule = f"the rule {shown(group.rule)}" if group.rule else "the default"
     tty.say(f"  {by} {rule}: {group.count}")
     for record, params in group.examples:
@@ -70,12 +70,12 @@ def _fields(replay: Replay) -> Json:
     }
 
 
-def _group_fields(group: Group) -> Json:
+def _group_fields(group: ReplayGroup) -> Json:
     examples: list[Json] = [
         fields_of(record, source.agent(record.uid), params) for record, params in group.examples
     ]
     return {"rule": group.rule, "count": group.count, "examples": examples}
 
 
-def _by_count(groups: Iterable[Group]) -> list[Group]:
+def _by_count(groups: Iterable[ReplayGroup]) -> list[ReplayGroup]:
     return sorted(groups, key=lambda group: -group.count)

@@ -9,7 +9,14 @@ import click
 
 from mcpwrap.cli.common.output import ask
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.wire.login_pipe import LOGIN, LOGOUT, AuthorizationResponse, Begin, Done, Visit
+from mcpwrap.core.wire.login_pipe import (
+    LOGIN,
+    LOGOUT,
+    AuthorizationResponse,
+    Begin,
+    LoginDone,
+    Visit,
+)
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.gate_client import login as gate_client_login
 from mcpwrap.gate_client.login import LoginDoor
@@ -22,7 +29,7 @@ _DISPLAYS = ["WAYLAND_DISPLAY", "DISPLAY"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CallbackMode:
     """Way back of the answer: a browser on this machine, or a paste by hand."""
 
     port: int
@@ -66,7 +73,7 @@ def login(  # noqa: PLR0913, PLR0917 - as click wants it
     The tokens never leave the server's own account.
     Exit status: 0 logged in, 1 failed, 2 wrong usage.
     """
-    way = Way(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
+    way = CallbackMode(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
     with _door(name, LOGIN) as door:
         who = give_up_root(sudo_uid, sudo_gid)
         door.await_start()
@@ -88,7 +95,7 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
     with _door(name, LOGOUT) as door:
         give_up_root(sudo_uid, sudo_gid)
         door.await_start()
-        done = door.hear(Done)
+        done = door.hear(LoginDone)
     how = "revoked and forgotten" if done.revoked else "forgotten, but not revoked: none was asked"
     tty.say(f"{name}: the login is {how}")
     return EXIT_OK
@@ -102,13 +109,13 @@ def _door(name: str, verb: str) -> LoginDoor:
     return LoginDoor(name, verb, gate_client_login.PATH)
 
 
-def _log_in(door: LoginDoor, name: str, way: Way, who: InvokingUser | None) -> Done:
+def _log_in(door: LoginDoor, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:
     if way.is_pasted:
         door.say(Begin(port=0, paste=True))
         visit = _sound(door.hear(Visit), name)
         _show(name, visit)
         door.say(AuthorizationResponse(answer=_pasted(visit)))
-        return door.hear(Done)
+        return door.hear(LoginDone)
     # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
     from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
 
@@ -121,7 +128,7 @@ def _log_in(door: LoginDoor, name: str, way: Way, who: InvokingUser | None) -> D
         query = oauth_callback.wait(listener, state_of(visit.visit), door.fileno())
     if query:
         door.say(AuthorizationResponse(answer=query))
-    return door.hear(Done)
+    return door.hear(LoginDone)
 
 
 def _sound(visit: Visit, name: str) -> Visit:
@@ -169,7 +176,7 @@ def _open(url: str, who: InvokingUser | None) -> None:
     )  # fmt: skip
 
 
-def _said(name: str, done: Done) -> list[str]:
+def _said(name: str, done: LoginDone) -> list[str]:
     lines = [f"{name}: logged in" + (f", for {' '.join(done.scopes)}" if done.scopes else "")]
     if not done.renewable:
         end = "" if done.expires_in is None else f" in {done.expires_in} s"

@@ -7,9 +7,9 @@ from typing import assert_never
 from mcpwrap.config.agent_files.transport import (
     BadEntryError,
     HttpTransport,
-    Launch,
     NotUnderstood,
     Stdio,
+    Transport,
     table,
     text,
     texts,
@@ -76,14 +76,14 @@ class Words:
         """Return the key by which an entry that was understood is what it is."""
         return next(key for key in (self.command, *self.urls) if key in value)
 
-    def read(self, value: object) -> Launch:
+    def read(self, value: object) -> Transport:
         """Return what an entry says."""
         try:
             return self._read(table(value, "the entry"))
         except BadEntryError as error:
             return NotUnderstood(str(error))
 
-    def _read(self, value: Mapping[str, object]) -> Launch:
+    def _read(self, value: Mapping[str, object]) -> Transport:
         if "<<" in value:
             raise BadEntryError("`<<` takes a part of it from elsewhere")
         kind = None if value.get(self.type) is None else text(value[self.type], self.type)

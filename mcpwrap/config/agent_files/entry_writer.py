@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target, Words
 from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file
 from mcpwrap.config.agent_files.syntax.document import YAML_BLOCK, FileError, Key, ServerEntry
-from mcpwrap.config.agent_files.syntax.text_edits import Change, Splice, applied, splices
+from mcpwrap.config.agent_files.syntax.text_edits import Change, TextEdit, apply_edits, text_edits
 from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 
 Path = tuple[Key, ...]
@@ -36,11 +36,11 @@ def rewritten(opened: ParsedFile, changes: Iterable[Change]) -> bytes:
         FileError: that cannot be done without changing more.
     """
     text, data = opened.document.text, opened.document.data
-    todo: list[Splice] = []
+    todo: list[TextEdit] = []
     for change in changes:
-        todo += splices(text, change)
+        todo += text_edits(text, change)
         data = _with(data, change.entry.path, change.value())
-    return _checked(opened, applied(text, todo), data)
+    return _checked(opened, apply_edits(text, todo), data)
 
 
 def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
@@ -74,18 +74,18 @@ def put_back(
     if once_more.document.text == text:
         return before.content(before.document.text)
     whole = _whole(before, once_more, [then for _, then in pairs])
-    todo: list[Splice] = []
+    todo: list[TextEdit] = []
     for now, then in pairs:
         wrapped = whole.get(then.entry.path)
         if wrapped and _lines_of(opened, now.entry) == _lines_of(once_more, wrapped):
             start, end = _region(now.entry)
-            todo.append(Splice(start, end, before.document.text[slice(*_region(then.entry))]))
+            todo.append(TextEdit(start, end, before.document.text[slice(*_region(then.entry))]))
             data = _with(data, now.entry.path, then.entry.value)
             continue
         change = _back(now, then, words)
         todo += _spliced(opened, change)
         data = _with(data, now.entry.path, change.value())
-    return _checked(opened, applied(text, todo), data)
+    return _checked(opened, apply_edits(text, todo), data)
 
 
 def _once_more(
@@ -124,9 +124,9 @@ def _gaps(file: ParsedFile, entries: Iterable[ServerEntry]) -> Iterator[str]:
     yield file.document.text[at:]
 
 
-def _spliced(opened: ParsedFile, change: Change) -> list[Splice]:
+def _spliced(opened: ParsedFile, change: Change) -> list[TextEdit]:
     try:
-        return splices(opened.document.text, change)
+        return text_edits(opened.document.text, change)
     except ValueError as error:
         problem = f"{change.entry.name!a} had {error}, which we cannot write; nothing was changed"
         raise FileError(problem, where=opened.file, fix="take it from the backup") from error

@@ -15,7 +15,7 @@ from mcpwrap.config.agent_files.syntax.document import (
 from mcpwrap.config.agent_files.syntax.json_document import JsonDocument
 from mcpwrap.config.agent_files.syntax.toml_document import TomlDocument
 from mcpwrap.config.agent_files.syntax.yaml_document import YamlDocument
-from mcpwrap.config.agent_files.transport import Launch
+from mcpwrap.config.agent_files.transport import Transport
 
 MAX_SERVERS = 1000
 MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps what was typed in the same file
@@ -49,7 +49,7 @@ class Listed:
 
     at: tuple[str, ...]
     entry: ServerEntry
-    launch: Launch
+    launch: Transport
     is_off: bool = False  # the agent does not start it, by settings of the person's
 
 

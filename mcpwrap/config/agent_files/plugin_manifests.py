@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.syntax.document import JSON, ServerEntry, at_keys
-from mcpwrap.config.agent_files.transport import Launch, Stdio
+from mcpwrap.config.agent_files.transport import Stdio, Transport
 
 _KEY = "mcpServers"
 
@@ -58,7 +58,7 @@ def _servers(table: dict[str, object], words: Words) -> Iterator[Listed]:
         yield _listed(name, words.read(value))
 
 
-def _listed(name: str, launch: Launch) -> Listed:
+def _listed(name: str, launch: Transport) -> Listed:
     """Return a server. None is rewritten, so what else is in its entry, and where, is not kept."""
     entry = ServerEntry(
         name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON

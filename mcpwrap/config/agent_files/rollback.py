@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mcpwrap.config.agent_files.entry_schema import Words
 from mcpwrap.config.agent_files.entry_writer import put_back
 from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
-from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
 from mcpwrap.config.agent_files.wrap_status import is_ours
 
 Pair = tuple[Listed, Listed]  # an entry as it is now, and as it was before
@@ -14,7 +14,7 @@ EntryPath = tuple[str, ...]  # the keys of its table, or list, and its name
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RollbackConflict:
     """Later change of a wrapped entry, and its consequence."""
 
     place: EntryPath
@@ -27,8 +27,10 @@ class TurnedBack:
 
     content: bytes
     back: tuple[EntryPath, ...] = ()
-    left: tuple[Left, ...] = ()  # not turned back
-    lost: tuple[Left, ...] = ()  # turned back, and something goes that was put beside the stub
+    left: tuple[RollbackConflict, ...] = ()  # not turned back
+    lost: tuple[
+        RollbackConflict, ...
+    ] = ()  # turned back, and something goes that was put beside the stub
 
 
 def turned_back(
@@ -42,10 +44,10 @@ def turned_back(
         FileError: that cannot be done without changing more.
     """
     pairs: list[Pair] = []
-    left: list[Left] = []
+    left: list[RollbackConflict] = []
     for place in dict.fromkeys(entries):
         for one in _of_place(now, before, place, words):
-            if isinstance(one, Left):
+            if isinstance(one, RollbackConflict):
                 left.append(one)
             else:
                 pairs.append(one)
@@ -66,12 +68,14 @@ def entries_at(file: ParsedFile, place: EntryPath, words: Words) -> list[Listed]
 
 def _of_place(
     now: ParsedFile, before: ParsedFile, place: EntryPath, words: Words
-) -> Iterator[Pair | Left]:
+) -> Iterator[Pair | RollbackConflict]:
     nows, thens = entries_at(now, place, words), entries_at(before, place, words)
     if not nows:
-        yield Left(place, "is gone from the file, and stays gone")
+        yield RollbackConflict(place, "is gone from the file, and stays gone")
     elif len(nows) != len(thens):
-        yield Left(place, "is not the only one of its name now, and all stay as they are")
+        yield RollbackConflict(
+            place, "is not the only one of its name now, and all stay as they are"
+        )
     else:
         for one, then in zip(nows, thens, strict=True):
             if one.launch == then.launch:
@@ -79,20 +83,22 @@ def _of_place(
             if is_ours(one.launch) and not isinstance(then.launch, NotUnderstood):
                 yield one, then
             else:
-                yield Left(place, "was changed since, and stays as it is")
+                yield RollbackConflict(place, "was changed since, and stays as it is")
 
 
 def _place(listed: Listed) -> EntryPath:
     return (*listed.at, listed.entry.name)
 
 
-def _lost(pairs: Iterable[Pair]) -> Iterator[Left]:
+def _lost(pairs: Iterable[Pair]) -> Iterator[RollbackConflict]:
     for now, then in pairs:
         if keys := _beside(now.launch, then.launch):
-            yield Left(_place(now), f"had {', '.join(keys)} beside the stub, which goes")
+            yield RollbackConflict(
+                _place(now), f"had {', '.join(keys)} beside the stub, which goes"
+            )
 
 
-def _beside(launch: Launch, then: Launch) -> list[str]:
+def _beside(launch: Transport, then: Transport) -> list[str]:
     """Return what an entry of ours says besides where it leads; we wrote none of it."""
     if isinstance(launch, Stdio):
         before = then.inherits if isinstance(then, Stdio) else ()

@@ -33,7 +33,7 @@ class NotUnderstood:
     why: str
 
 
-Launch = Stdio | HttpTransport | NotUnderstood
+Transport = Stdio | HttpTransport | NotUnderstood
 
 
 class BadEntryError(ValueError):

@@ -7,13 +7,13 @@ from typing import Literal, assert_never
 
 from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
 
 LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}
 _OUR_URL = re.compile(r"http://127\.78\.[0-9]{1,3}\.[0-9]{1,3}:52100(?:/.*)?")
 
-State = Literal["wrapped", "raw", "drifted", "not understood", "off"]
+WrapState = Literal["wrapped", "raw", "drifted", "not understood", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Known:
 class Standing:
     """State of one entry. `server` is the one of ours that it leads to; "" is none."""
 
-    state: State
+    state: WrapState
     server: str = ""
     why: str = ""
 
@@ -39,7 +39,7 @@ def standing_of(listed: Listed, known: Known) -> Standing:
     return Standing("off") if listed.is_off else standing(listed.launch, known)
 
 
-def standing(launch: Launch, known: Known) -> Standing:
+def standing(launch: Transport, known: Known) -> Standing:
     """Return the state of an entry. What leads to no server of ours, and seems to, has drifted."""
     match launch:
         case NotUnderstood(why):
@@ -52,7 +52,7 @@ def standing(launch: Launch, known: Known) -> Standing:
             assert_never(launch)
 
 
-def is_ours(launch: Launch) -> bool:
+def is_ours(launch: Transport) -> bool:
     """Say whether an entry leads to the stub or a URL of ours, also of a server that is gone."""
     return standing(launch, Known({})).state == "drifted"
 

@@ -25,7 +25,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ResolvedCommand:
     """Program to which a command resolves on this machine."""
 
     path: str  # absolute
@@ -45,7 +45,7 @@ class PathInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class EntryContext:
     """Context of an entry: its account, and what this machine has under the names in it."""
 
     account: str
@@ -53,5 +53,5 @@ class Around:
     base: str = ""  # where the agent starts it: the project's folder, or its `cwd`
     variables: Mapping[str, str] = field(default_factory=dict)  # the person's own
     env_file: Mapping[str, str] | None = None  # what is in the one that the entry names
-    program: Program | None = None
+    program: ResolvedCommand | None = None
     places: Mapping[str, PathInfo] = field(default_factory=dict)  # by absolute path

@@ -9,7 +9,7 @@ from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
 from mcpwrap.config.migration import remote_server, stdio_server
 from mcpwrap.config.migration.bridge import bridged
-from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
 from mcpwrap.config.migration.secret_detection import (
     holds_secret_url,
     is_marked,
@@ -29,7 +29,7 @@ _HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes th
 _NAME = "server"
 
 
-def launch_of(listed: Listed, around: Around) -> Stdio | HttpTransport:
+def launch_of(listed: Listed, around: EntryContext) -> Stdio | HttpTransport:
     """Return what an entry starts or asks, with what its agent fills in.
 
     Raises:
@@ -48,7 +48,7 @@ def launch_of(listed: Listed, around: Around) -> Stdio | HttpTransport:
             assert_never(listed.launch)
 
 
-def _with_variables(launch: Stdio, value: object, around: Around) -> Stdio:
+def _with_variables(launch: Stdio, value: object, around: EntryContext) -> Stdio:
     """Return a program with the variables that its entry has in a file, or its agent keeps."""
     for key in launch.further:
         if key == ENV_FILE and around.env_file is None:
@@ -64,7 +64,7 @@ def _asked(names: Iterable[str]) -> dict[str, str]:
     return {name: f"${{{name}}}" for name in names}
 
 
-def _inheriting(launch: Stdio, around: Around) -> Stdio:
+def _inheriting(launch: Stdio, around: EntryContext) -> Stdio:
     """Return a program with those variables of the agent's own that an agent may go on to choose.
 
     The others get the value that they have now: secrets sealed, and what no agent may choose.
@@ -126,7 +126,7 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 def draft(
     listed: Listed,
     launch: Stdio | HttpTransport,
-    around: Around,
+    around: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry becomes, with a name that is not its own yet.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from mcpwrap.config import remote_server as rules
 from mcpwrap.config.agent_files.transport import HttpTransport as Launch
-from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
 from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret_name
 from mcpwrap.config.migration.variable_expansion import (
     ExtractedSecrets,
@@ -24,7 +24,7 @@ def draft(
     name: str,
     launch: Launch,
     entry: Mapping[str, object],
-    around: Around,
+    around: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry becomes. `entry`: all that it says.
@@ -91,7 +91,7 @@ def _checked(url: str) -> str:
 
 
 def _from_variables(
-    entry: Mapping[str, object], around: Around, kept: ExtractedSecrets
+    entry: Mapping[str, object], around: EntryContext, kept: ExtractedSecrets
 ) -> dict[str, Template]:
     """Return headers whose values Codex takes from its own variables."""
     found: dict[str, Template] = {}
@@ -103,7 +103,7 @@ def _from_variables(
     return found
 
 
-def _own(variable: str, around: Around, kept: ExtractedSecrets) -> SecretRef:
+def _own(variable: str, around: EntryContext, kept: ExtractedSecrets) -> SecretRef:
     """Keep what a variable of the person's own holds."""
     value = around.variables.get(variable)
     return kept.put(variable, value, () if value is None else (variable,))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.migration import notes
-from mcpwrap.config.migration.draft import Around, Draft, PathInfo, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, PathInfo, UnfitError
 from mcpwrap.config.migration.private import why_not
 from mcpwrap.config.migration.secret_detection import is_secret_name, secret_arguments
 from mcpwrap.config.migration.variable_expansion import (
@@ -46,7 +46,7 @@ class _Named:
     option: str = ""
 
 
-def expanded(launch: Stdio, around: Around) -> Stdio:
+def expanded(launch: Stdio, around: EntryContext) -> Stdio:
     """Return an entry with all that its agent fills into the command, its arguments and folder.
 
     Raises:
@@ -63,7 +63,7 @@ def expanded(launch: Stdio, around: Around) -> Stdio:
     )
 
 
-def _at_home(text: str, around: Around) -> str:
+def _at_home(text: str, around: EntryContext) -> str:
     """Return a text with the home that its `~` means: for the server it is another."""
     option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
     if value != "~" and not value.startswith("~/"):
@@ -71,7 +71,7 @@ def _at_home(text: str, around: Around) -> str:
     return f"{option}{equals}{around.home}{value[1:]}"
 
 
-def _known(text: str, what: str, around: Around) -> str:
+def _known(text: str, what: str, around: EntryContext) -> str:
     if name := secret_variable(text, around.variables):
         problem = f"its {what} has your variable {name}, which can be a secret"
         raise UnfitError(f"{problem}, and everybody can read it there")
@@ -81,20 +81,20 @@ def _known(text: str, what: str, around: Around) -> str:
     return value
 
 
-def _absolute(path: str, around: Around) -> str:
+def _absolute(path: str, around: EntryContext) -> str:
     if not path:
         return ""
     whole = posixpath.join(around.base or around.home, _at_home(path, around))
     return posixpath.normpath(whole)
 
 
-def paths(launch: Stdio, around: Around) -> Iterator[str]:
+def paths(launch: Stdio, around: EntryContext) -> Iterator[str]:
     """Yield the absolute paths that an entry names, which may be there or not."""
     for named in _named(launch, around):
         yield named.path
 
 
-def _named(launch: Stdio, around: Around) -> Iterator[_Named]:
+def _named(launch: Stdio, around: EntryContext) -> Iterator[_Named]:
     if launch.cwd:
         yield _Named(launch.cwd)
     before = ""
@@ -122,7 +122,7 @@ def _seems_relative(value: str) -> bool:
 
 
 def draft(
-    name: str, launch: Stdio, around: Around, egress: tuple[Destination | Group, ...] = ()
+    name: str, launch: Stdio, around: EntryContext, egress: tuple[Destination | Group, ...] = ()
 ) -> Draft:
     """Return the server that an entry, which was `expanded`, becomes.
 
@@ -186,7 +186,7 @@ def _expect_known(launch: Stdio) -> None:
         raise UnfitError(f"{name} needs rights that no server of ours gets; install it without")
 
 
-def _is_of_no_kind(name: str, around: Around) -> bool:
+def _is_of_no_kind(name: str, around: EntryContext) -> bool:
     """Say whether `inherits` takes no such variable, or not the value that it has now."""
     return environment.why_not(name, around.variables.get(name, "")) != ""
 
@@ -198,7 +198,7 @@ def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[s
     return {**env, "PATH": (":".join([*search, PATH]),)}
 
 
-def _folder(launch: Stdio, around: Around) -> str:
+def _folder(launch: Stdio, around: EntryContext) -> str:
     """Return where it is started: there where its relative paths lead to what they named."""
     if launch.cwd:
         return launch.cwd
@@ -206,7 +206,7 @@ def _folder(launch: Stdio, around: Around) -> str:
     return around.base if around.base and is_needed else ""
 
 
-def _workspace(launch: Stdio, around: Around, code: tuple[str, ...]) -> tuple[Workspace, ...]:
+def _workspace(launch: Stdio, around: EntryContext, code: tuple[str, ...]) -> tuple[Workspace, ...]:
     """Return what it is to see of somebody's own: its code to read, what it is told of to write."""
     found = dict.fromkeys(code, False)
     base = _folder(launch, around)
@@ -232,7 +232,7 @@ def _is_key(named: _Named) -> bool:
     return bool(named.variable) and is_secret_name(named.variable)
 
 
-def _given(named: _Named, place: PathInfo, around: Around) -> str:
+def _given(named: _Named, place: PathInfo, around: EntryContext) -> str:
     """Return what is given for a path.
 
     Raises:
@@ -275,7 +275,7 @@ def _is_data(named: _Named) -> bool:
     return not any(_NOT_REPLACED.search(text.lower()) for text in said)
 
 
-def _folders_of_files(launch: Stdio, around: Around) -> Iterator[str]:
+def _folders_of_files(launch: Stdio, around: EntryContext) -> Iterator[str]:
     """Yield a note for each folder that it may write for one file in it."""
     for named in _named(launch, around):
         place = around.places.get(named.path)
@@ -288,7 +288,7 @@ def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
-def _lost(launch: Stdio, around: Around) -> Iterator[str]:
+def _lost(launch: Stdio, around: EntryContext) -> Iterator[str]:
     """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
     is_fetcher = posixpath.basename(launch.command) in _FETCHERS
     if not around.base and not launch.cwd and not is_fetcher:

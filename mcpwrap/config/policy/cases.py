@@ -8,7 +8,7 @@ from mcpwrap.config.policy.errors import Flaw, PolicyError
 from mcpwrap.config.policy.value_parsers import word
 from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
-from mcpwrap.core.policy.cases import Case, Expected, Result
+from mcpwrap.core.policy.cases import Case, Expected, ExpectedResult
 from mcpwrap.core.policy.compiled import CALL
 from mcpwrap.core.protocol.json_value import Json
 
@@ -77,8 +77,8 @@ def _object(value: Json, fields: Fields) -> dict[str, Json]:
     return {}
 
 
-def _result(fields: Fields) -> Result | None:
+def _result(fields: Fields) -> ExpectedResult | None:
     came, becomes = fields.json("result"), fields.json("becomes")
     if came is None:
         return None
-    return Result(value=came[0], becomes=came[0] if becomes is None else becomes[0])
+    return ExpectedResult(value=came[0], becomes=came[0] if becomes is None else becomes[0])

@@ -6,7 +6,7 @@ from mcpwrap.errors import UsageError, problem_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SourcePosition:
     """Position in a file. Both numbers count from 1, columns in characters."""
 
     file: str
@@ -21,7 +21,7 @@ class Mark:
 class Flaw:
     """Single error in a policy."""
 
-    mark: Mark
+    mark: SourcePosition
     problem: str
     fix: str
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import value_parsers as values
 from mcpwrap.config.policy.conditions import condition
-from mcpwrap.config.policy.errors import Flaw, Mark, PolicyError
+from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
 from mcpwrap.config.policy.yaml_table import Fields
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.argument_path import PathMarker, steps_of
@@ -104,8 +104,8 @@ class _Parser:
     approval: Times = field(default_factory=Times)
     rules: list[Rule] = field(default_factory=list)
     results: list[ResultRule] = field(default_factory=list)
-    mark_by_name: dict[str, Mark] = field(default_factory=dict)
-    mark_by_key: dict[str, Mark] = field(default_factory=dict)
+    mark_by_name: dict[str, SourcePosition] = field(default_factory=dict)
+    mark_by_key: dict[str, SourcePosition] = field(default_factory=dict)
 
     def read(self, top: Fields) -> None:
         """Read one file."""
@@ -254,7 +254,7 @@ class _Parser:
         return name
 
 
-def _warning_of_missing_argument(mark: Mark, rule: Rule) -> Flaw | None:
+def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | None:
     """Warn of a rule on everything that applies to each message without its arguments.
 
     What is missing cannot be judged, nor can a `default` of another type than the test asks for:
@@ -291,7 +291,7 @@ def in_order(flaws: list[Flaw], names: list[str]) -> list[Flaw]:
     return sorted(flaws, key=lambda f: (names.index(f.mark.file), f.mark.line, f.mark.column))
 
 
-def _taken(marks: dict[str, Mark], word: str, mark: Mark) -> str | None:
+def _taken(marks: dict[str, SourcePosition], word: str, mark: SourcePosition) -> str | None:
     """Return where the word stood first, if that is elsewhere."""
     first = marks.setdefault(word, mark)
     return None if first == mark else str(first)

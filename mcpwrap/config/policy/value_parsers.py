@@ -10,7 +10,7 @@ from mcpwrap.core.policy.argument_path import steps_of
 from mcpwrap.core.policy.regex import Pattern, PatternError
 from mcpwrap.core.policy.rules import Action, Dialect, SqlTest
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.methods import Era, Way
+from mcpwrap.core.protocol.methods import Era, PolicyScope
 from mcpwrap.core.text.globs import matches_any
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def _is_never_judged(name: str) -> bool:
         methods.server_request(name),
         methods.server_notification(name),
     }
-    return ways <= {Way.FORWARD, None} and Way.FORWARD in ways
+    return ways <= {PolicyScope.FORWARD, None} and PolicyScope.FORWARD in ways
 
 
 def result_method(text: str) -> str:

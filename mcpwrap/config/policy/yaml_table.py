@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, SourcePosition
 from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, text_of
 from mcpwrap.config.policy.yaml_tree import Items, Node, Scalar, Table
 from mcpwrap.config.value_parsers import BadValueError
@@ -23,7 +23,7 @@ class Fields:
         self._what = what
         self._flaws = flaws
         self._nodes: dict[str, Node] = {}
-        self._keys: dict[str, Mark] = {}
+        self._keys: dict[str, SourcePosition] = {}
         if isinstance(node, Table):
             self._nodes = {key.text: value for key, value in node.entries}
             self._keys = {key.text: key.mark for key, _ in node.entries}
@@ -36,7 +36,7 @@ class Fields:
         """Say whether the key stands there."""
         return key in self._keys
 
-    def mark_of(self, key: str) -> Mark:
+    def mark_of(self, key: str) -> SourcePosition:
         """Return where a key stands, or where the table begins."""
         return self._keys.get(key, self.mark)
 
@@ -44,7 +44,7 @@ class Fields:
         """Add a flaw at a key, or where the table begins."""
         self.note_at(self.mark_of(key), problem, fix)
 
-    def note_at(self, mark: Mark, problem: str, fix: str) -> None:
+    def note_at(self, mark: SourcePosition, problem: str, fix: str) -> None:
         """Add a flaw."""
         self._flaws.append(Flaw(mark, problem, fix))
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import yaml
 
-from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, SourcePosition
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
@@ -16,7 +16,7 @@ MAX_DEPTH = 32
 class Scalar:
     """Single value as it is written, without its quotes."""
 
-    mark: Mark
+    mark: SourcePosition
     text: str
     is_quoted: bool  # then it is text, whatever it looks like
 
@@ -25,7 +25,7 @@ class Scalar:
 class Items:
     """List of nodes."""
 
-    mark: Mark
+    mark: SourcePosition
     items: "tuple[Node, ...]"
 
 
@@ -33,7 +33,7 @@ class Items:
 class Table:
     """Keys with values, in the order of the file. No key stands twice."""
 
-    mark: Mark
+    mark: SourcePosition
     entries: "tuple[tuple[Scalar, Node], ...]"
 
 
@@ -50,7 +50,7 @@ class _FlawedError(Exception):
 
 def read_tree(file: str, content: bytes, flaws: list[Flaw]) -> Node | None:
     """Return what a file says; None, and flaws, if it cannot be read."""
-    top = Mark(file, 1, 1)
+    top = SourcePosition(file, 1, 1)
     if len(content) > MAX_BYTES:
         flaws.append(Flaw(top, "over 1 MiB", "split it into policy.d/*.yaml"))
         return None
@@ -58,7 +58,7 @@ def read_tree(file: str, content: bytes, flaws: list[Flaw]) -> Node | None:
         return _Builder(file, flaws).built(content.decode())
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        flaws.append(Flaw(Mark(file, line, 1), "not UTF-8", "save it as UTF-8"))
+        flaws.append(Flaw(SourcePosition(file, line, 1), "not UTF-8", "save it as UTF-8"))
     except yaml.MarkedYAMLError as error:
         mark = _mark(file, error.problem_mark) if error.problem_mark else top
         flaws.append(Flaw(mark, f"not YAML: {error.problem}", _fix(error)))
@@ -85,7 +85,9 @@ class _Builder:
                     self._end(event, "a second document", "put it into a file of its own")
                 node = self._node(next(events), events, 0)
         if node is None:
-            self._flaws.append(Flaw(Mark(self._file, 1, 1), "nothing in it", "write `version: 1`"))
+            self._flaws.append(
+                Flaw(SourcePosition(self._file, 1, 1), "nothing in it", "write `version: 1`")
+            )
         return node
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
@@ -106,7 +108,7 @@ class _Builder:
             yield self._node(event, events, depth + 1)
 
     def _entries(self, events: Iterator[yaml.Event], depth: int) -> Iterator[tuple[Scalar, Node]]:
-        mark_by_key: dict[str, Mark] = {}
+        mark_by_key: dict[str, SourcePosition] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key = self._node(event, events, depth + 1)
             if not isinstance(key, Scalar):
@@ -132,8 +134,8 @@ class _Builder:
         raise _FlawedError(Flaw(_mark(self._file, event.start_mark), problem, fix))
 
 
-def _mark(file: str, mark: yaml.Mark) -> Mark:
-    return Mark(file, mark.line + 1, mark.column + 1)
+def _mark(file: str, mark: yaml.Mark) -> SourcePosition:
+    return SourcePosition(file, mark.line + 1, mark.column + 1)
 
 
 def _fix(error: yaml.MarkedYAMLError) -> str:

@@ -70,7 +70,7 @@ class QueuedApproval:
 
 
 @dataclass(frozen=True, slots=True)
-class Approved:
+class AlreadyApproved:
     """Outcome of asking: approved, for one run."""
 
     id: str
@@ -78,7 +78,7 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class QueuedQuestion:
     """Outcome of asking: a person is asked, and the request waits."""
 
     id: str
@@ -86,7 +86,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class NotAsked:
+class QuestionRejected:
     """Outcome of asking: refused for now, without asking a person."""
 
     why: str
@@ -105,4 +105,4 @@ class ApprovalNotice:
     stops: bool = False
 
 
-AskResult = Approved | Waits | NotAsked
+AskResult = AlreadyApproved | QueuedQuestion | QuestionRejected

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from mcpwrap.core.approval.approval_answers import Answers, Denial, Grant
 from mcpwrap.core.approval.entry import (
     About,
+    AlreadyApproved,
     ApprovalNotice,
-    Approved,
     AskResult,
     Key,
-    NotAsked,
+    QuestionRejected,
     QueuedApproval,
-    Waits,
+    QueuedQuestion,
 )
 from mcpwrap.core.approval.throttle import Fatigue
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, RefusedReply, Scope, Verdict
@@ -52,19 +52,19 @@ class Book:
     def ask(self, session: int, hold: int, about: About, now_s: float) -> AskResult:
         """Queue a question for one request, or use up an approval that was given for it."""
         if grant := self._answers.use(session, about.key, now_s):
-            return Approved(grant.id, grant.by)
+            return AlreadyApproved(grant.id, grant.by)
         if why := self._answers.why_denied(session, about.key, now_s):
-            return NotAsked(why)
+            return QuestionRejected(why)
         entry = self._entry_by_id.get(self._id_by_key.get(about.key, ""))
         is_new = entry is None
         if entry is None:
             if why := self._why_not(about, now_s):
-                return NotAsked(why)
+                return QuestionRejected(why)
             entry = QueuedApproval(self._new_id(), about, now_s)
             self._entry_by_id[entry.id] = entry
             self._id_by_key[about.key] = entry.id
         entry.add(session, hold)
-        return Waits(entry.id, is_new)
+        return QueuedQuestion(entry.id, is_new)
 
     def fault(self, decide: Decide, now_s: float) -> RefusedReply | None:
         """Return why an answer is none to what waits; None if it is one."""

@@ -8,7 +8,7 @@ from mcpwrap.core.audit.records import Anchor, Began, MasterEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class JournalAnchors:
     """Anchors in the journal for one run of the gate, whichever process sent them."""
 
     anchors: list[Anchor] = field(default_factory=list)

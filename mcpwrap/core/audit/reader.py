@@ -50,7 +50,7 @@ class _Number(msgspec.Struct):
     n: int
 
 
-class Reader(Generic[T]):
+class ChainReader(Generic[T]):
     """Verifier of one chain, up to a record; the chain may go on from file to file.
 
     Behind a line that is not a record, two chains may go on: the one that was read so far, if the

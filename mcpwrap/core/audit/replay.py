@@ -10,7 +10,7 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.methods import TOOLS_CALL, Era, Way
+from mcpwrap.core.protocol.methods import TOOLS_CALL, Era, PolicyScope
 
 _PASSED = {"allowed", "limited"}  # by the policy: limits come after it
 _BLOCKED, _HELD = "blocked", "held"
@@ -19,7 +19,7 @@ _UNKNOWN = Judgement(Decision.BLOCK, message="no method of MCP, and no rule name
 
 
 @dataclass(slots=True)
-class Group:
+class ReplayGroup:
     """Requests that one rule decides differently; or the default, if it has no name."""
 
     rule: str
@@ -33,8 +33,8 @@ class Replay:
     def __init__(self, policy: Policy, opens: Box | None) -> None:
         self.judged = 0
         self.unread: Counter[Unread] = Counter()
-        self.blocked_by_rule: dict[str, Group] = {}  # by the rules of this policy
-        self.allowed_by_rule: dict[str, Group] = {}  # by those that were in force
+        self.blocked_by_rule: dict[str, ReplayGroup] = {}  # by the rules of this policy
+        self.allowed_by_rule: dict[str, ReplayGroup] = {}  # by those that were in force
         self._policy = policy
         self._opens = opens
         self._by_server: dict[str, CompiledPolicy] = {}
@@ -65,7 +65,7 @@ class Replay:
             return
         groups = self.allowed_by_rule if was_refused else self.blocked_by_rule
         rule = record.rule if was_refused else judgement.rule
-        group = groups.setdefault(rule, Group(rule))
+        group = groups.setdefault(rule, ReplayGroup(rule))
         group.count += 1
         if len(group.examples) < _MAX_EXAMPLES:
             group.examples.append((record, params))
@@ -77,11 +77,11 @@ def judge(policy: CompiledPolicy, method: str, params: Params) -> Judgement:
     if way is None:
         if not policy.names(method):
             return _UNKNOWN
-        way = Way.JUDGE
+        way = PolicyScope.JUDGE
     return judged(policy, way, method, params)
 
 
-def _way(method: str) -> Way | None:
+def _way(method: str) -> PolicyScope | None:
     """Return what rules have to say of a method: the same in all eras that have it."""
     ways = (methods.agent_request(method, era) for era in Era)
     return next((way for way in ways if way is not None), None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mcpwrap.core.audit.reader import UNREADABLE
 from mcpwrap.core.audit.records import NOTHING, Answered, Record, encode
-from mcpwrap.core.egress.access_log import Note, row_of
+from mcpwrap.core.egress.access_log import EgressEvent, row_of
 from mcpwrap.core.gate.session import subject
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import TASK_RESULTS, TOOLS_CALL
@@ -83,7 +83,7 @@ def fields_of(record: Record, agent: str, params: Json = None) -> dict[str, Json
     return fields
 
 
-def refusal(note: Note) -> Record | None:
+def refusal(note: EgressEvent) -> Record | None:
     """Return the record of what a server asked of the network, if it was refused at a time."""
     row = row_of(note)
     if not row.is_refused or not row.last:

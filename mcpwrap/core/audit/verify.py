@@ -7,16 +7,16 @@ written meanwhile are more than what must be there, and never less.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mcpwrap.core.audit.anchors import Journal, anchors_of
+from mcpwrap.core.audit.anchors import JournalAnchors, anchors_of
 from mcpwrap.core.audit.reader import AuditReport
 from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
 from mcpwrap.core.audit.verify_master import Master
-from mcpwrap.core.audit.verify_session import Read, Setting, Unfit, check_session
+from mcpwrap.core.audit.verify_session import EpochContext, Read, Unfit, check_session
 from mcpwrap.core.text.sanitise import shown
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class EpochFolder:
     """Files of one epoch. `names` was listed before anything is read."""
 
     names: frozenset[str]
@@ -24,7 +24,7 @@ class Folder:
 
 
 def check(
-    keys: Keys, folders: Mapping[str, Folder | None], anchors: Iterable[Anchor], now: float
+    keys: Keys, folders: Mapping[str, EpochFolder | None], anchors: Iterable[Anchor], now: float
 ) -> AuditReport:
     """Check it all. None in `folders` is something that is no folder.
 
@@ -39,7 +39,7 @@ def check(
             _miss(keys, epoch, report)
         else:
             report.epochs += 1
-            journal = Journal(anchored.get(epoch, []), now if epoch == keys.epochs else None)
+            journal = JournalAnchors(anchored.get(epoch, []), now if epoch == keys.epochs else None)
             _check_epoch(keys, epoch, folder, report, journal)
     _look_at_others(keys, folders.keys() - {folder_of(epoch) for epoch in expected}, report)
     return report
@@ -78,7 +78,7 @@ def _anchored(
 
 
 def _check_epoch(
-    keys: Keys, epoch: int, folder: Folder, report: AuditReport, journal: Journal
+    keys: Keys, epoch: int, folder: EpochFolder, report: AuditReport, journal: JournalAnchors
 ) -> None:
     name = folder_of(epoch)
     master = Master(epoch, start_of(keys.root_key, epoch).key, report)
@@ -92,7 +92,7 @@ def _check_epoch(
     over_at = master.latest_at if is_over else None
     if over_at is not None:
         report.over_at[f"{name}/{MASTER}"] = over_at
-    setting = Setting(name, folder.read, report, over_at, keys.removed_before)
+    setting = EpochContext(name, folder.read, report, over_at, keys.removed_before)
     known = {MASTER}
     for told in master.sessions.values():
         known |= check_session(told, setting)

@@ -7,9 +7,9 @@ from itertools import chain as joined
 from itertools import islice
 from typing import assert_never
 
-from mcpwrap.core.audit.anchors import Journal, mac_by_count
+from mcpwrap.core.audit.anchors import JournalAnchors, mac_by_count
 from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
-from mcpwrap.core.audit.reader import AuditReport, Reader
+from mcpwrap.core.audit.reader import AuditReport, ChainReader
 from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_BYTES,
@@ -38,7 +38,7 @@ _MAX_IN_PART = MAX_PART_BYTES // 64  # no record is as short as that
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChainPosition:
     """Chain head of a session at one time, and the line of the master chain that has it."""
 
     head: ChainHead
@@ -53,9 +53,11 @@ class SessionHistory:
 
     opened: SessionOpened
     key: bytes | bytearray  # of its first record
-    heads: list[Mark] = field(default_factory=list)  # all of them, oldest first
-    parts: list[Mark] = field(default_factory=list)  # where the second file begins, and so on
-    closed: Mark | None = None
+    heads: list[ChainPosition] = field(default_factory=list)  # all of them, oldest first
+    parts: list[ChainPosition] = field(
+        default_factory=list
+    )  # where the second file begins, and so on
+    closed: ChainPosition | None = None
 
 
 class Master:
@@ -76,10 +78,10 @@ class Master:
         self._epoch = epoch
         self._file = ""
         self._report = report
-        self._reader: Reader[MasterEvent] = Reader(Chain(key), decode_event, report)
+        self._reader: ChainReader[MasterEvent] = ChainReader(Chain(key), decode_event, report)
         self._keys = Chain(key)  # goes from one opening to the next, for the keys of sessions
 
-    def read(self, file: str, lines: Iterable[bytes], journal: Journal) -> None:
+    def read(self, file: str, lines: Iterable[bytes], journal: JournalAnchors) -> None:
         """Check all of it."""
         self._file = file
         events = self._reader.records(file, lines)
@@ -173,10 +175,10 @@ class Master:
         self.sessions[event.session] = SessionHistory(event, self._keys.child_key(event.session))
         return None
 
-    def _mark(self, line: int, head: ChainHead) -> Mark:
-        return Mark(head, self.latest_at, line, self._clock_at)
+    def _mark(self, line: int, head: ChainHead) -> ChainPosition:
+        return ChainPosition(head, self.latest_at, line, self._clock_at)
 
-    def _hear(self, session: str, mark: Mark) -> SessionHistory | None:
+    def _hear(self, session: str, mark: ChainPosition) -> SessionHistory | None:
         """Take down how far a session has come, unless that cannot be."""
         told = self.sessions.get(session)
         if told is None or told.closed:

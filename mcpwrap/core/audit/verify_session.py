@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mcpwrap.core.audit.hash_chain import NO_MAC, Chain
-from mcpwrap.core.audit.reader import AuditReport, Reader
+from mcpwrap.core.audit.reader import AuditReport, ChainReader
 from mcpwrap.core.audit.records import ChainHead, Record, decode_record, part_file
-from mcpwrap.core.audit.verify_master import Mark, SessionHistory
+from mcpwrap.core.audit.verify_master import ChainPosition, SessionHistory
 
 # Records and marks have their times from one clock; a mark is written after what it tells of.
 _MAX_LATE_S = 60.0
@@ -23,7 +23,7 @@ Read = Callable[[str], Iterable[bytes] | Unfit | None]  # the lines of a plain f
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EpochContext:
     """Context of a check that all session files of an epoch share."""
 
     folder: str
@@ -33,7 +33,7 @@ class Setting:
     removed_before: float
 
 
-def check_session(told: SessionHistory, setting: Setting) -> set[str]:
+def check_session(told: SessionHistory, setting: EpochContext) -> set[str]:
     """Check all of its files; return what they are called."""
     check = _Check(told, setting)
     setting.report.sessions += 1
@@ -46,11 +46,13 @@ def check_session(told: SessionHistory, setting: Setting) -> set[str]:
 
 
 class _Check:
-    def __init__(self, told: SessionHistory, setting: Setting) -> None:
+    def __init__(self, told: SessionHistory, setting: EpochContext) -> None:
         self._told = told
         self._setting = setting
         self._report = setting.report
-        self._reader: Reader[Record] = Reader(Chain(told.key), decode_record, setting.report)
+        self._reader: ChainReader[Record] = ChainReader(
+            Chain(told.key), decode_record, setting.report
+        )
         self._begin = Chain(told.key)  # goes from one file to the next
         self._marks = iter(told.heads)  # those not yet come to
         self._next_mark = next(self._marks, None)
@@ -136,7 +138,7 @@ class _Check:
             what = "the session was killed when this was written, and had not yet counted it"
             self._report.remark(path, 0, f"the last record: {what}")
 
-    def _check_count(self, path: str, mark: Mark, at_most: int | None) -> None:
+    def _check_count(self, path: str, mark: ChainPosition, at_most: int | None) -> None:
         count, told = self._reader.chain.count, mark.head.count
         if count < told:
             what = f"ends after record {count - 1}" if count else "has no record"
@@ -147,7 +149,7 @@ class _Check:
         by = f"the master chain tells of {told} records in line {mark.line}"
         self._report.find(path, 0, f"{what}; {by}")
 
-    def _miss(self, path: str, begin: ChainHead, end: Mark | None) -> None:
+    def _miss(self, path: str, begin: ChainHead, end: ChainPosition | None) -> None:
         heads = self._told.heads
         told = end.head.count if end else heads[-1].head.count if heads else 0
         if told > begin.count:

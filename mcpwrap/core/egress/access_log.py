@@ -43,7 +43,7 @@ class _SquidLine(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class EgressEvent:
     """One logged access. `detail` is the subject of the advice: a request, an address."""
 
     at: float
@@ -64,7 +64,7 @@ _NO_ERROR = {"-", "ERR_NONE"}
 _UNENDED = {"asked", "opened"}
 
 
-def from_squid(line: bytes) -> Note | None:
+def from_squid(line: bytes) -> EgressEvent | None:
     """Return what a line of Squid's log says; nothing if it is cut off or nobody's."""
     said = _decoded(line)
     if said is None or said.server == "-" or (said.host == "-" and said.port in _NO_PORT):
@@ -84,7 +84,7 @@ def from_squid(line: bytes) -> Note | None:
         detail = said.sni
     elif rule == "private-address":
         detail = said.address
-    return Note(
+    return EgressEvent(
         at=said.t,
         server=said.server,
         destination=f"{_visible(said.host)}:{_visible(said.port)}",
@@ -93,7 +93,7 @@ def from_squid(line: bytes) -> Note | None:
     )
 
 
-def from_front(line: bytes) -> Note | None:
+def from_front(line: bytes) -> EgressEvent | None:
     """Return what a line of the front's events says; what Squid refused, Squid has noted itself."""
     try:
         said = sni_front_log.decode(line)
@@ -114,21 +114,21 @@ def from_front(line: bytes) -> Note | None:
         case rule:
             place, detail = host or "port 443", ""
     detail = _visible_again(detail)
-    return Note(at=said.t, server=said.server, destination=place, rule=rule, detail=detail)
+    return EgressEvent(at=said.t, server=said.server, destination=place, rule=rule, detail=detail)
 
 
-def from_kernel(server: str, address: str, protocol: str, port: int, times: int) -> Note:
+def from_kernel(server: str, address: str, protocol: str, port: int, times: int) -> EgressEvent:
     """Return what a count of the packet rules says."""
     place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     rule = "dns" if port == 53 else "past-squid" if protocol == "tcp" else "not-tcp"
-    return Note(
+    return EgressEvent(
         at=0, server=server, destination=f"{place}/{protocol}", rule=rule, detail=place, times=times
     )
 
 
-def summary(notes: Iterable[Note]) -> list[EgressRow]:
+def summary(notes: Iterable[EgressEvent]) -> list[EgressRow]:
     """Return one row for each destination, rule and detail, the latest last."""
-    merged: dict[Note, Note] = {}
+    merged: dict[EgressEvent, EgressEvent] = {}
     for note in notes:
         key = replace(note, at=0, times=0)
         before = merged.get(key, key)
@@ -144,7 +144,7 @@ def summary(notes: Iterable[Note]) -> list[EgressRow]:
     return sorted(rows, key=lambda row: (row.last, row.destination))
 
 
-def row_of(note: Note) -> EgressRow:
+def row_of(note: EgressEvent) -> EgressRow:
     """Return the row of one note alone."""
     why, fix, allows = advice(note.rule, note.destination, note.detail)
     return EgressRow(

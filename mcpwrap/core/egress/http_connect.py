@@ -11,7 +11,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: ([^\r\n]*))?")
 
 
 @dataclass(frozen=True, slots=True)
-class NeedMore:
+class HeadIncomplete:
     """Result: the head of the response is incomplete."""
 
 
@@ -39,7 +39,7 @@ class NotHttp:
     """Result: the peer is not an HTTP proxy."""
 
 
-Reply = NeedMore | TunnelEstablished | Denied | NotHttp
+Reply = HeadIncomplete | TunnelEstablished | Denied | NotHttp
 
 
 def request(host: str) -> bytes:
@@ -53,7 +53,7 @@ def reply(untrusted: bytes) -> Reply:
     if len(head) > MAX_HEAD_BYTES:
         return NotHttp()
     if not end:
-        return NeedMore()
+        return HeadIncomplete()
     found = _STATUS_LINE.fullmatch(head.partition(b"\r\n")[0])
     if found is None:
         return NotHttp()

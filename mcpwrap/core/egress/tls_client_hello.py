@@ -19,7 +19,7 @@ _SERVER_NAME, _HOST_NAME = 0, 0  # RFC 6066 section 3
 
 
 @dataclass(frozen=True, slots=True)
-class NeedMore:
+class HelloIncomplete:
     """Result: more bytes are needed, `total_bytes` in all; always more than there were."""
 
     total_bytes: int
@@ -47,7 +47,7 @@ class NoName:
     shown: str = ""  # what it says instead, as printable ASCII
 
 
-Hello = NeedMore | ServerName | NotTls | NoName
+Hello = HelloIncomplete | ServerName | NotTls | NoName
 
 
 class _BrokenError(ValueError):
@@ -67,7 +67,7 @@ def read(untrusted: bytes | bytearray) -> Hello:
             return other
 
 
-def _reassemble(untrusted: bytes | bytearray) -> bytearray | NeedMore | NotTls:
+def _reassemble(untrusted: bytes | bytearray) -> bytearray | HelloIncomplete | NotTls:
     """Return the whole ClientHello without the records that it came in."""
     message = bytearray()
     start = 0
@@ -77,7 +77,7 @@ def _reassemble(untrusted: bytes | bytearray) -> bytearray | NeedMore | NotTls:
         if why := _wrong_with_record(header):
             return NotTls(why)
         if len(header) < _RECORD_HEADER_BYTES:
-            return NeedMore(body)
+            return HelloIncomplete(body)
         end = body + int.from_bytes(header[3:], "big")
         message += untrusted[body:end]
         if why := _wrong_with_message(message):
@@ -85,7 +85,7 @@ def _reassemble(untrusted: bytes | bytearray) -> bytearray | NeedMore | NotTls:
         if _is_whole(message):
             return message[: _message_end(message)]
         if len(untrusted) < end:
-            return NeedMore(end)
+            return HelloIncomplete(end)
         start = end
     return NotTls(f"its ClientHello is in more than {MAX_RECORDS} records")
 

@@ -9,8 +9,8 @@ from mcpwrap.core.gate import (
     from_agent,
 )
 from mcpwrap.core.gate.session import (
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     cancel,
@@ -48,7 +48,7 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
             if session.asked_by_server.take(answered) is not None:
                 return MessageOutcome(forward=decoded.json)
             about = subject("answer", request_id=answered)
-            note = Note(NoteKind.DROPPED, f"{about}: nothing was asked")
+            note = JournalNote(NoteKind.DROPPED, f"{about}: nothing was asked")
             return decision_records.write_refusal(
                 session, Sender.AGENT, MessageOutcome(notes=(note,)), answered
             )
@@ -59,7 +59,9 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
 def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
     """Return what becomes of a line, or an element of a batch, that is no message."""
     answer = error_response(malformed.id, malformed.code, malformed.reason)
-    outcome = MessageOutcome(answer=answer, notes=(Note(NoteKind.MALFORMED, malformed.reason),))
+    outcome = MessageOutcome(
+        answer=answer, notes=(JournalNote(NoteKind.MALFORMED, malformed.reason),)
+    )
     return decision_records.write_refusal(session, Sender.AGENT, outcome, malformed.id)
 
 
@@ -72,7 +74,7 @@ def _judge_notification(
     if is_misspelt(notification.params):
         about = subject(notification.method)
         reason = "a key of params is in another spelling than MCP has it in"
-        outcome = MessageOutcome(notes=(Note(NoteKind.MALFORMED, f"{about}: {reason}"),))
+        outcome = MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: {reason}"),))
     elif notification.method == methods.CANCELLED:
         outcome = _cancel(session, notification, json)
     else:

@@ -5,11 +5,17 @@ from typing import assert_never
 from mcpwrap.core.gate import approval_wait, error_responses
 from mcpwrap.core.gate.held_requests import MAX_HELD, Hold
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalRequest, Approved, NotAsked, Waits
+from mcpwrap.core.gate.ports import (
+    ApprovalOutcome,
+    ApprovalRequest,
+    ApprovalUnavailable,
+    Approved,
+    AwaitingApproval,
+)
 from mcpwrap.core.gate.session import (
     Approval,
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     blocked,
@@ -17,7 +23,7 @@ from mcpwrap.core.gate.session import (
 )
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol.jsonrpc import Id, Request, as_id, without
-from mcpwrap.core.protocol.methods import TOOLS_CALL, Way
+from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope
 from mcpwrap.core.text.sanitise import shown
 
 
@@ -25,7 +31,7 @@ def ask(
     session: SessionState,
     request: Request,
     asked: RequestContext,
-    judged: tuple[Way, Judgement],
+    judged: tuple[PolicyScope, Judgement],
     json: bytes,
 ) -> MessageOutcome:
     """Ask a person, and return what becomes of the request until there is an answer."""
@@ -42,11 +48,11 @@ def ask(
             return MessageOutcome(
                 forward=json, rule=judgement.rule, approval=Approval(id_, digest, by)
             )
-        case NotAsked(why):
+        case ApprovalUnavailable(why):
             return _not_asked(request.id, asked, judgement, why)
-        case Waits(id_, digest):
+        case AwaitingApproval(id_, digest):
             by_rule = f"waits for approval {id_}, rule {judgement.rule}"
-            note = Note(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, asked.target)
+            note = JournalNote(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, asked.target)
             hold = Hold(
                 number=number,
                 request=request,
@@ -174,7 +180,7 @@ def _not_asked(
     answer = error_responses.not_approved(request_id, asked.method, asked.era, text, judgement.rule)
     about = subject(asked.method, asked.target, request_id)
     reason = shown(why, approval_wait.MAX_REASON_CHARS)
-    note = Note(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
+    note = JournalNote(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
     return MessageOutcome(answer=answer, notes=(note,))
 
 

@@ -4,8 +4,8 @@ from mcpwrap.core.gate import decision_records, elicitation, error_responses
 from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold
 from mcpwrap.core.gate.session import (
     Approval,
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     subject,
@@ -74,7 +74,7 @@ def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
     about = subject(hold.asked.method, hold.asked.target, request_id)
     text = f"{about}: cancelled while it waited for approval {hold.approval.id}"
     answer = elicitation.close(hold) if hold.window else None
-    return MessageOutcome(answer=answer, notes=(Note(NoteKind.WITHDRAWN, text),))
+    return MessageOutcome(answer=answer, notes=(JournalNote(NoteKind.WITHDRAWN, text),))
 
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
@@ -145,13 +145,13 @@ def _write_put_off(session: SessionState, hold: Hold, answer: bytes) -> MessageO
     return write(session, hold, MessageOutcome(answer=answer, notes=notes, approval=approval))
 
 
-def note(hold: Hold, kind: NoteKind, why: str = "") -> Note:
+def note(hold: Hold, kind: NoteKind, why: str = "") -> JournalNote:
     """Return what the journal hears of a request that was held."""
     about = subject(hold.asked.method, hold.asked.target, hold.request.id)
     text = f"{about}: approval {hold.approval.id}"
     if why:
         text += f": {shown(why, MAX_REASON_CHARS)}"
-    return Note(kind, text, hold.judgement.rule, hold.asked.target)
+    return JournalNote(kind, text, hold.judgement.rule, hold.asked.target)
 
 
 def restored(session: SessionState, request: Request) -> Request:

@@ -8,13 +8,13 @@ import msgspec
 
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.ports import Decided
-from mcpwrap.core.gate.session import Approval, MessageOutcome, Note, NoteKind, SessionState
+from mcpwrap.core.gate.session import Approval, JournalNote, MessageOutcome, NoteKind, SessionState
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
 from mcpwrap.core.protocol.methods import TARGET_KEY, era_of
 
 ALLOWED, CHANGED, APPROVED = "allowed", "changed", "approved"
-UNRECORDED = Note(NoteKind.UNRECORDED, "the audit cannot be written")
+UNRECORDED = JournalNote(NoteKind.UNRECORDED, "the audit cannot be written")
 
 
 _NO_APPROVAL = Approval("", "")
@@ -107,7 +107,7 @@ def unrecorded(
 def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> bool:
     """Append one audit record; the first note that is not LOGGED gives decision and reason."""
     remarks: list[str] = []
-    against: Note | None = None
+    against: JournalNote | None = None
     for note in outcome.notes:
         if note.kind is NoteKind.LOGGED:
             remarks.append(note.rule)

@@ -14,8 +14,8 @@ from mcpwrap.core.gate import (
 from mcpwrap.core.gate.held_requests import StateError
 from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, RequestContext
 from mcpwrap.core.gate.session import (
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     blocked,
@@ -36,7 +36,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     Sender,
     error_response,
 )
-from mcpwrap.core.protocol.methods import Way
+from mcpwrap.core.protocol.methods import PolicyScope
 from mcpwrap.core.protocol.strict_json import encode, encode_sorted
 from mcpwrap.core.text.sanitise import shown
 
@@ -120,10 +120,10 @@ def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageO
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
-    return MessageOutcome(answer=answer, notes=(Note(kind, f"{about}: {reason}"),))
+    return MessageOutcome(answer=answer, notes=(JournalNote(kind, f"{about}: {reason}"),))
 
 
-def _find_way(session: SessionState, request: Request, era: methods.Era) -> Way:
+def _find_way(session: SessionState, request: Request, era: methods.Era) -> PolicyScope:
     if methods.is_notification(request.method):
         reason = "a notification has no id"
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
@@ -131,7 +131,7 @@ def _find_way(session: SessionState, request: Request, era: methods.Era) -> Way:
     if way is not None:
         return way
     if session.names(request.method):
-        return Way.JUDGE
+        return PolicyScope.JUDGE
     raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
 
 
@@ -214,12 +214,14 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
 
 
 def _ask_policy(
-    session: SessionState, request: Request, asked: RequestContext, way: Way
+    session: SessionState, request: Request, asked: RequestContext, way: PolicyScope
 ) -> Judgement:
     if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
         # As a server says it of a tool it does not have: the official SDKs do in these words.
         answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
-        note = Note(NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target)
+        note = JournalNote(
+            NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target
+        )
         raise _RefusedError(MessageOutcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)
     if judgement.decision is Decision.BLOCK:
@@ -230,7 +232,7 @@ def _ask_policy(
 
 
 def _ask_limits(
-    session: SessionState, request: Request, asked: RequestContext, notes: tuple[Note, ...]
+    session: SessionState, request: Request, asked: RequestContext, notes: tuple[JournalNote, ...]
 ) -> None:
     digest = b""
     if session.limits.counts(asked.target):
@@ -239,7 +241,7 @@ def _ask_limits(
     if held is not None:
         answer = error_responses.held_back(request.id, held, asked.era)
         why = f"{_about(request, asked)}: {error_responses.why_held(held)}"
-        note = Note(NoteKind.LIMITED, why, target=asked.target)
+        note = JournalNote(NoteKind.LIMITED, why, target=asked.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from mcpwrap.core.gate import decision_records, elicitation, error_responses, server_answer
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.session import (
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     blocked,
@@ -35,7 +35,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     error_response,
     without,
 )
-from mcpwrap.core.protocol.methods import Era, Way
+from mcpwrap.core.protocol.methods import Era, PolicyScope
 from mcpwrap.core.protocol.strict_json import encode
 
 _TOKEN = "progressToken"  # noqa: S105  # the name of a param
@@ -59,7 +59,7 @@ def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
 
     The agent must not wait for ever for what this was to answer.
     """
-    note = Note(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
+    note = JournalNote(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
     given_up = None if malformed.id is None else server_answer.give_up(session, malformed.id)
     outcome = MessageOutcome(given_up, notes=(note,))
     return decision_records.write_refusal(session, Sender.SERVER, outcome, malformed.id)
@@ -81,11 +81,11 @@ def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> 
     if not session.has_handshake:
         # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
         # message ours would be the one that tells the server which era this is.
-        note = Note(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
+        note = JournalNote(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
         return MessageOutcome(notes=(note,))
     way = methods.server_request(request.method)
     if way is None and session.names(request.method):
-        way = Way.JUDGE
+        way = PolicyScope.JUDGE
     if way is None or methods.is_notification(request.method):
         return _refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
     if refused := _check(session, request):
@@ -112,7 +112,9 @@ def _check(session: SessionState, request: Request) -> MessageOutcome | None:
 def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
-    return MessageOutcome(answer=answer, notes=(Note(kind, f"from the server: {about}: {reason}"),))
+    return MessageOutcome(
+        answer=answer, notes=(JournalNote(kind, f"from the server: {about}: {reason}"),)
+    )
 
 
 def _judge_notification(

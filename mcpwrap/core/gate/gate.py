@@ -8,7 +8,7 @@ import msgspec
 from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
 from mcpwrap.core.gate import from_server as gate_from_server
 from mcpwrap.core.gate.ports import NOBODY, ApprovalOutcome, Approvals, Audit
-from mcpwrap.core.gate.session import MessageOutcome, Note, SessionState
+from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
 from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.jsonrpc import (
@@ -38,7 +38,7 @@ class ToAgent(msgspec.Struct, frozen=True):
     line: bytes
 
 
-Action = ToServer | ToAgent | Note
+Action = ToServer | ToAgent | JournalNote
 
 
 class Gate:

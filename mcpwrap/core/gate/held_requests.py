@@ -6,11 +6,11 @@ from hashlib import blake2b
 from typing import Self
 
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.ports import Waits
+from mcpwrap.core.gate.ports import AwaitingApproval
 from mcpwrap.core.policy.decision import Judgement
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request, without
-from mcpwrap.core.protocol.methods import Way
+from mcpwrap.core.protocol.methods import PolicyScope
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
 
@@ -33,9 +33,9 @@ class Hold:
     request: Request
     json: bytes
     asked: RequestContext
-    way: Way
+    way: PolicyScope
     judgement: Judgement
-    approval: Waits
+    approval: AwaitingApproval
     definition: str  # of its tool, as it was asked with
     since_s: float
     token: Id | None  # for progress, if the agent wants any

@@ -10,7 +10,7 @@ from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.protocol.methods import Way
+from mcpwrap.core.protocol.methods import PolicyScope
 
 MISSPELT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
@@ -49,7 +49,7 @@ def _judge_one(session: SessionState, wanted: tuple[str, dict[str, Json]] | None
     if wanted is None:
         return _NO_INPUT
     method, params = wanted
-    return MISSPELT if is_misspelt(params) else session.judge(Way.JUDGE, method, params)
+    return MISSPELT if is_misspelt(params) else session.judge(PolicyScope.JUDGE, method, params)
 
 
 def _judge_all(

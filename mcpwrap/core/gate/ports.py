@@ -27,14 +27,14 @@ class Approved(msgspec.Struct, frozen=True):
     by: str  # who, and by which channel
 
 
-class Waits(msgspec.Struct, frozen=True):
+class AwaitingApproval(msgspec.Struct, frozen=True):
     """Outcome of asking: a person is asked, and the request is held."""
 
     id: str
     shown: str
 
 
-class NotAsked(msgspec.Struct, frozen=True):
+class ApprovalUnavailable(msgspec.Struct, frozen=True):
     """Outcome of asking: no person is asked, and the request is refused."""
 
     why: str
@@ -55,7 +55,9 @@ class Approvals(Protocol):
 
     state_key: bytes  # 32 random bytes, of this session alone
 
-    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
+    def ask(
+        self, hold: int, wanted: ApprovalRequest
+    ) -> Approved | AwaitingApproval | ApprovalUnavailable:
         """Ask for a request, or use up an approval that was given for it."""
 
     def withdraw(self, hold: int, *, comes_again: bool) -> None:
@@ -70,9 +72,9 @@ class Nobody:
 
     state_key = bytes(32)  # nothing is ever sealed with it
 
-    def ask(self, _hold: int, _wanted: ApprovalRequest) -> NotAsked:
+    def ask(self, _hold: int, _wanted: ApprovalRequest) -> ApprovalUnavailable:
         """Return that no person is asked."""
-        return NotAsked("")
+        return ApprovalUnavailable("")
 
     def withdraw(self, _hold: int, *, comes_again: bool) -> None:
         """Do nothing: no request is held."""

@@ -7,8 +7,8 @@ from mcpwrap.core.gate.call_outcomes import tell_of_failure, tell_of_result, tel
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.results import judge_failure, judge_result
 from mcpwrap.core.gate.session import (
+    JournalNote,
     MessageOutcome,
-    Note,
     NoteKind,
     SessionState,
     blocked,
@@ -41,7 +41,7 @@ def judge(session: SessionState, answer: Result | Failure, json: bytes) -> Messa
     asked = session.asked_by_agent.take(answer.id)
     if asked is None:
         about = subject("answer", request_id=answer.id)
-        note = Note(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
+        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
         return decision_records.write_refusal(
             session, Sender.SERVER, MessageOutcome(notes=(note,)), answer.id
         )
@@ -69,12 +69,12 @@ def _judge_result(
     return _write_down(session, asked, answer.id, outcome)
 
 
-def _notes(about: str, judged: ResultJudgement) -> tuple[Note, ...]:
+def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
     notes = logged(about, judged.notes)
     if not judged.left_out:
         return notes
     left_out = f"left out {judged.left_out}"
-    return (Note(NoteKind.LOGGED, f"{about}: {left_out}", left_out), *notes)
+    return (JournalNote(NoteKind.LOGGED, f"{about}: {left_out}", left_out), *notes)
 
 
 def _judge_failure(
@@ -145,7 +145,7 @@ def _unanswered(
 ) -> MessageOutcome:
     tell_of_failure(session, asked)
     text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
-    note = Note(NoteKind.UNANSWERED, text, target=asked.target)
+    note = JournalNote(NoteKind.UNANSWERED, text, target=asked.target)
     outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
     return _write_down(session, asked, request_id, outcome)
 
@@ -161,7 +161,7 @@ def judge_task_state(
     tool = session.tool_by_task.get(task) if isinstance(task, str) else None
     about = subject(notification.method, tool or "")
     if tool is None:
-        note = Note(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
+        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
         return MessageOutcome(notes=(note,))
     params: Json = notification.params
     era = Era.MODERN if notification.method == methods.TASK_STATE else Era.HANDSHAKE

@@ -13,7 +13,7 @@ from mcpwrap.core.gate.ports import Approvals, Audit
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, as_id
-from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, Way, is_known
+from mcpwrap.core.protocol.methods import CANCELLED, PROGRESS, PolicyScope, is_known
 from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
@@ -41,7 +41,7 @@ class NoteKind(StrEnum):
     UNANSWERED = "unanswered"  # the server ended first
 
 
-class Note(msgspec.Struct, frozen=True):
+class JournalNote(msgspec.Struct, frozen=True):
     """Line for the journal, harmless to its reader, without the values of arguments."""
 
     kind: NoteKind
@@ -63,7 +63,7 @@ class MessageOutcome(msgspec.Struct, frozen=True):
 
     forward: bytes | None = None
     answer: bytes | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[JournalNote, ...] = ()
     rule: str = ""  # which allowed it, if one did
     is_changed: bool = False  # what goes on is not what came
     approval: Approval | None = None
@@ -133,7 +133,7 @@ class SessionState:
         """
         return not is_known(method) and self.policy.names(method)
 
-    def judge(self, way: Way, method: str, params: Mapping[str, Json]) -> Judgement:
+    def judge(self, way: PolicyScope, method: str, params: Mapping[str, Json]) -> Judgement:
         """Return what the policy says, where it has a say."""
         return judged(self.policy, way, method, params)
 
@@ -141,12 +141,14 @@ class SessionState:
 ALLOWED = Judgement(Decision.ALLOW)
 
 
-def judged(policy: ServerPolicy, way: Way, method: str, params: Mapping[str, Json]) -> Judgement:
+def judged(
+    policy: ServerPolicy, way: PolicyScope, method: str, params: Mapping[str, Json]
+) -> Judgement:
     """Return what a policy says of a request or a notification, where it has a say."""
-    if way is Way.FORWARD:
+    if way is PolicyScope.FORWARD:
         return ALLOWED
     judgement = policy.judge(method, params)
-    if way is Way.BY_RULE and not judgement.rule and is_refused(judgement):
+    if way is PolicyScope.BY_RULE and not judgement.rule and is_refused(judgement):
         return Judgement(Decision.ALLOW, notes=judgement.notes)
     return judgement
 
@@ -157,16 +159,16 @@ def is_refused(judgement: Judgement) -> bool:
 
 
 def pass_notification(
-    session: SessionState, notification: Notification, way: Way | None, json: bytes
+    session: SessionState, notification: Notification, way: PolicyScope | None, json: bytes
 ) -> MessageOutcome:
     """Return what becomes of a notification: nobody answers it, so what is refused is not there."""
     about = subject(notification.method)
     if way is None:
         if not session.names(notification.method):
-            return MessageOutcome(notes=(Note(NoteKind.UNKNOWN, f"{about}: dropped"),))
-        way = Way.JUDGE
+            return MessageOutcome(notes=(JournalNote(NoteKind.UNKNOWN, f"{about}: dropped"),))
+        way = PolicyScope.JUDGE
     if notification.method == PROGRESS and as_id(notification.params.get("progressToken")) is None:
-        return MessageOutcome(notes=(Note(NoteKind.MALFORMED, f"{about}: no token"),))
+        return MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: no token"),))
     judgement = session.judge(way, notification.method, notification.params)
     if is_refused(judgement):
         return MessageOutcome(notes=blocked(about, judgement))
@@ -181,19 +183,23 @@ def cancel(asked: InFlight, request_id: Id, json: bytes) -> MessageOutcome:
     if asked.cancel(request_id):
         return MessageOutcome(forward=json)
     about = subject(CANCELLED, request_id=request_id)
-    return MessageOutcome(notes=(Note(NoteKind.LIMITED, f"{about}: too many have no answer yet"),))
+    return MessageOutcome(
+        notes=(JournalNote(NoteKind.LIMITED, f"{about}: too many have no answer yet"),)
+    )
 
 
-def logged(about: str, rules: Iterable[str]) -> tuple[Note, ...]:
+def logged(about: str, rules: Iterable[str]) -> tuple[JournalNote, ...]:
     """Return a note for each rule that watched a message pass."""
-    return tuple(Note(NoteKind.LOGGED, f"{about}: rule {shown(rule)}", rule) for rule in rules)
+    return tuple(
+        JournalNote(NoteKind.LOGGED, f"{about}: rule {shown(rule)}", rule) for rule in rules
+    )
 
 
-def blocked(about: str, judgement: Judgement, target: str = "") -> tuple[Note, ...]:
+def blocked(about: str, judgement: Judgement, target: str = "") -> tuple[JournalNote, ...]:
     """Return the notes on a message that the policy refuses."""
     by = f"rule {shown(judgement.rule)}" if judgement.rule else "no rule allows it"
     asks = "needs approval, " if judgement.decision is Decision.NEEDS_APPROVAL else ""
-    note = Note(NoteKind.BLOCKED, f"{about}: {asks}{by}", judgement.rule, target)
+    note = JournalNote(NoteKind.BLOCKED, f"{about}: {asks}{by}", judgement.rule, target)
     return (*logged(about, judgement.notes), note)
 
 

@@ -52,7 +52,7 @@ class RequestHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard:
+class HttpRejection:
     """Rejection of a request, with its HTTP status."""
 
     status: int
@@ -68,19 +68,19 @@ class Heard:
     session: str = ""
 
 
-def judge(head: RequestHead, host: str) -> Heard | Unheard:
+def judge(head: RequestHead, host: str) -> Heard | HttpRejection:
     """Return what a request is to, or why it is not heard. `host` is our one name."""
     if head.every("host") != [host]:
-        return Unheard(421, f"this is http://{host}/, and was asked for by another name")
+        return HttpRejection(421, f"this is http://{host}/, and was asked for by another name")
     if not _is_from_here(head, host):
-        return Unheard(403, "a page has sent this request")
+        return HttpRejection(403, "a page has sent this request")
     path, question, query = head.target.partition("?")
     place = ENDPOINT_BY_PATH.get(path)
     if place is None or bool(question) != (place is HttpEndpoint.OLD_MESSAGES):
-        return Unheard(404, f"MCP is at http://{host}/mcp")
+        return HttpRejection(404, f"MCP is at http://{host}/mcp")
     if head.method not in METHODS_BY_ENDPOINT[place]:
         known = METHODS_BY_ENDPOINT[place]
-        return Unheard(405, f"only {', '.join(known)}", known)
+        return HttpRejection(405, f"only {', '.join(known)}", known)
     unheard = _judge_own(head) or _judge_body(head) or _judge_accept(head, place)
     return unheard or Heard(place, dict(parse_qsl(query)).get("session", ""))
 
@@ -91,38 +91,38 @@ def _is_from_here(head: RequestHead, host: str) -> bool:
     return is_same and head.every("origin") in ([], [f"http://{host}"])
 
 
-def _judge_own(head: RequestHead) -> Unheard | None:
+def _judge_own(head: RequestHead) -> HttpRejection | None:
     """Refuse what MCP has no place for in its headers: all else is wrapped as base64."""
     for name, value in head.fields:
         is_plain = value.isascii() and value.isprintable()
         if name.lower().startswith(_OWN) and not is_plain:
-            return Unheard(400, f"{name.lower()} is not of printable ASCII")
+            return HttpRejection(400, f"{name.lower()} is not of printable ASCII")
     return None
 
 
-def _judge_body(head: RequestHead) -> Unheard | None:
+def _judge_body(head: RequestHead) -> HttpRejection | None:
     if head.every("upgrade"):
-        return Unheard(400, "there is no other protocol here")
+        return HttpRejection(400, "there is no other protocol here")
     if [value.lower() for value in head.every("transfer-encoding")] not in ([], ["chunked"]):
-        return Unheard(400, "a body comes in chunks, or whole")
+        return HttpRejection(400, "a body comes in chunks, or whole")
     if head.every("expect") not in ([], ["100-continue"]):
-        return Unheard(417, "what is expected is not known here")
+        return HttpRejection(417, "what is expected is not known here")
     if head.method != "POST":
         return None
     kinds = [value.partition(";")[0].strip().lower() for value in head.every("content-type")]
     if kinds != [JSON] or head.every("content-encoding"):
-        return Unheard(415, f"a message is sent as {JSON}")
+        return HttpRejection(415, f"a message is sent as {JSON}")
     return None
 
 
-def _judge_accept(head: RequestHead, place: HttpEndpoint) -> Unheard | None:
+def _judge_accept(head: RequestHead, place: HttpEndpoint) -> HttpRejection | None:
     """Ask for what the official SDKs ask for: both forms of an answer to a POST."""
     if head.method == "DELETE" or place is HttpEndpoint.OLD_MESSAGES:
         return None
     needed = [JSON, EVENTS] if head.method == "POST" else [EVENTS]
     if all(accepts(head, kind) for kind in needed):
         return None
-    return Unheard(406, f"Accept has to name {' and '.join(needed)}")
+    return HttpRejection(406, f"Accept has to name {' and '.join(needed)}")
 
 
 def accepts(head: RequestHead, kind: str) -> bool:

@@ -19,7 +19,7 @@ _NAME_KEY: Mapping[str, str] = {"tasks/update": "taskId", "tasks/cancel": "taskI
 _NAMED = frozenset({"tools/call", "prompts/get", "resources/read", "tasks/get", *_NAME_KEY})
 
 
-class Step(Enum):
+class HandshakeStep(Enum):
     """Role of a line in the handshake."""
 
     INITIALIZE = "initialize"
@@ -32,7 +32,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     body: bytes
     method_by_id: dict[Id, str]  # of the requests, each of which is to be answered
-    step: Step = Step.OTHER
+    step: HandshakeStep = HandshakeStep.OTHER
     tagged: tuple[Id, ...] = ()  # those that whoever asks understands the tags of
     method: str = ""  # "" for an answer, or a batch
     version: str = ""  # of the envelope; "" in the handshake era
@@ -66,7 +66,7 @@ def read(line: bytes) -> UpstreamRequest:
     return UpstreamRequest(
         body=strict_json.encode(bare),
         method_by_id=asked,
-        step=Step.OTHER if version else _STEPS.get(method, Step.OTHER),
+        step=HandshakeStep.OTHER if version else _STEPS.get(method, HandshakeStep.OTHER),
         tagged=() if tag is None else tuple(asked),
         method=method,
         version=version,
@@ -79,7 +79,7 @@ def read(line: bytes) -> UpstreamRequest:
     )
 
 
-_STEPS = {INITIALIZE: Step.INITIALIZE, INITIALIZED: Step.INITIALIZED}
+_STEPS = {INITIALIZE: HandshakeStep.INITIALIZE, INITIALIZED: HandshakeStep.INITIALIZED}
 
 
 def _batch(elements: list[Json]) -> UpstreamRequest:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mcpwrap.core.http import header_values, remote_tags
 from mcpwrap.core.http.remote_params import Tools
 from mcpwrap.core.http.upstream_errors import NOT_JSON, TOO_LONG, RemoteError
-from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
+from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.protocol.json_value import Json
@@ -56,7 +56,7 @@ class Conversation:
             self._open[request_id] = exchange
         if line.version:
             self._modern_version = line.version
-        elif line.step is Step.INITIALIZE:
+        elif line.step is HandshakeStep.INITIALIZE:
             self.version = self.session_id = ""
         return exchange
 
@@ -69,7 +69,7 @@ class Conversation:
         """Return the headers of MCP for a POST."""
         if line.version:
             return self._modern_headers(line, line.version)
-        if line.step is Step.INITIALIZE:
+        if line.step is HandshakeStep.INITIALIZE:
             return {}
         if self.has_handshake:
             return self.session_headers()
@@ -100,7 +100,7 @@ class Conversation:
         Raises:
             RemoteError: no header can hold it.
         """
-        if line.step is not Step.INITIALIZE:
+        if line.step is not HandshakeStep.INITIALIZE:
             return
         if len(session_id) > _MAX_SESSION_ID_CHARS or not header_values.is_plain(session_id):
             raise RemoteError("The remote server's session has an id that no header can hold")

@@ -17,31 +17,31 @@ _MAX_CHARS = 80  # of one name: what follows must still be on the screen
 _MAX_LINES = 5  # of one notification; the command shows all
 
 
-class Notification(NamedTuple):
+class DesktopNotification(NamedTuple):
     """Summary and body of one notification."""
 
     summary: str
     body: str
 
 
-def of(new: Sequence[Pending], waiting: int, account: str) -> Notification:
+def of(new: Sequence[Pending], waiting: int, account: str) -> DesktopNotification:
     """Return what is said of requests that are new, with `waiting` in all.
 
     `account` is that of the agent of the first. Several are told in one, for an agent can ask
     without end.
     """
     if len(new) > 1:
-        return Notification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
+        return DesktopNotification("mcpwrap", f"{waiting} requests wait for approval\n{PAGE}")
     [one] = new
     lines = [
         f"{_name(one.server)}: {_name(one.target)}",
         f"asked for by an agent of {_name(account)}",
         f"{PAGE}approval/{_name(one.id)}",
     ]
-    return Notification("mcpwrap: a request waits for approval", "\n".join(lines))
+    return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
 
 
-def of_drift(new: Sequence[Sight]) -> Notification:
+def of_drift(new: Sequence[Sight]) -> DesktopNotification:
     """Return what is said of servers that are not wrapped, and of files that were not read."""
     lines = [_sight(one) for one in new[:_MAX_LINES]]
     if len(new) > _MAX_LINES:
@@ -55,7 +55,7 @@ def of_drift(new: Sequence[Sight]) -> Notification:
             summary = "mcpwrap: a server is not wrapped"
         case _:
             summary = f"mcpwrap: {servers} servers are not wrapped"
-    return Notification(summary, "\n".join(lines))
+    return DesktopNotification(summary, "\n".join(lines))
 
 
 def _sight(one: Sight) -> str:

@@ -28,14 +28,14 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class DriftReport:
     """Items to report, and the state to store when that is done."""
 
     new: tuple[Sight, ...]
     told: ReportedByPath
 
 
-def news(seen: Iterable[Sight], told: ReportedByPath) -> News:
+def news(seen: Iterable[Sight], told: ReportedByPath) -> DriftReport:
     """Return what of a look was not told before.
 
     What was wrapped or taken out is forgotten, so it is told again when it is back. Of a file that
@@ -53,7 +53,7 @@ def news(seen: Iterable[Sight], told: ReportedByPath) -> News:
             kept = frozenset(one.mark for one in sights if one.state in _TELLS) | (known & {unread})
         new += [one for one in sights if one.mark in kept - known]
         now[path] = kept
-    return News(tuple(new), {path: marks for path, marks in now.items() if marks})
+    return DriftReport(tuple(new), {path: marks for path, marks in now.items() if marks})
 
 
 def _by_path(seen: Iterable[Sight]) -> dict[str, list[Sight]]:

@@ -35,7 +35,7 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: int | None = None
 
 
-class Posted(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookPayload(msgspec.Struct, frozen=True, kw_only=True):
     """Body of a POST. Times are RFC 3339, UTC."""
 
     event: str = "approval.pending"
@@ -56,11 +56,11 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     url: str
 
 
-def posted(pending: Pending, question: Question, *, account: str, machine: str) -> Posted:
+def posted(pending: Pending, question: Question, *, account: str, machine: str) -> WebhookPayload:
     """Return what is told of a request: who asks for what, and no value of any argument."""
     given = _arguments(question)
     shown = {visible(n)[:MAX_NAME_CHARS]: _described(given[n]) for n in sorted(given)[:MAX_NAMES]}
-    return Posted(
+    return WebhookPayload(
         machine=machine,
         id=pending.id,
         server=pending.server,

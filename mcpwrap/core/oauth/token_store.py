@@ -13,7 +13,7 @@ FORMAT = 1
 EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OAuthClient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Client registration at an authorization server. `method` is of RFC 7591 section 2."""
 
     client_id: str
@@ -49,7 +49,7 @@ class StoredLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     issuer: str
     token_endpoint: str
     revocation_endpoint: str = ""
-    client: Client | None = None
+    client: OAuthClient | None = None
     tokens: Tokens | None = None
 
 

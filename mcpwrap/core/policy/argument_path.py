@@ -24,7 +24,7 @@ class PathMarker(Enum):
     RIVALLED = "rivalled"  # another key is the same to some reader, or there are too many
 
 
-Step = str | int | PathMarker
+PathStep = str | int | PathMarker
 PathValue = Json | PathMarker
 # What an operator wrote, so `re` will do. A key goes up to the next dot or bracket.
 _STEP = re.compile(
@@ -33,13 +33,13 @@ _STEP = re.compile(
 )
 
 
-def steps_of(path: str) -> tuple[Step, ...]:
+def steps_of(path: str) -> tuple[PathStep, ...]:
     """Return the steps of a path.
 
     Raises:
         ValueError: it is none, or has over `MAX_STEPS`.
     """
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     at = 0
     while at < len(path) or not steps:
         found = _STEP.match(path, at)
@@ -52,7 +52,7 @@ def steps_of(path: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _step(found: re.Match[str]) -> Step:
+def _step(found: re.Match[str]) -> PathStep:
     if found["any"]:
         return PathMarker.ANY
     if found["index"]:
@@ -62,7 +62,7 @@ def _step(found: re.Match[str]) -> Step:
     return found["key"]
 
 
-def found_at(value: PathValue, steps: tuple[Step, ...]) -> Iterator[PathValue]:
+def found_at(value: PathValue, steps: tuple[PathStep, ...]) -> Iterator[PathValue]:
     """Yield what is at the path: one value, or with `ANY` one for each element.
 
     Where there is none, that is a `Place`. So is a list without elements under `ANY`: it has
@@ -80,12 +80,12 @@ def found_at(value: PathValue, steps: tuple[Step, ...]) -> Iterator[PathValue]:
     yield value
 
 
-def _is_written_flat(value: PathValue, rest: tuple[Step, ...]) -> bool:
+def _is_written_flat(value: PathValue, rest: tuple[PathStep, ...]) -> bool:
     """Say whether an object has the rest of a path as one key: `get` of lodash prefers that one."""
     return isinstance(value, dict) and len(rest) > 1 and ".".join(map(str, rest)) in value
 
 
-def _below(value: PathValue, step: Step) -> PathValue:
+def _below(value: PathValue, step: PathStep) -> PathValue:
     if value is None or value is PathMarker.MISSING:
         return PathMarker.MISSING
     if isinstance(step, str) and isinstance(value, dict):

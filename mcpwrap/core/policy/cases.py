@@ -17,7 +17,7 @@ _WORDS: dict[Decision, Expected] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ExpectedResult:
     """Result of a call, and its expected value after the rules."""
 
     value: Json
@@ -34,7 +34,7 @@ class Case:
     expect: Expected
     params: dict[str, Json] = field(default_factory=dict)
     rule: str | None = None  # the one that decides; "" is the default. None: whichever
-    result: Result | None = None  # then it is what is judged
+    result: ExpectedResult | None = None  # then it is what is judged
 
 
 def difference(policy: CompiledPolicy, case: Case) -> str:
@@ -48,7 +48,7 @@ def difference(policy: CompiledPolicy, case: Case) -> str:
     return _compared(case, _WORDS[judgement.decision], judgement)
 
 
-def _difference_of_result(policy: CompiledPolicy, case: Case, result: Result) -> str:
+def _difference_of_result(policy: CompiledPolicy, case: Case, result: ExpectedResult) -> str:
     if case.method in DESCRIPTIONS and isinstance(result.value, dict):
         judged = policy.judge_description(case.method, result.value)
     else:

@@ -39,7 +39,7 @@ class Era(Enum):
     MODERN = "modern"
 
 
-class Way(Enum):
+class PolicyScope(Enum):
     """Scope of the policy on a method."""
 
     FORWARD = "forward"  # nothing: no session lives without it
@@ -51,64 +51,64 @@ _BOTH = frozenset(Era)
 _HANDSHAKE = frozenset({Era.HANDSHAKE})
 _MODERN = frozenset({Era.MODERN})
 
-_AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], Way]] = {
-    INITIALIZE: (_BOTH, Way.FORWARD),  # a modern server says itself that it has none
-    "ping": (_HANDSHAKE, Way.FORWARD),
-    DISCOVER: (_BOTH, Way.FORWARD),  # a server says itself which envelope it wants
-    TOOLS_LIST: (_BOTH, Way.BY_RULE),
-    TOOLS_CALL: (_BOTH, Way.JUDGE),
-    PROMPTS_LIST: (_BOTH, Way.BY_RULE),
-    "prompts/get": (_BOTH, Way.JUDGE),
-    "resources/list": (_BOTH, Way.BY_RULE),
-    "resources/templates/list": (_BOTH, Way.BY_RULE),
-    "resources/read": (_BOTH, Way.JUDGE),
-    "resources/subscribe": (_HANDSHAKE, Way.JUDGE),
-    "resources/unsubscribe": (_HANDSHAKE, Way.BY_RULE),
-    "completion/complete": (_BOTH, Way.JUDGE),
-    "logging/setLevel": (_HANDSHAKE, Way.BY_RULE),
-    LISTEN: (_MODERN, Way.BY_RULE),
+_AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], PolicyScope]] = {
+    INITIALIZE: (_BOTH, PolicyScope.FORWARD),  # a modern server says itself that it has none
+    "ping": (_HANDSHAKE, PolicyScope.FORWARD),
+    DISCOVER: (_BOTH, PolicyScope.FORWARD),  # a server says itself which envelope it wants
+    TOOLS_LIST: (_BOTH, PolicyScope.BY_RULE),
+    TOOLS_CALL: (_BOTH, PolicyScope.JUDGE),
+    PROMPTS_LIST: (_BOTH, PolicyScope.BY_RULE),
+    "prompts/get": (_BOTH, PolicyScope.JUDGE),
+    "resources/list": (_BOTH, PolicyScope.BY_RULE),
+    "resources/templates/list": (_BOTH, PolicyScope.BY_RULE),
+    "resources/read": (_BOTH, PolicyScope.JUDGE),
+    "resources/subscribe": (_HANDSHAKE, PolicyScope.JUDGE),
+    "resources/unsubscribe": (_HANDSHAKE, PolicyScope.BY_RULE),
+    "completion/complete": (_BOTH, PolicyScope.JUDGE),
+    "logging/setLevel": (_HANDSHAKE, PolicyScope.BY_RULE),
+    LISTEN: (_MODERN, PolicyScope.BY_RULE),
     # The call that made the task was judged.
-    TASKS_GET: (_BOTH, Way.BY_RULE),
-    "tasks/cancel": (_BOTH, Way.BY_RULE),
-    TASKS_RESULT: (_HANDSHAKE, Way.BY_RULE),
-    "tasks/list": (_HANDSHAKE, Way.BY_RULE),
-    "tasks/update": (_MODERN, Way.BY_RULE),
+    TASKS_GET: (_BOTH, PolicyScope.BY_RULE),
+    "tasks/cancel": (_BOTH, PolicyScope.BY_RULE),
+    TASKS_RESULT: (_HANDSHAKE, PolicyScope.BY_RULE),
+    "tasks/list": (_HANDSHAKE, PolicyScope.BY_RULE),
+    "tasks/update": (_MODERN, PolicyScope.BY_RULE),
     # Agents offer this extension in the handshake too.
-    "skills/list": (_BOTH, Way.BY_RULE),
-    "skills/get": (_BOTH, Way.JUDGE),
-    "resources/directory/read": (_BOTH, Way.JUDGE),
+    "skills/list": (_BOTH, PolicyScope.BY_RULE),
+    "skills/get": (_BOTH, PolicyScope.JUDGE),
+    "resources/directory/read": (_BOTH, PolicyScope.JUDGE),
 }
 # A notification need not carry its revision, so it has no era.
-_AGENT_NOTIFICATIONS: Mapping[str, Way] = {
-    "notifications/initialized": Way.FORWARD,
-    CANCELLED: Way.FORWARD,
-    PROGRESS: Way.FORWARD,
-    "notifications/roots/list_changed": Way.BY_RULE,
-    TASK_STATUS: Way.BY_RULE,  # of a task that the server made the agent do
+_AGENT_NOTIFICATIONS: Mapping[str, PolicyScope] = {
+    "notifications/initialized": PolicyScope.FORWARD,
+    CANCELLED: PolicyScope.FORWARD,
+    PROGRESS: PolicyScope.FORWARD,
+    "notifications/roots/list_changed": PolicyScope.BY_RULE,
+    TASK_STATUS: PolicyScope.BY_RULE,  # of a task that the server made the agent do
 }
 # In the handshake era only; since 2026-07-28 they travel within results.
-_SERVER_REQUESTS: Mapping[str, Way] = {
-    "ping": Way.FORWARD,
-    "sampling/createMessage": Way.JUDGE,
-    ELICITATION: Way.JUDGE,
-    "roots/list": Way.JUDGE,
-    TASKS_GET: Way.BY_RULE,
-    TASKS_RESULT: Way.BY_RULE,
-    "tasks/list": Way.BY_RULE,
-    "tasks/cancel": Way.BY_RULE,
+_SERVER_REQUESTS: Mapping[str, PolicyScope] = {
+    "ping": PolicyScope.FORWARD,
+    "sampling/createMessage": PolicyScope.JUDGE,
+    ELICITATION: PolicyScope.JUDGE,
+    "roots/list": PolicyScope.JUDGE,
+    TASKS_GET: PolicyScope.BY_RULE,
+    TASKS_RESULT: PolicyScope.BY_RULE,
+    "tasks/list": PolicyScope.BY_RULE,
+    "tasks/cancel": PolicyScope.BY_RULE,
 }
-_SERVER_NOTIFICATIONS: Mapping[str, Way] = {
-    CANCELLED: Way.FORWARD,
-    PROGRESS: Way.FORWARD,
-    "notifications/subscriptions/acknowledged": Way.FORWARD,
-    LOG: Way.BY_RULE,
-    "notifications/tools/list_changed": Way.BY_RULE,
-    "notifications/prompts/list_changed": Way.BY_RULE,
-    "notifications/resources/list_changed": Way.BY_RULE,
-    "notifications/resources/updated": Way.BY_RULE,
-    "notifications/elicitation/complete": Way.BY_RULE,
-    TASK_STATUS: Way.BY_RULE,
-    TASK_STATE: Way.BY_RULE,
+_SERVER_NOTIFICATIONS: Mapping[str, PolicyScope] = {
+    CANCELLED: PolicyScope.FORWARD,
+    PROGRESS: PolicyScope.FORWARD,
+    "notifications/subscriptions/acknowledged": PolicyScope.FORWARD,
+    LOG: PolicyScope.BY_RULE,
+    "notifications/tools/list_changed": PolicyScope.BY_RULE,
+    "notifications/prompts/list_changed": PolicyScope.BY_RULE,
+    "notifications/resources/list_changed": PolicyScope.BY_RULE,
+    "notifications/resources/updated": PolicyScope.BY_RULE,
+    "notifications/elicitation/complete": PolicyScope.BY_RULE,
+    TASK_STATUS: PolicyScope.BY_RULE,
+    TASK_STATE: PolicyScope.BY_RULE,
 }
 # What a server may have the agent do from within a result (`inputRequests`).
 INPUT_REQUESTS = frozenset({"sampling/createMessage", ELICITATION, "roots/list"})
@@ -174,23 +174,23 @@ def has_odd_envelope(params: Mapping[str, Json]) -> bool:
     )
 
 
-def agent_request(method: str, era: Era) -> Way | None:
+def agent_request(method: str, era: Era) -> PolicyScope | None:
     """Return what to do with a request of the agent's; None if there is none such."""
     eras, way = _AGENT_REQUESTS.get(method, (_BOTH, None))
     return way if era in eras else None
 
 
-def agent_notification(method: str) -> Way | None:
+def agent_notification(method: str) -> PolicyScope | None:
     """Return what to do with a notification of the agent's; None if there is none such."""
     return _AGENT_NOTIFICATIONS.get(method)
 
 
-def server_request(method: str) -> Way | None:
+def server_request(method: str) -> PolicyScope | None:
     """Return what to do with a request of the server's; None if there is none such."""
     return _SERVER_REQUESTS.get(method)
 
 
-def server_notification(method: str) -> Way | None:
+def server_notification(method: str) -> PolicyScope | None:
     """Return what to do with a notification of the server's; None if there is none such."""
     return _SERVER_NOTIFICATIONS.get(method)
 

@@ -71,7 +71,7 @@ class Show(msgspec.Struct, frozen=True):
     id: str
 
 
-class Login(msgspec.Struct, frozen=True):
+class LoginRequest(msgspec.Struct, frozen=True):
     """Check of an account's password. The reply is `Done` or `Refused`."""
 
     user: str
@@ -94,7 +94,7 @@ class Decide(msgspec.Struct, frozen=True, kw_only=True):
     reason: bytes = b""  # for the agent, in UTF-8
 
 
-FromPerson = List | Watch | Show | Login | Decide
+FromPerson = List | Watch | Show | LoginRequest | Decide
 
 
 class _ToPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
@@ -141,7 +141,7 @@ class DocumentReply(_ToPerson, frozen=True, tag="shown"):
     digest: str
 
 
-class Done(_ToPerson, frozen=True, tag="done"):
+class DoneReply(_ToPerson, frozen=True, tag="done"):
     """Success of a decision or a login."""
 
     text: str
@@ -155,13 +155,13 @@ class RefusedReply(_ToPerson, frozen=True, tag="refused"):
     why: str
 
 
-ToPerson = Pending | Paused | End | DocumentReply | Done | RefusedReply
+ToPerson = Pending | Paused | End | DocumentReply | DoneReply | RefusedReply
 
 
 _DECODER = msgspec.json.Decoder(ToPerson)
 
 
-class WordsError(ValueError):
+class ApprovalProtocolError(ValueError):
     """Malformed packet: not one of this protocol."""
 
 
@@ -178,7 +178,7 @@ def encode_question(packet: FromPerson) -> bytes:
             return b"watch"
         case Show(id):
             return _lines("show", id)
-        case Login(user, password):
+        case LoginRequest(user, password):
             return _lines("login", user, password)
         case Decide():
             *names, _ = packet.__struct_fields__
@@ -191,7 +191,7 @@ def encode_question(packet: FromPerson) -> bytes:
 def _lines(*fields: str | int | bytes) -> bytes:
     parts = [one if isinstance(one, bytes) else str(one).encode() for one in fields]
     if any(b"\n" in part for part in parts):
-        raise WordsError("a newline where there can be none")
+        raise ApprovalProtocolError("a newline where there can be none")
     return b"\n".join(parts)
 
 
@@ -210,13 +210,13 @@ def decode_question(untrusted: bytes) -> FromPerson:
             case [b"show", id_]:
                 return Show(id_.decode("ascii"))
             case [b"login", user, password]:
-                return Login(user.decode("ascii"), password[:MAX_PASSWORD_BYTES])
+                return LoginRequest(user.decode("ascii"), password[:MAX_PASSWORD_BYTES])
             case [b"decide", *fields] if len(fields) == _DECIDE_FIELDS:
                 return _decide(fields)
             case _:
-                raise WordsError("a packet of no known kind")
+                raise ApprovalProtocolError("a packet of no known kind")
     except ValueError as error:  # UnicodeDecodeError is one
-        raise WordsError(f"not a packet of ours: {error}") from error
+        raise ApprovalProtocolError(f"not a packet of ours: {error}") from error
 
 
 def _decide(fields: list[bytes]) -> Decide:
@@ -225,7 +225,7 @@ def _decide(fields: list[bytes]) -> Decide:
         text.decode("ascii") for text in texts
     )
     if not 1 <= int(times) <= MAX_TIMES:
-        raise WordsError(f"an approval holds for 1 to {MAX_TIMES} times")
+        raise ApprovalProtocolError(f"an approval holds for 1 to {MAX_TIMES} times")
     return Decide(
         id=id_,
         digest=digest,

@@ -32,7 +32,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         port = PASTE_PORT if self.paste else self.port
         if not 1024 <= port <= 65_535:
-            raise WordsError("no port to which an answer could come")
+            raise LoginProtocolError("no port to which an answer could come")
         return f"http://127.0.0.1:{port}{PATH}"
 
 
@@ -49,7 +49,7 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     answer: str
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class LoginDone(msgspec.Struct, frozen=True, kw_only=True):
     """Success of a login or logout."""
 
     done: bool = True
@@ -65,11 +65,11 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     failed: str
 
 
-Word = Begin | Visit | AuthorizationResponse | Done | Failed
+Word = Begin | Visit | AuthorizationResponse | LoginDone | Failed
 T = TypeVar("T", bound=Word)
 
 
-class WordsError(ValueError):
+class LoginProtocolError(ValueError):
     """Message that violates this protocol."""
 
 
@@ -92,4 +92,4 @@ def expect(line: bytes, *kinds: type[T]) -> T:
             continue
         if kind.__struct_fields__[0] in given:
             return word
-    raise WordsError("the other side of the login does not keep to its words")
+    raise LoginProtocolError("the other side of the login does not keep to its words")

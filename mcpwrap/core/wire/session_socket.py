@@ -60,7 +60,7 @@ class Exit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class VariablesRequest:
     """Request for the agent's values of these variables, and of no others."""
 
     names: tuple[str, ...]
@@ -103,7 +103,7 @@ class SessionRefused:
     why: str
 
 
-Packet = Ask | QueryResponse | Stderr | Started | ServerEnded | SessionRefused
+Packet = VariablesRequest | QueryResponse | Stderr | Started | ServerEnded | SessionRefused
 
 
 class ProtocolError(ValueError):
@@ -113,7 +113,7 @@ class ProtocolError(ValueError):
 def encode(packet: Packet) -> bytes:
     """Return the bytes of one packet."""
     match packet:
-        case Ask(names):
+        case VariablesRequest(names):
             return b"?" + "\0".join(names).encode()
         case QueryResponse(text):
             return b"P" + text.encode()
@@ -142,7 +142,7 @@ def decode(untrusted: bytes) -> Packet:
     kind, rest = untrusted[:1], untrusted[1:]
     status, space, why = rest.partition(b" ")
     if kind == b"?":
-        return Ask(tuple(_text(rest).split("\0")))
+        return VariablesRequest(tuple(_text(rest).split("\0")))
     if kind == b"P":
         return QueryResponse(_text(rest))
     if kind == b"E":

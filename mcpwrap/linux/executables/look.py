@@ -8,7 +8,7 @@ from pathlib import Path
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables import packages
 from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, Launch, Loaded, loaded
-from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
 
 _MAX_PATHS = 256
 
@@ -19,7 +19,7 @@ class Finding:
 
     part: str
     path: str  # as it is named
-    flaw: Flaw
+    flaw: OwnershipFlaw
 
     def __str__(self) -> str:
         """Return it as a person reads it."""
@@ -28,11 +28,11 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Look:
+class ExecutableScan:
     """One scan of what servers execute and load, with a cache."""
 
     _own: Ownership = field(default_factory=Ownership)
-    _flaws_by_top: dict[str, list[Flaw]] = field(default_factory=dict)
+    _flaws_by_top: dict[str, list[OwnershipFlaw]] = field(default_factory=dict)
     # By a file as it is named and as it is: many servers have one interpreter.
     _marks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _libraries: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -43,14 +43,14 @@ class Look:
         Of the packages that hold it, these are the files that decide where code is loaded from.
         """
         for one, found in self._walked(launch):
-            if isinstance(found, Flaw):
+            if isinstance(found, OwnershipFlaw):
                 yield Finding(one.part, one.path, found)
             elif isinstance(found, Real):
                 inside = _inside(one.path, found)
                 if inside not in self._marks:
                     self._marks[inside] = list(packages.marks(*inside))
                 for path in self._marks[inside]:
-                    if isinstance(mark := self._own.walk(path), Flaw):
+                    if isinstance(mark := self._own.walk(path), OwnershipFlaw):
                         yield Finding(one.part, path, mark)
 
     def packages(self, launch: Launch) -> Iterator[Finding]:
@@ -67,18 +67,25 @@ class Look:
                 of = f", {one.part}," if one.part != COMMAND else ""
                 yield f"{one.path}{of} is not there"
 
-    def _walked(self, launch: Launch) -> Iterator[tuple[Loaded, Real | Missing | Flaw]]:
+    def _walked(self, launch: Launch) -> Iterator[tuple[Loaded, Real | Missing | OwnershipFlaw]]:
         todo, seen = list(loaded(launch)), set[str]()
         while todo:
             one = todo.pop(0)
             if len(seen) == _MAX_PATHS:
                 yield (
                     one,
-                    Flaw(one.path, f"comes after {_MAX_PATHS} other paths: it is not looked at"),
+                    OwnershipFlaw(
+                        one.path, f"comes after {_MAX_PATHS} other paths: it is not looked at"
+                    ),
                 )
                 return
             if one.is_too_deep:
-                yield one, Flaw(one.path, f"is in over {MAX_DEPTH} commands: it is not looked at")
+                yield (
+                    one,
+                    OwnershipFlaw(
+                        one.path, f"is in over {MAX_DEPTH} commands: it is not looked at"
+                    ),
+                )
             elif one.path not in seen:
                 seen.add(one.path)
                 found = self._own.walk(one.path) if "/" in one.path else Missing(one.path)
@@ -86,7 +93,7 @@ class Look:
                 if os.path.isfile(one.path):
                     todo += _interpreters(one.path, launch)
 
-    def _flaws_around(self, one: Loaded, real: Real) -> Iterator[Flaw]:
+    def _flaws_around(self, one: Loaded, real: Real) -> Iterator[OwnershipFlaw]:
         inside = _inside(one.path, real)
         if one.is_searched:
             top = ""
@@ -98,7 +105,7 @@ class Look:
         for library in self._libraries[inside]:
             yield from self._flaws_below(library)
 
-    def _flaws_below(self, top: str) -> list[Flaw]:
+    def _flaws_below(self, top: str) -> list[OwnershipFlaw]:
         if top not in self._flaws_by_top:
             self._flaws_by_top[top] = list(packages.flaws_below(top, self._own))
         return self._flaws_by_top[top]

@@ -17,7 +17,7 @@ _OF_SESSIONS = ("/media", "/proc", "/run/media", "/run/user")
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class OwnershipFlaw:
     """Place on a path where another account can change the target, or that was not checked."""
 
     path: str
@@ -48,7 +48,7 @@ class Ownership:
     _uid_by_device: dict[int, int] = field(default_factory=mountinfo.devices_of_accounts)
     _kind_by_path: dict[str, int] = field(default_factory=dict)  # of what is root's: its mode
 
-    def walk(self, path: str) -> Real | Missing | Flaw:
+    def walk(self, path: str) -> Real | Missing | OwnershipFlaw:
         """Return where an absolute path leads, or what is wrong with it first."""
         done, left, links = "", path.split("/")[::-1], 0
         mode = stat.S_IFDIR
@@ -66,7 +66,7 @@ class Ownership:
             if stat.S_ISLNK(found):
                 links += 1
                 if links > _MAX_LINKS:
-                    return Flaw(here, "leads in a circle")
+                    return OwnershipFlaw(here, "leads in a circle")
                 target = os.readlink(here)
                 left += reversed(target.split("/"))
                 done = "/" if target.startswith("/") else done
@@ -74,21 +74,21 @@ class Ownership:
             done, mode = here, found
         return Real(done, is_folder=stat.S_ISDIR(mode), is_file=stat.S_ISREG(mode))
 
-    def _look(self, path: str) -> int | Missing | Flaw:
+    def _look(self, path: str) -> int | Missing | OwnershipFlaw:
         """Return the mode of what is at a path; a link itself is changed in its folder alone."""
         if path in self._kind_by_path:
             return self._kind_by_path[path]
         if path in _OF_SESSIONS:
-            return Flaw(path, "is where other accounts have things mounted, or shown")
+            return OwnershipFlaw(path, "is where other accounts have things mounted, or shown")
         try:
             info = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return Missing(path)
         except OSError as error:
             is_hidden = isinstance(error, PermissionError) and os.geteuid() != 0
-            return Flaw(path, f"cannot be looked at: {error.strerror}", is_hidden)
+            return OwnershipFlaw(path, f"cannot be looked at: {error.strerror}", is_hidden)
         if problem := self.problem(info):
-            return Flaw(path, problem)
+            return OwnershipFlaw(path, problem)
         self._kind_by_path[path] = info.st_mode
         return info.st_mode
 

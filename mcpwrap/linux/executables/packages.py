@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from glob import escape, glob
 
-from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
 
 _MODULES = "node_modules"
 _VENV = "pyvenv.cfg"  # PEP 405
@@ -77,7 +77,7 @@ def libraries(path: str, real: str) -> Iterator[str]:
             yield from glob(os.path.join(_LOCAL, _SITE_PACKAGES))
 
 
-def flaws_below(top: str, own: Ownership) -> Iterator[Flaw]:
+def flaws_below(top: str, own: Ownership) -> Iterator[OwnershipFlaw]:
     """Yield what another account can change in a folder, and in what it has links to."""
     todo, seen, count = [top], {top}, 0
     while todo:
@@ -85,20 +85,20 @@ def flaws_below(top: str, own: Ownership) -> Iterator[Flaw]:
         entries = _entries(folder)
         count += len(entries)
         if count > _MAX_ENTRIES:
-            yield Flaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
             return
         found = [
             *(_looked_at(entry, own) for entry in entries),
             *(own.walk(path) for path in _elsewhere(folder)),
         ]
-        yield from (one for one in found if isinstance(one, Flaw))
+        yield from (one for one in found if isinstance(one, OwnershipFlaw))
         folders = [one.path for one in found if isinstance(one, Real) and one.is_folder]
         further = [path for path in folders if path not in seen and not is_distributions(path)]
         seen.update(further)
         todo += further
 
 
-def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | Flaw:
+def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | OwnershipFlaw:
     if entry.is_symlink():
         return own.walk(entry.path)
     try:
@@ -106,11 +106,11 @@ def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | Fl
     except OSError:  # it went while it was looked at
         return Missing(entry.path)
     if problem := own.problem(info):
-        return Flaw(entry.path, problem)
+        return OwnershipFlaw(entry.path, problem)
     return Real(entry.path, is_folder=stat.S_ISDIR(info.st_mode), is_file=False)
 
 
-def flaws_beside(path: str, own: Ownership) -> Iterator[Flaw]:
+def flaws_beside(path: str, own: Ownership) -> Iterator[OwnershipFlaw]:
     """Yield files of code beside a file that is in no package, and below, with their folders.
 
     Other files there are data, which may be an account's.
@@ -123,11 +123,11 @@ def flaws_beside(path: str, own: Ownership) -> Iterator[Flaw]:
         entries = [] if is_distributions(f"{folder}/") else _entries(folder)
         count += len(entries)
         if count > _MAX_ENTRIES:
-            yield Flaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
+            yield OwnershipFlaw(top, f"holds over {_MAX_ENTRIES} files, more than are looked at")
             return
         code = [entry.path for entry in entries if _CODE.fullmatch(entry.name)]
         found = [own.walk(one) for one in (folder, *code)] if code else []
-        yield from (one for one in found if isinstance(one, Flaw))
+        yield from (one for one in found if isinstance(one, OwnershipFlaw))
         if not _SHARED.fullmatch(folder):
             folders = {os.path.realpath(entry.path) for entry in entries if entry.is_dir()} - seen
             seen.update(folders)

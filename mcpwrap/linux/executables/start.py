@@ -2,7 +2,7 @@
 
 from mcpwrap.core.wire.server_files import Spec
 from mcpwrap.linux.executables.launch import launch_of
-from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.executables.look import ExecutableScan
 
 
 def expect_unchanged(spec: Spec) -> None:
@@ -14,5 +14,5 @@ def expect_unchanged(spec: Spec) -> None:
     if spec.writable_command or spec.remote:
         return
     launch = launch_of(spec.command, spec.args, spec.cwd, spec.env)
-    if finding := next(Look().paths(launch), None):
+    if finding := next(ExecutableScan().paths(launch), None):
         raise PermissionError(f"{finding.part}: {finding}; `mcpwrap plan` says what to do")

@@ -53,7 +53,7 @@ def part(kinds: NamespaceFlag) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class VisibleFiles:
     """Files that a process can see. No other file, and no name of one, is in its file system."""
 
     to_read: Collection[str]  # paths without links; a missing one is left out
@@ -62,7 +62,7 @@ class View:
     cwd: str  # an empty folder, unless it lies in one of these
 
 
-def show_only(view: View) -> None:
+def show_only(view: VisibleFiles) -> None:
     """Replace the root by an empty, read-only folder with these files mounted in it.
 
     So stat(2) and inotify(7), which Landlock does not restrict, find no other file, and chmod(2)
@@ -100,7 +100,7 @@ def outermost(to_read: Collection[str], to_write: Collection[str]) -> list[tuple
     return list(chosen.items())
 
 
-def _trees(view: View) -> Iterator[tuple[str, int]]:
+def _trees(view: VisibleFiles) -> Iterator[tuple[str, int]]:
     """Yield each path with a descriptor of its tree, which is mounted nowhere yet."""
     for path, may_write in outermost(view.to_read, view.to_write):
         try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
-from mcpwrap.config.migration.draft import PathInfo, Program, UnfitError
+from mcpwrap.config.migration.draft import PathInfo, ResolvedCommand, UnfitError
 from mcpwrap.linux import shebang
 from mcpwrap.machine.agent_files import shims
 
@@ -24,7 +24,7 @@ _CODE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb", ".php"}
 _EVERYBODYS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/snap", "/nix")
 
 
-def program(command: str, base: str, home: str, search: str) -> Program | None:
+def program(command: str, base: str, home: str, search: str) -> ResolvedCommand | None:
     """Return what a command is: `search` is a PATH, `base` where relative ones begin.
 
     Raises:
@@ -47,10 +47,12 @@ def program(command: str, base: str, home: str, search: str) -> Program | None:
             todo.append(further)
             if is_searched and not _is_everybodys(further):
                 looked_in[str(Path(further).parent)] = None
-    return Program(found, tuple(folders), tuple(looked_in))
+    return ResolvedCommand(found, tuple(folders), tuple(looked_in))
 
 
-def with_environments(of: Program, paths: Iterable[str], home: str, search: str) -> Program:
+def with_environments(
+    of: ResolvedCommand, paths: Iterable[str], home: str, search: str
+) -> ResolvedCommand:
     """Return a program that runs the code of these folders, with what their interpreters need.
 
     Raises:

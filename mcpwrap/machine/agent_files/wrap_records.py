@@ -29,7 +29,7 @@ _Keys = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class WrapRecord:
     """Record of one file, rewritten once."""
 
     path: Path  # absolute
@@ -57,7 +57,7 @@ def folder(variables: Mapping[str, str]) -> Path:
     return state / "mcpwrap"
 
 
-def save(folder: Path, record: Record) -> Path:
+def save(folder: Path, record: WrapRecord) -> Path:
     """Keep a record, safe from a loss of power; return the path of its backup.
 
     Raises:
@@ -80,7 +80,7 @@ def save(folder: Path, record: Record) -> Path:
     return backup
 
 
-def records(folder: Path) -> list[Record]:
+def records(folder: Path) -> list[WrapRecord]:
     """Return what is kept, the oldest first.
 
     Raises:
@@ -89,13 +89,13 @@ def records(folder: Path) -> list[Record]:
     return [record for _, record in _kept(folder)]
 
 
-def backup_of(folder: Path, record: Record) -> Path | None:
+def backup_of(folder: Path, record: WrapRecord) -> Path | None:
     """Return where the backup of a record is; None, if the record is not kept any more."""
     found = [backup for backup, kept in _kept(folder) if kept == record]
     return found[-1] if found else None
 
 
-def forget(folder: Path, record: Record) -> None:
+def forget(folder: Path, record: WrapRecord) -> None:
     """Remove a record and its backup, if they are there.
 
     Raises:
@@ -106,7 +106,7 @@ def forget(folder: Path, record: Record) -> None:
         _remove(backup)
 
 
-def forget_but_backup(folder: Path, record: Record) -> None:
+def forget_but_backup(folder: Path, record: WrapRecord) -> None:
     """Remove a record, and leave its backup to the person: something of it is nowhere else.
 
     Raises:
@@ -131,7 +131,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _with_backup(folder: Path, record: Record) -> Path:
+def _with_backup(folder: Path, record: WrapRecord) -> Path:
     """Write the bytes of before, under a name that no record had."""
     name = _UNUSUAL.sub("_", record.path.name)[-_MAX_NAME_CHARS:]
     while True:
@@ -152,7 +152,7 @@ def _with_backup(folder: Path, record: Record) -> Path:
         return backup
 
 
-def _text(record: Record) -> str:
+def _text(record: WrapRecord) -> str:
     written = _Written(
         path=str(record.path),
         agent=record.agent,
@@ -167,7 +167,7 @@ def _record_of(backup: Path) -> Path:
     return backup.with_name(f"record-{backup.name.removeprefix('backup-')}.json")
 
 
-def _kept(folder: Path) -> Iterator[tuple[Path, Record]]:
+def _kept(folder: Path) -> Iterator[tuple[Path, WrapRecord]]:
     """Yield each backup with its record, the oldest first."""
     paths = folder.glob("record-*.json")
     numbered = [(int(found[1]), path) for path in paths if (found := _NAME.match(path.name))]
@@ -177,7 +177,7 @@ def _kept(folder: Path) -> Iterator[tuple[Path, Record]]:
         yield backup, _read(path, backup)
 
 
-def _read(path: Path, backup: Path) -> Record:
+def _read(path: Path, backup: Path) -> WrapRecord:
     try:
         written = msgspec.json.decode(_bytes(path), type=_Written)
     except (msgspec.MsgspecError, UnicodeError) as error:
@@ -187,7 +187,7 @@ def _read(path: Path, backup: Path) -> Record:
     before = _bytes(backup)
     if sha256(before).hexdigest() != written.before_sha256:
         raise _damaged(backup, "not the bytes that were kept")
-    return Record(
+    return WrapRecord(
         path=Path(written.path),
         agent=written.agent,
         entries=written.entries,

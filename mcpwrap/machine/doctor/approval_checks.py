@@ -10,7 +10,7 @@ from mcpwrap.config.model import Config
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core import doctor
 from mcpwrap.core.checkup import Check, failed
-from mcpwrap.core.doctor import GROUP, Approving
+from mcpwrap.core.doctor import GROUP, ApproverAccounts
 from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
@@ -33,7 +33,7 @@ def approvals(config: Config) -> list[Check]:
     if not asking:
         return []
     agents = {account for server in asking for name in server.agents for account in _named(name)}
-    found = Approving(
+    found = ApproverAccounts(
         agents=agents,
         members=set(_members(GROUP)),
         with_password=with_password,

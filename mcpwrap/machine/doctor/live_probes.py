@@ -51,7 +51,7 @@ class NotTriedError(McpwrapError):
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class WrapperView:
     """Mount and network namespaces of a running wrapper, held beyond its end, and its account."""
 
     account: str
@@ -77,7 +77,7 @@ def session(account: str, server: str) -> TrialResult:
 
 
 @contextmanager
-def inside(server: str) -> Iterator[Inside]:
+def open_wrapper_view(server: str) -> Iterator[WrapperView]:
     """Hold the view of a server's wrapper, which is started if its socket listens.
 
     Raises:
@@ -92,10 +92,10 @@ def inside(server: str) -> Iterator[Inside]:
             run(SYSTEMCTL, "start", "--", unit)
     with ExitStack() as held:
         mount_fd, net_fd = _namespaces(server, unit, held)
-        yield Inside(account_of(server), mount_fd, net_fd)
+        yield WrapperView(account_of(server), mount_fd, net_fd)
 
 
-def reach(view: Inside, *what: str) -> TrialResult:
+def reach(view: WrapperView, *what: str) -> TrialResult:
     """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
     try:
         entry = pwd.getpwnam(view.account)

@@ -24,7 +24,7 @@ from mcpwrap.core.audit.records import (
     decode_event,
     decode_record,
 )
-from mcpwrap.core.audit.verify import Folder
+from mcpwrap.core.audit.verify import EpochFolder
 from mcpwrap.core.audit.verify_session import Unfit
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.logs import tail
@@ -137,7 +137,7 @@ def last(
     return [record for _, _, record in sorted(heap, key=lambda entry: entry[:2])]
 
 
-class Coming:
+class RecordFollower:
     """Follower of new audit records. It holds no file open: there may be very many."""
 
     def __init__(self, folder: Path) -> None:
@@ -163,13 +163,13 @@ class Coming:
             self._read_bytes[path] = log.tell()
 
 
-def to_check(folder: Path) -> dict[str, Folder | None]:
+def to_check(folder: Path) -> dict[str, EpochFolder | None]:
     """Return what `audit_check.check` reads."""
-    found: dict[str, Folder | None] = {}
+    found: dict[str, EpochFolder | None] = {}
     for name in _names(folder):
         path = folder / name
         read = partial(_lines, path)
-        found[name] = Folder(frozenset(_names(path)), read) if _is_folder(path) else None
+        found[name] = EpochFolder(frozenset(_names(path)), read) if _is_folder(path) else None
     return found
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.egress.access_log import Note, from_front, from_kernel, from_squid
+from mcpwrap.core.egress.access_log import EgressEvent, from_front, from_kernel, from_squid
 from mcpwrap.linux.systemd.systemctl import ToolError, run
 from mcpwrap.machine.logs import tail
 from mcpwrap.machine.nft_table import NFT
 
-_Parse = Callable[[bytes], Note | None]
+_Parse = Callable[[bytes], EgressEvent | None]
 _LOGS = Path("/var/log/mcpwrap")
 _PARSERS: dict[str, _Parse] = {"proxy": from_squid, "intercept": from_squid, "front": from_front}
 _LOOK_EVERY_S = 0.5
@@ -48,25 +48,25 @@ class _Listing(msgspec.Struct, frozen=True):
     nftables: list[_Object] = []
 
 
-def all_of(server: str, uid: int) -> Iterator[Note]:
+def all_of(server: str, uid: int) -> Iterator[EgressEvent]:
     """Yield all that is noted of a server, log by log. Needs root."""
     yield from _of(server, _ends())
     for name in ("refused4", "refused6"):
         yield from _counted(name, server, uid)
 
 
-def with_times() -> Iterator[Note]:
+def with_times() -> Iterator[EgressEvent]:
     """Yield what the logs have of all servers, log by log. Needs root."""
     return _parsed(_ends())
 
 
-class Coming:
+class EgressFollower:
     """Follower of new log entries about all servers' egress. Needs root."""
 
     def __init__(self) -> None:
         self._following = tail.Following(_logs)
 
-    def notes(self) -> Iterator[Note]:
+    def notes(self) -> Iterator[EgressEvent]:
         """Yield what has come since the last time."""
         return _parsed(self._following.lines())
 
@@ -75,7 +75,7 @@ class Coming:
         self._following.close()
 
 
-def coming(server: str) -> Iterator[Note]:
+def follow(server: str) -> Iterator[EgressEvent]:
     """Yield what is noted from now on, without end. The kernel's counts are not part of it."""
     with closing(tail.Following(_logs)) as following:
         while True:
@@ -96,20 +96,20 @@ def _ends() -> Iterator[tuple[Path, bytes]]:
             yield from ((path, line) for line in tail.tail(each))
 
 
-def _parsed(lines: Iterable[tuple[Path, bytes]]) -> Iterator[Note]:
+def _parsed(lines: Iterable[tuple[Path, bytes]]) -> Iterator[EgressEvent]:
     for path, line in lines:
         if note := _PARSERS[path.parent.name](line):
             yield note
 
 
-def _of(server: str, lines: Iterable[tuple[Path, bytes]]) -> Iterator[Note]:
+def _of(server: str, lines: Iterable[tuple[Path, bytes]]) -> Iterator[EgressEvent]:
     named = server.encode()  # in the line it can only stand as it is: see core/names.py
     for note in _parsed((path, line) for path, line in lines if named in line):
         if note.server == server:
             yield note
 
 
-def _counted(name: str, server: str, uid: int) -> Iterator[Note]:
+def _counted(name: str, server: str, uid: int) -> Iterator[EgressEvent]:
     try:
         text = run(NFT, "-j", "-n", "list", "set", "inet", "mcpwrap", name)
     except ToolError:

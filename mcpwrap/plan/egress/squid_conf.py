@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 from operator import add
 
-from mcpwrap.config.model import Destination, Direct, Request
+from mcpwrap.config.model import AllowedRequest, Destination, Direct
 from mcpwrap.core.names import EGRESS_PORT, health_address
 from mcpwrap.plan import paths
 
@@ -71,7 +71,7 @@ class SquidListener:
     name: str
     address: str  # its own, on loopback
     hosts: tuple[Destination, ...]
-    requests: tuple[Request, ...] = ()
+    requests: tuple[AllowedRequest, ...] = ()
 
 
 def spliced(instance: str, listeners: Sequence[SquidListener], parent: Direct | None) -> str:

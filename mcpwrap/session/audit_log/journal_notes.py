@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from mcpwrap.core.gate.session import Note
-from mcpwrap.core.rate_limit import Quota
+from mcpwrap.core.gate.session import JournalNote
+from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.linux.systemd.stderr_log import say
 
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
@@ -13,13 +13,13 @@ _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
 class Notes:
     """Rate-limited log of one session."""
 
-    def __init__(self, who: str, write: Callable[[Note], None]) -> None:
+    def __init__(self, who: str, write: Callable[[JournalNote], None]) -> None:
         """`write` leaves the line of one; what is said of a flood goes to standard error."""
         self._who = who
         self._write = write
-        self._quota = Quota(_MAX_PER_S)
+        self._quota = RateLimit(_MAX_PER_S)
 
-    def note(self, note: Note) -> None:
+    def note(self, note: JournalNote) -> None:
         """Leave a line; of a flood, how many lines it had."""
         if self._quota.admits(time.monotonic()):
             if count := self._quota.take_left_out():

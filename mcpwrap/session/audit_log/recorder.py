@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mcpwrap.core.audit.params import Keeper
 from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.gate.ports import Decided
-from mcpwrap.core.rate_limit import Quota
+from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import Tally
 from mcpwrap.session.audit_log.chained_file import ChainedFile
@@ -45,7 +45,7 @@ class Recorder:
         self._tally = tally
         self._next_part = next_part
         self._unrecorded = self._left_out = 0
-        self._quota = Quota(_MAX_NOISE_PER_S)
+        self._quota = RateLimit(_MAX_NOISE_PER_S)
         self._arrived_ns = 0
 
     def arrived(self) -> None:

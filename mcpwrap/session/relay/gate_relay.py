@@ -7,7 +7,7 @@ from typing import assert_never
 
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.ports import ApprovalOutcome
-from mcpwrap.core.gate.session import Note
+from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.protocol.framing import LineBuffer
 from mcpwrap.session.relay import copy
 from mcpwrap.session.relay.writer import Sink
@@ -25,7 +25,7 @@ class Judged:
         *,
         to_agent: Sink,
         to_server: Sink,
-        note: Callable[[Note], None],
+        note: Callable[[JournalNote], None],
         renew: Callable[[Gate], None],
     ) -> None:
         """`renew` is called before anything is judged, and may replace the gate's policy."""
@@ -107,7 +107,7 @@ class Judged:
                     for_agent.append(line)
                 case ToServer(line=line):
                     for_server.append(line)
-                case Note():
+                case JournalNote():
                     self._note(action)
                 case _:
                     assert_never(action)

@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 import pytest
 
 from mcpwrap.as_gate.approvals import connections
-from mcpwrap.as_gate.approvals.broker import Approving
+from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.approvals.connections import People
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.session.approval_client import Asking
@@ -24,7 +24,13 @@ from mcpwrap.as_gate.state.children import Child, Family
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import Answered
-from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalRequest, Approved, NotAsked, Waits
+from mcpwrap.core.gate.ports import (
+    ApprovalOutcome,
+    ApprovalRequest,
+    ApprovalUnavailable,
+    Approved,
+    AwaitingApproval,
+)
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.json_value import Json
@@ -99,7 +105,7 @@ class Session:
 
     def ask(
         self, hold: int, tool: str = "drop", /, **arguments: Json
-    ) -> Approved | Waits | NotAsked:
+    ) -> Approved | AwaitingApproval | ApprovalUnavailable:
         wanted = ApprovalRequest(
             method="tools/call",
             target=tool,
@@ -185,7 +191,7 @@ class World:
         self.sockets = [listener]
         self.poll, self.family, self.audit = select.poll(), Family(), Written()
         self.people = People(listener, self.poll)
-        self.approving = Approving(
+        self.approving = ApprovalBroker(
             self.people, self.family, cast(Policies, InForce()), self.audit, self.poll
         )
 

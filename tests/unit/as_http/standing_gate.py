@@ -109,7 +109,7 @@ class StandingGate:
             connection.send(session_socket.encode(self.refusals.pop(0)))
             return
         if self.asks:
-            connection.send(session_socket.encode(session_socket.Ask(self.asks)))
+            connection.send(session_socket.encode(session_socket.VariablesRequest(self.asks)))
             self.answered.append(connection.recv(session_socket.MAX_PACKET_BYTES))
         said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
         held = Held(connection, *said, fds)

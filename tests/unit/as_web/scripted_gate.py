@@ -15,10 +15,10 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     List,
-    Login,
+    LoginRequest,
     Paused,
     Pending,
     RefusedReply,
@@ -58,7 +58,7 @@ class ScriptedGate:
         self.paused: tuple[Paused, ...] = ()
         self.refusal: RefusedReply | None = None  # of the next logins and answers
         self.decided: list[Decide] = []
-        self.logins: list[Login] = []
+        self.logins: list[LoginRequest] = []
         self.is_watched = threading.Event()
         self._watchers: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -111,7 +111,7 @@ class ScriptedGate:
                         self.is_watched.set()
                     case Show(id_):
                         self._show(connection, id_)
-                    case Login() as login:
+                    case LoginRequest() as login:
                         self.logins.append(login)
                         connection.send(encode(self._verdict_on(login.password)))
                     case Decide() as decide:
@@ -119,16 +119,16 @@ class ScriptedGate:
 
     def _verdict_on(self, password: bytes) -> ToPerson:
         wrong = RefusedReply(code="proof", why="that is not the password")
-        return self.refusal or (Done(text="logged in") if password == PASSWORD else wrong)
+        return self.refusal or (DoneReply(text="logged in") if password == PASSWORD else wrong)
 
     def _decide(self, decide: Decide) -> ToPerson:
         verdict = self._verdict_on(decide.password)
-        if isinstance(verdict, Done):
+        if isinstance(verdict, DoneReply):
             if decide.digest != self.digest_of(decide.id):
                 return RefusedReply(code="changed", why="it is another call by now")
             self.decided.append(decide)
             del self.waiting[decide.id]
-            return Done(text="approved", user=decide.user)
+            return DoneReply(text="approved", user=decide.user)
         return verdict
 
     def _list(self, connection: socket.socket) -> None:

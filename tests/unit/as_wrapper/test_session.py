@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_wrapper.session import Opening, WrapperContext, _program
+from mcpwrap.as_wrapper.session import SessionRequest, WrapperContext, _program
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
 from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, SecretPart, Spec
@@ -72,7 +72,7 @@ def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
 def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed: bool) -> None:
     to_read, to_write, to_say = os.pipe(), os.pipe(), os.pipe()
     fds = [to_read[0], to_write[1], to_say[1]]
-    opening = Opening(agent_uid="0", inherited={"MCPWRAP_LOGIN": "login"}, fds=fds)
+    opening = SessionRequest(agent_uid="0", inherited={"MCPWRAP_LOGIN": "login"}, fds=fds)
     try:
         opening.expect_sound(spec)
     except session_socket.ProtocolError:
@@ -101,7 +101,7 @@ def test_a_variable_is_inherited_with_a_value_of_its_kind(
     *, inherited: dict[str, str], is_sound: bool
 ) -> None:
     to_read, to_write, to_say = os.pipe(), os.pipe(), os.pipe()
-    opening = Opening(
+    opening = SessionRequest(
         agent_uid="1000", inherited=inherited, fds=[to_read[0], to_write[1], to_say[1]]
     )
     try:
@@ -167,11 +167,11 @@ HERE = msgspec.structs.replace(SPEC, remote=None)
 def test_a_server_has_the_umask_that_root_wrote_or_its_agents(
     spec: Spec, agents: str, mask: int
 ) -> None:
-    opening = Opening(agent_uid="1000", inherited={}, fds=[], umask=agents)
+    opening = SessionRequest(agent_uid="1000", inherited={}, fds=[], umask=agents)
     assert opening.umask_for(spec) == mask
 
 
 @pytest.mark.parametrize("untrusted", ["0700", "22", "0022 "])
 def test_a_umask_that_the_gate_would_not_send_is_refused(untrusted: str) -> None:
     with pytest.raises(ValueError, match="umask"):
-        Opening(agent_uid="1000", inherited={}, fds=[], umask=untrusted).expect_sound(HERE)
+        SessionRequest(agent_uid="1000", inherited={}, fds=[], umask=untrusted).expect_sound(HERE)

@@ -16,7 +16,7 @@ from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     FromPerson,
     List,
@@ -52,7 +52,7 @@ class ScriptedGate:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.decided: list[Decide] = []
-        self.answer: Done | RefusedReply = Done(text="approved")
+        self.answer: DoneReply | RefusedReply = DoneReply(text="approved")
         self.paused: list[Paused] = []
         self.hidden: set[str] = set()  # listed, and gone when it is asked for
         self.watched = threading.Event()

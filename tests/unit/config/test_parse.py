@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.config.model import (
-    Approvals,
+    AllowedRequest,
+    ApprovalSettings,
     Config,
     ConfigError,
     Destination,
@@ -17,7 +18,6 @@ from mcpwrap.config.model import (
     Limits,
     Local,
     RemoteServer,
-    Request,
     SecretRef,
     Server,
     Template,
@@ -143,7 +143,7 @@ RIGHT: list[tuple[Place, str, Server]] = [
     (REMOTE_OURS, "expose = 'http'", remote(expose="http")),  # it is, in any case
     (REMOTE_OURS, "relay = 'gate'\ntransparent = false\nstate = false", remote()),
     (REMOTE_OURS, "intercept = true\nrequests = ['POST x.example/']", remote(
-        intercept=True, requests=(Request(("POST",), "x.example", "/"),))),
+        intercept=True, requests=(AllowedRequest(("POST",), "x.example", "/"),))),
     (OURS, "expose = 'http'", Server(name="a", runs=RUNS, expose="http")),
     (LOCAL, "args = ['', 'é', '$HOME', '${']", Server(
         name="a", runs=Local(command="/x", args=("", "é", "$HOME", "${")))),
@@ -181,8 +181,8 @@ RIGHT: list[tuple[Place, str, Server]] = [
         egress=(Destination("x.example", 443, with_subdomains=True),),
         intercept=True,
         requests=(
-            Request(("GET",), "a.b.x.example", "/*"),
-            Request(("GET", "PUT"), "c.x.example", "/")))),
+            AllowedRequest(("GET",), "a.b.x.example", "/*"),
+            AllowedRequest(("GET", "PUT"), "c.x.example", "/")))),
     (OURS, "direct = ['[FD00:0::5]:1', '127.0.0.1:65535']", Server(
         name="a", runs=RUNS, direct=(Direct("fd00::5", 1), Direct("127.0.0.1", 65535)))),
     (OURS, "workspace = ['/a:b:ro']", Server(
@@ -334,16 +334,16 @@ def test_whatever_is_written_is_understood_or_refused(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("texts", "approvals"),
     [
-        ([""], Approvals()),
-        (["[approvals]", ""], Approvals()),
-        (["", "[approvals]\nsame_uid = true"], Approvals(same_uid=True)),
-        (["[approvals]\nsame_uid = false"], Approvals()),
+        ([""], ApprovalSettings()),
+        (["[approvals]", ""], ApprovalSettings()),
+        (["", "[approvals]\nsame_uid = true"], ApprovalSettings(same_uid=True)),
+        (["[approvals]\nsame_uid = false"], ApprovalSettings()),
         (
             ["[approvals]\nwebhook = 'https://hook.example:8443/a?b=c'"],
-            Approvals(webhook="https://hook.example:8443/a?b=c"),
+            ApprovalSettings(webhook="https://hook.example:8443/a?b=c"),
         ),
     ],
 )
-def test_how_people_are_asked_is_understood(texts: list[str], approvals: Approvals) -> None:
+def test_how_people_are_asked_is_understood(texts: list[str], approvals: ApprovalSettings) -> None:
     files = [source(text, f"{number}.toml") for number, text in enumerate(texts)]
     assert parse(files).approvals == parse(files[::-1]).approvals == approvals

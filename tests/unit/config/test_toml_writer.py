@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.config.model import (
+    AllowedRequest,
     Destination,
     Direct,
     Group,
     Limits,
     Local,
     RemoteServer,
-    Request,
     SecretRef,
     Server,
     Template,
@@ -218,8 +218,8 @@ def servers(draw: st.DrawFn) -> Server:
     egress = draw(tuples(DESTINATIONS | st.sampled_from([Group("npm"), Group("pypi")])))
     hosts = [e.host for e in egress if isinstance(e, Destination) and not e.with_subdomains]
     methods = tuples(st.sampled_from(["GET", "POST", "PUT"])).filter(bool)
-    requests: st.SearchStrategy[tuple[Request, ...]] = (
-        tuples(st.builds(Request, methods, st.sampled_from(hosts), st.just("/v1/*")))
+    requests: st.SearchStrategy[tuple[AllowedRequest, ...]] = (
+        tuples(st.builds(AllowedRequest, methods, st.sampled_from(hosts), st.just("/v1/*")))
         if hosts
         else st.just(())
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mcpwrap.config import value_parsers
-from mcpwrap.config.model import Destination, Direct, Group, Request
+from mcpwrap.config.model import AllowedRequest, Destination, Direct, Group
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.core import environment
 from tests.unit.config.places import STEERING
@@ -293,14 +293,14 @@ def test_an_entry_of_egress_is_understood(text: str, entry: Destination | Group)
 @pytest.mark.parametrize(
     ("text", "request_"),
     [
-        ("GET api.example.com/", Request(("GET",), "api.example.com", "/")),
+        ("GET api.example.com/", AllowedRequest(("GET",), "api.example.com", "/")),
         (
             "GET,POST api.example.com/v1/*/x.json",
-            Request(("GET", "POST"), "api.example.com", "/v1/*/x.json"),
+            AllowedRequest(("GET", "POST"), "api.example.com", "/v1/*/x.json"),
         ),
         (
             "* api.example.com/*",
-            Request(
+            AllowedRequest(
                 ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),  # and no CONNECT
                 "api.example.com",
                 "/*",
@@ -308,11 +308,11 @@ def test_an_entry_of_egress_is_understood(text: str, entry: Destination | Group)
         ),
         (
             "DELETE a.xn--bcher-kva.example/~a.b_c!$&'()*+,=:@-/",
-            Request(("DELETE",), "a.xn--bcher-kva.example", "/~a.b_c!$&'()*+,=:@-/"),
+            AllowedRequest(("DELETE",), "a.xn--bcher-kva.example", "/~a.b_c!$&'()*+,=:@-/"),
         ),
     ],
 )
-def test_a_request_is_understood(text: str, request_: Request) -> None:
+def test_a_request_is_understood(text: str, request_: AllowedRequest) -> None:
     assert value_parsers.request(text) == request_
 
 

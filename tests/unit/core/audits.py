@@ -20,7 +20,7 @@ from mcpwrap.core.audit.records import (
     part_file,
     start_of,
 )
-from mcpwrap.core.audit.verify import Folder, check
+from mcpwrap.core.audit.verify import EpochFolder, check
 
 ROOT_KEY = bytes(range(32))
 T0 = 1_795_000_000.0
@@ -167,7 +167,7 @@ def checked(
         folder, _, name = path.partition("/")
         names.setdefault(folder, set()).add(name)
     folders = {
-        folder: Folder(frozenset(within), partial(read, files, folder))
+        folder: EpochFolder(frozenset(within), partial(read, files, folder))
         for folder, within in names.items()
         if folder != dropped
     }

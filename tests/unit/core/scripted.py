@@ -7,8 +7,14 @@ from typing import assert_never
 import msgspec
 
 from mcpwrap.core.gate.gate import Action, ToAgent, ToServer
-from mcpwrap.core.gate.ports import ApprovalRequest, Approved, Decided, NotAsked, Waits
-from mcpwrap.core.gate.session import ALLOWED, Note
+from mcpwrap.core.gate.ports import (
+    ApprovalRequest,
+    ApprovalUnavailable,
+    Approved,
+    AwaitingApproval,
+    Decided,
+)
+from mcpwrap.core.gate.session import ALLOWED, JournalNote
 from mcpwrap.core.policy.decision import Held, Judgement, ResultJudgement, Times
 from mcpwrap.core.protocol.json_value import Json
 
@@ -95,15 +101,19 @@ class ScriptedApprovals:
     """Approvals that hold a request by the id `a` and its number, or take the next of `answers`."""
 
     state_key: bytes = bytes(range(32))
-    answers: list[Approved | NotAsked] = field(default_factory=list)
+    answers: list[Approved | ApprovalUnavailable] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
-    def ask(self, hold: int, wanted: ApprovalRequest) -> Approved | Waits | NotAsked:
+    def ask(
+        self, hold: int, wanted: ApprovalRequest
+    ) -> Approved | AwaitingApproval | ApprovalUnavailable:
         definition = f" as {wanted.definition[:8]}" if wanted.definition else ""
         params = msgspec.json.encode(wanted.params).decode()
         about = f"{wanted.method} {wanted.target}{definition} {params}"
         self.asked.append(f"{hold} by {wanted.rule} for {wanted.expires_s:g} s: {about}")
-        return self.answers.pop(0) if self.answers else Waits(f"a{hold}", f"digest{hold}")
+        return (
+            self.answers.pop(0) if self.answers else AwaitingApproval(f"a{hold}", f"digest{hold}")
+        )
 
     def withdraw(self, hold: int, *, comes_again: bool) -> None:
         self.asked.append(f"{hold} {'comes again' if comes_again else 'is withdrawn'}")
@@ -137,7 +147,7 @@ def spoken(action: Action) -> str:
             return f"to server> {_text(line)}"
         case ToAgent(line):
             return f"to agent> {_text(line)}"
-        case Note(kind, text):
+        case JournalNote(kind, text):
             return f"note> {kind}: {text}"
         case _:
             assert_never(action)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.doctor import Approving, checks
+from mcpwrap.core.doctor import ApproverAccounts, checks
 
 WATCH = "what runs as it can watch its password being typed"
 OTHERS = "what runs as it can approve calls of other accounts"
@@ -44,7 +44,7 @@ def test_who_can_approve(
     members: str, with_password: str, found: list[tuple[str, str, str]]
 ) -> None:
     said = checks(
-        Approving(
+        ApproverAccounts(
             agents={"alice", "zoe"},
             members=members.split(),
             with_password=with_password.split(),
@@ -57,9 +57,9 @@ def test_who_can_approve(
 
 
 def test_what_root_wrote_is_said_too() -> None:
-    found = Approving(agents={"alice"}, members=[], with_password=[], same_uid=True)
+    found = ApproverAccounts(agents={"alice"}, members=[], with_password=[], same_uid=True)
     assert [(one.what, one.state) for one in checks(found)] == [
         ("approvals by agents' accounts", "warning")
     ]
-    found = Approving(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
+    found = ApproverAccounts(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
     assert [one.what for one in checks(found)][1:] == ["approvals"]

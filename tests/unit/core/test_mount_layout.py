@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.mount_layout import HELD, INSTRUCTIONS, Layer, MountKind, is_held, layers, linked
+from mcpwrap.core.mount_layout import (
+    HELD,
+    INSTRUCTIONS,
+    MountKind,
+    WorkspaceMount,
+    is_held,
+    layers,
+    linked,
+)
 from mcpwrap.core.wire.server_files import Folder, Workspaces
 
 MANUAL = Path(__file__).parents[3] / "docs/mcpwrap.toml.5.rst"
@@ -153,4 +161,4 @@ def test_what_is_given_by_name_lies_over_what_is_held() -> None:
 
 
 def test_a_layer_is_known_by_path_and_kind() -> None:
-    assert Layer("/a", PIN) != Layer("/a", HOLD)
+    assert WorkspaceMount("/a", PIN) != WorkspaceMount("/a", HOLD)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.notify.desktop import Notification
+from mcpwrap.core.notify.desktop import DesktopNotification
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop_notify
 
-SHOWN = Notification("--urgency=low", "line\nline")
+SHOWN = DesktopNotification("--urgency=low", "line\nline")
 
 
 def program(folder: Path, text: str) -> str:

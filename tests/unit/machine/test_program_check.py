@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap.config.model import Config, Local, RemoteServer, SecretRef, Server, Template, Workspace
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.machine.program_check import changeable, expect_roots, missing
 
 
@@ -109,10 +109,14 @@ def test_what_is_not_looked_at_is_refused() -> None:
     """Nothing is hidden behind many arguments."""
     args = tuple(f"/bin/{number}/../sh" for number in range(300))
     server = Server(name="a", runs=Local(command="/bin/sh", args=args))
-    assert changeable(server, Look()) is None  # the same few folders lead nowhere: `/bin/0`
+    assert (
+        changeable(server, ExecutableScan()) is None
+    )  # the same few folders lead nowhere: `/bin/0`
     env: dict[str, Template] = {"PATH": (":".join(f"/bin/{n}" for n in range(300)),)}
-    found = changeable(Server(name="a", runs=Local(command="/bin/sh", env=env)), Look())
+    found = changeable(Server(name="a", runs=Local(command="/bin/sh", env=env)), ExecutableScan())
     assert found
     deep = Server(name="a", runs=Local(command="/usr/bin/env", args=("env",) * 9_999))
-    assert "env is in over 16 commands: it is not looked at" in str(changeable(deep, Look()))
+    assert "env is in over 16 commands: it is not looked at" in str(
+        changeable(deep, ExecutableScan())
+    )
     assert "comes after 256 other paths: it is not looked at" in str(found)

@@ -10,7 +10,7 @@ import signal
 from functools import partial
 from typing import NoReturn
 
-from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, Launch, Stage, StartReporter
+from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, SandboxLaunch, Stage, StartReporter
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.process import child_exit, descendants
 
@@ -20,7 +20,7 @@ _REPORT_FD = 3
 _ALL_FDS = 1_048_576
 
 
-def run(launch: Launch, report: StartReporter) -> NoReturn:
+def run(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
     """Run as the session's first process. The relay is its parent or subreaper."""
     _end_with_relay(launch, report)
     with report.of(Stage.NAMESPACES):
@@ -47,7 +47,7 @@ def _let_go_of_streams() -> None:
     os.closerange(_REPORT_FD, _ALL_FDS)
 
 
-def _end_with_relay(launch: Launch, report: StartReporter) -> None:
+def _end_with_relay(launch: SandboxLaunch, report: StartReporter) -> None:
     """Let the kernel tell us when the relay has ended, and look whether it has by now."""
     if launch.closing.is_apart:
         prctl.end_with_parent(signal.SIGKILL)
@@ -70,7 +70,7 @@ def _heed(server_pid: int, number: int) -> None:
     os._exit(0)
 
 
-def _become_server(launch: Launch, report: StartReporter) -> NoReturn:
+def _become_server(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
     program = launch.program
     for target, fd in enumerate(launch.stdio):
         os.dup2(fd, target)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mcpwrap.as_agent.run.sandbox.layers import Closing, Layer
+from mcpwrap.as_agent.run.sandbox.layers import Closing, SandboxLayer
 from mcpwrap.session.launch.spawn import Program
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,7 +30,7 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class SandboxLaunch:
     """Parameters of one server's start."""
 
     program: Program
@@ -45,7 +45,7 @@ class StageError(OSError):
     def __init__(self, stage: Stage, error_number: int) -> None:
         super().__init__(error_number, os.strerror(error_number))
         self.stage = stage
-        self.layer = Layer(stage) if stage <= Stage.SECCOMP else None
+        self.layer = SandboxLayer(stage) if stage <= Stage.SECCOMP else None
 
 
 @dataclass(frozen=True, slots=True)

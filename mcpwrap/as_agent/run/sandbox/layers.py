@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 from mcpwrap.linux.isolation import landlock, namespaces
 from mcpwrap.linux.isolation.landlock import Tcp
-from mcpwrap.linux.isolation.namespaces import NamespaceFlag, View
+from mcpwrap.linux.isolation.namespaces import NamespaceFlag, VisibleFiles
 from mcpwrap.linux.seccomp import no_setuid, run_server, wrapped_server
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -19,7 +19,7 @@ _DEVICE_LINKS = {
 _APART = NamespaceFlag.USER | NamespaceFlag.MOUNTS | NamespaceFlag.PROCESSES | NamespaceFlag.IPC
 
 
-class Layer(IntEnum):
+class SandboxLayer(IntEnum):
     """Sandbox layer. Each works alone where another is not available."""
 
     NAMESPACES = 1
@@ -28,23 +28,23 @@ class Layer(IntEnum):
 
 
 SHOWN = {
-    Layer.NAMESPACES: "user namespaces",
-    Layer.LANDLOCK: "Landlock",
-    Layer.SECCOMP: "seccomp",
+    SandboxLayer.NAMESPACES: "user namespaces",
+    SandboxLayer.LANDLOCK: "Landlock",
+    SandboxLayer.SECCOMP: "seccomp",
 }
 _WITHOUT = {
-    Layer.NAMESPACES: "it can change modes of your files, watch their names, sizes and times, "
+    SandboxLayer.NAMESPACES: "it can change modes of your files, watch their names, sizes and times, "
     "and see which programs you run",
-    Layer.LANDLOCK: "only mounts keep your files from it",
-    Layer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and make "
+    SandboxLayer.LANDLOCK: "only mounts keep your files from it",
+    SandboxLayer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and make "
     "programs that run as you whoever starts them",
 }
 _WITH_NEITHER = "it can read and change your files, and end other programs of yours"
 
 
-def without(layer: Layer, others: frozenset[Layer]) -> str:
+def without(layer: SandboxLayer, others: frozenset[SandboxLayer]) -> str:
     """Return what a server can do without this layer, where it has these others."""
-    if layer is Layer.LANDLOCK and Layer.NAMESPACES not in others:
+    if layer is SandboxLayer.LANDLOCK and SandboxLayer.NAMESPACES not in others:
         return _WITH_NEITHER
     return _WITHOUT[layer]
 
@@ -65,12 +65,12 @@ class Closing:
     links: Mapping[str, str]  # target by path: other names of these
     cwd: str
     network: Network
-    layers: frozenset[Layer] = frozenset(Layer)
+    layers: frozenset[SandboxLayer] = frozenset(SandboxLayer)
 
     @property
     def is_apart(self) -> bool:
         """Say whether its processes have a PID namespace, which ends with its first process."""
-        return Layer.NAMESPACES in self.layers
+        return SandboxLayer.NAMESPACES in self.layers
 
     def part(self) -> None:
         """Enter the namespaces: the next child is the first process in them."""
@@ -82,7 +82,7 @@ class Closing:
         """Leave in the namespace no file but these, and those not to be written read-only."""
         if self.is_apart:
             namespaces.show_only(
-                View(
+                VisibleFiles(
                     to_read=(*_DEVICES, *self.to_read),  # writing to a device changes no file
                     to_write=self.to_write,
                     links={**_DEVICE_LINKS, **self.links},
@@ -92,13 +92,13 @@ class Closing:
 
     def shut_files(self) -> None:
         """Take away the other files, for good."""
-        if Layer.LANDLOCK in self.layers:
+        if SandboxLayer.LANDLOCK in self.layers:
             tcp = Tcp.REFUSED if self.network is Network.NOTHING else Tcp.ALLOWED
             landlock.leave(self.to_read, (*_DEVICES, *self.to_write), tcp)
 
     def shut_calls(self) -> None:
         """Take away system calls, for good."""
-        if Layer.SECCOMP not in self.layers:
+        if SandboxLayer.SECCOMP not in self.layers:
             return
         is_whole = landlock.version() >= landlock.KEEPS_FILES_WHOLE_SINCE_ABI
         if self.network is Network.NOTHING:

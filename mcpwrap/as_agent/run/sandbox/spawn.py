@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from mcpwrap.as_agent.run.sandbox import init_process
 from mcpwrap.as_agent.run.sandbox.launch import (
-    Launch,
+    SandboxLaunch,
     Stage,
     StageError,
     StartReporter,
@@ -20,7 +20,7 @@ from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
 
 
-def start(launch: Launch) -> int:
+def start(launch: SandboxLaunch) -> int:
     """Return the pid of the session's first process, once the server runs.
 
     The caller is single-threaded, and blocks the signals of AWAITED.
@@ -50,7 +50,7 @@ def start(launch: Launch) -> int:
 
 
 def _without_return(
-    launch: Launch, report: StartReporter, until_adopted: tuple[int, int]
+    launch: SandboxLaunch, report: StartReporter, until_adopted: tuple[int, int]
 ) -> NoReturn:
     try:
         _part(launch, report, until_adopted)
@@ -60,7 +60,7 @@ def _without_return(
         os._exit(init_process.BUG)
 
 
-def _part(launch: Launch, report: StartReporter, until_adopted: tuple[int, int]) -> None:
+def _part(launch: SandboxLaunch, report: StartReporter, until_adopted: tuple[int, int]) -> None:
     """Enter the namespaces, make the first process in them, and get out of its way."""
     wait_fd, go_fd = until_adopted
     with report.of(Stage.NAMESPACES):

@@ -16,7 +16,7 @@ from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
-from mcpwrap.machine.agent_files.wrap_records import Record
+from mcpwrap.machine.agent_files.wrap_records import WrapRecord
 
 
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
@@ -69,16 +69,16 @@ def command(
     return _unwrap(folder, list(by_path.values()), known(who), **how)
 
 
-def _by_path(records: Iterable[Record]) -> dict[Path, list[Record]]:
+def _by_path(records: Iterable[WrapRecord]) -> dict[Path, list[WrapRecord]]:
     """Return the records of each file, the newest first."""
-    by_path: dict[Path, list[Record]] = {}
+    by_path: dict[Path, list[WrapRecord]] = {}
     for record in records:
         by_path.setdefault(canonical(record.path), []).insert(0, record)
     return by_path
 
 
 def _unwrap(
-    folder: Path, wanted: list[list[Record]], by: Known, *, dry_run: bool, yes: bool
+    folder: Path, wanted: list[list[WrapRecord]], by: Known, *, dry_run: bool, yes: bool
 ) -> int:
     found, is_done = _looked_at(folder, wanted, by)
     for one in found:
@@ -94,7 +94,9 @@ def _unwrap(
     return EXIT_OK if is_done else EXIT_FAILED
 
 
-def _looked_at(folder: Path, wanted: list[list[Record]], by: Known) -> tuple[list[Unwound], bool]:
+def _looked_at(
+    folder: Path, wanted: list[list[WrapRecord]], by: Known
+) -> tuple[list[Unwound], bool]:
     """Return what can be done, and whether that is all; of the others it is said why not."""
     found = []
     for kept in wanted:

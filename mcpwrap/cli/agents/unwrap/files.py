@@ -13,14 +13,14 @@ from mcpwrap.config.agent_files.wrap_status import Known, standing
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.agent_files.files import UnreadableFile, check_replaceable, read
-from mcpwrap.machine.agent_files.wrap_records import Record, backup_of
+from mcpwrap.machine.agent_files.wrap_records import WrapRecord, backup_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UnwrapStep:
     """One record, and the content of the file when it is undone."""
 
-    record: Record
+    record: WrapRecord
     done: TurnedBack
 
 
@@ -30,7 +30,7 @@ class Unwound:
 
     path: Path
     was: bytes  # as it is now
-    steps: tuple[Step, ...]  # one for each record, the newest first
+    steps: tuple[UnwrapStep, ...]  # one for each record, the newest first
     servers: frozenset[str]  # of those that root has applied: it leads to them now
     shown_as: Mapping[str, str]  # in the place of what may be a secret
 
@@ -45,7 +45,7 @@ class Unwound:
         return self.new == self.steps[-1].record.before
 
 
-def is_of(record: Record, agent: KnownAgent, variables: Mapping[str, str]) -> bool:
+def is_of(record: WrapRecord, agent: KnownAgent, variables: Mapping[str, str]) -> bool:
     """Say whether an agent reads the file of a record."""
     places = (_is_at(record.path, file, variables) for file in agent.files)
     return record.agent == agent.id or any(places)
@@ -63,7 +63,7 @@ def canonical(path: Path) -> Path:
     return Path(os.path.realpath(path.parent), path.name)
 
 
-def unwound(folder: Path, records: Sequence[Record], known: Known) -> Unwound:
+def unwound(folder: Path, records: Sequence[WrapRecord], known: Known) -> Unwound:
     """Return what becomes of a file. The records are all of its own, the newest first.
 
     Raises:
@@ -99,25 +99,25 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _steps(records: Sequence[Record], was: bytes) -> Iterator[Step]:
+def _steps(records: Sequence[WrapRecord], was: bytes) -> Iterator[UnwrapStep]:
     for record in records:
-        step = Step(record, _undone(record, was))
+        step = UnwrapStep(record, _undone(record, was))
         yield step
         was = step.done.content
 
 
-def _undone(record: Record, was: bytes) -> TurnedBack:
+def _undone(record: WrapRecord, was: bytes) -> TurnedBack:
     if sha256(was).hexdigest() == record.after_sha256:
         return TurnedBack(record.before, record.entries)
     before = _opened(record, record.before)
     return turned_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
 
 
-def _opened(record: Record, content: bytes) -> ParsedFile:
+def _opened(record: WrapRecord, content: bytes) -> ParsedFile:
     return open_file(str(record.path), AgentFile("user", str(record.path)).language, content)
 
 
-def _servers(records: Sequence[Record], was: bytes, known: Known) -> Iterator[str]:
+def _servers(records: Sequence[WrapRecord], was: bytes, known: Known) -> Iterator[str]:
     """Yield the servers of ours to which the file leads now."""
     for record in records:
         for one in _entries(record, was):
@@ -125,14 +125,14 @@ def _servers(records: Sequence[Record], was: bytes, known: Known) -> Iterator[st
                 yield name
 
 
-def _hidden(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+def _hidden(records: Sequence[WrapRecord]) -> Iterator[tuple[str, str]]:
     """Yield the secrets of before, with what is shown in their place."""
     for record in records:
         for one in _entries(record, record.before):
             yield from ((text, "<hidden>") for text in secrets_in(one))
 
 
-def _entries(record: Record, content: bytes) -> Iterator[Listed]:
+def _entries(record: WrapRecord, content: bytes) -> Iterator[Listed]:
     """Yield the entries of a record, as they are in these bytes of its file."""
     opened = _opened(record, content)
     for place in record.entries:

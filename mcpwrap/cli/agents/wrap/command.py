@@ -12,7 +12,7 @@ from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, known
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decide import Looking
-from mcpwrap.cli.agents.wrap.decision import Egress, EntryLocation, Look
+from mcpwrap.cli.agents.wrap.decision import Egress, EntryLocation, WrapDecisions
 from mcpwrap.cli.agents.wrap.edits import Changed, changes, write
 from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
 from mcpwrap.cli.agents.wrap.text_reporter import Telling, ToPeople
@@ -116,12 +116,12 @@ class _Wrapping:
             is_done = self._is_all(look, todo)
         return self._written(todo) and is_done
 
-    def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> Look:
+    def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> WrapDecisions:
         have = machine(self._who)
         found = Looking(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
 
-    def _is_all(self, look: Look, todo: Sequence[Changed]) -> bool:
+    def _is_all(self, look: WrapDecisions, todo: Sequence[Changed]) -> bool:
         return not (look.left or self._refused or any(one.problem for one in todo))
 
     def _nothing(self, *, is_done: bool) -> str:
@@ -129,7 +129,7 @@ class _Wrapping:
             return "no file of an agent that mcpwrap knows: `man mcpwrap` lists them"
         return "nothing to do" if is_done else "nothing else to do"
 
-    def _handed_over(self, look: Look) -> bool:
+    def _handed_over(self, look: WrapDecisions) -> bool:
         """Propose the new servers, and say whether root has taken them."""
         proposal = wrap_proposal.of(self._who, look)
         wrap_proposal.write(proposal)

@@ -6,7 +6,14 @@ from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
 from mcpwrap.cli.agents.wrap import entry_context
-from mcpwrap.cli.agents.wrap.decision import Become, Egress, EntryLocation, Left, Look, Machine
+from mcpwrap.cli.agents.wrap.decision import (
+    Become,
+    Egress,
+    EntryLocation,
+    Machine,
+    SkippedEntry,
+    WrapDecisions,
+)
 from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
 from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.agent_files.wrap_status import standing
@@ -35,10 +42,10 @@ class Looking:
         self._egress = egress
         self._values_by_server: dict[str, Mapping[str, str]] = {}
         self._why_not_by_path: dict[Path, str] = {}
-        self._look = Look()
-        self._executables = executables.Look()
+        self._look = WrapDecisions()
+        self._executables = executables.ExecutableScan()
 
-    def through(self, files: Iterable[DiscoveredFile]) -> Look:
+    def through(self, files: Iterable[DiscoveredFile]) -> WrapDecisions:
         """Return what becomes of all entries that are not wrapped."""
         for found in files:
             if found.opened is not None:
@@ -77,7 +84,7 @@ class Looking:
         return self._why_not_by_path[found.path]
 
     def _leave(self, found: DiscoveredFile, listed: Listed, why: str) -> None:
-        self._look.left.append(Left(found, listed, why))
+        self._look.left.append(SkippedEntry(found, listed, why))
 
     def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: Listed) -> Become:
         """Return what a raw entry becomes."""

@@ -43,7 +43,7 @@ class Become:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedEntry:
     """Entry that stays as it is, with the reason."""
 
     found: DiscoveredFile
@@ -56,11 +56,11 @@ class Left:
 
 
 @dataclass(slots=True)
-class Look:
+class WrapDecisions:
     """All decisions of one look."""
 
     become: list[Become] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: list[SkippedEntry] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
     notes: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Look:
         """Return what is to be done now, when root was asked and has done all that it will."""
         absent = {draft.server.name for draft in self.drafts}
         left = [
-            Left(one.found, one.listed, f"root has no server {one.server} that is the same")
+            SkippedEntry(one.found, one.listed, f"root has no server {one.server} that is the same")
             for one in self.become
             if one.server in absent
         ]

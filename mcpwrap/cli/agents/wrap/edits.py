@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.agents.wrap.decision import Become, Look
+from mcpwrap.cli.agents.wrap.decision import Become, WrapDecisions
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.syntax.document import FileError
@@ -17,7 +17,7 @@ from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import listener_files
 from mcpwrap.machine.agent_files import files, wrap_records
-from mcpwrap.machine.agent_files.wrap_records import Record
+from mcpwrap.machine.agent_files.wrap_records import WrapRecord
 
 NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
 
@@ -40,7 +40,7 @@ class Changed:
         return "1 server is wrapped" if number == 1 else f"{number} servers are wrapped"
 
 
-def changes(look: Look) -> list[Changed]:
+def changes(look: WrapDecisions) -> list[Changed]:
     """Return what becomes of each file, in their order."""
     by_path: dict[Path, list[Become]] = defaultdict(list)
     for one in look.become:
@@ -49,7 +49,7 @@ def changes(look: Look) -> list[Changed]:
     return [_changed(become, look, urls) for become in by_path.values()]
 
 
-def _changed(become: list[Become], look: Look, urls: Mapping[str, str]) -> Changed:
+def _changed(become: list[Become], look: WrapDecisions, urls: Mapping[str, str]) -> Changed:
     found, opened = become[0].found, become[0].opened
     was, agent = found.content, found.agents[0]
     drafted = {draft.server.name for draft in look.drafts}
@@ -79,7 +79,7 @@ def _change(one: Become, urls: Mapping[str, str], drafted: Collection[str]) -> C
     return wrapping(words, one.listed, target)
 
 
-def _left_over(new: bytes, look: Look) -> Iterator[str]:
+def _left_over(new: bytes, look: WrapDecisions) -> Iterator[str]:
     for server, key, value in dict.fromkeys(look.secrets):
         if len(value.encode()) >= MIN_SECRET_BYTES and value.encode() in new:
             yield f"{key} of {server}"
@@ -92,7 +92,7 @@ def write(who: Asker, one: Changed) -> Path:
         McpwrapError: it is no longer as it was, or cannot be written; it was not changed.
     """
     folder = wrap_records.folder({**who.environ, **who.variables})
-    record = Record(
+    record = WrapRecord(
         path=one.path,
         agent=one.agent,
         entries=one.entries,

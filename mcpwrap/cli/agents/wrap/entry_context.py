@@ -8,7 +8,7 @@ from mcpwrap.config.agent_files.parsed_file import Listed
 from mcpwrap.config.agent_files.transport import Stdio
 from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.migration import entry, stdio_server
-from mcpwrap.config.migration.draft import Around, Draft, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
 from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
@@ -17,14 +17,14 @@ from mcpwrap.machine.agent_files import files, programs
 _RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
 
 
-def around(who: Asker, found: DiscoveredFile, listed: Listed) -> Around:
+def around(who: Asker, found: DiscoveredFile, listed: Listed) -> EntryContext:
     """Return what surrounds an entry, as far as its file and its person say it."""
     home = who.variables["HOME"]
     project = base = listed.at[1] if listed.at[0] == "projects" else found.project
     if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
         base = listed.launch.cwd
     given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
-    known = Around(
+    known = EntryContext(
         account=who.account,
         home=home,
         base=base,
@@ -34,7 +34,9 @@ def around(who: Asker, found: DiscoveredFile, listed: Listed) -> Around:
     return replace(known, env_file=_env_file(listed, known, within, who.uid))
 
 
-def _env_file(listed: Listed, around: Around, within: Path, uid: int) -> dict[str, str] | None:
+def _env_file(
+    listed: Listed, around: EntryContext, within: Path, uid: int
+) -> dict[str, str] | None:
     """Return the variables of the file that an entry names, below the folder that it belongs to."""
     value = listed.entry.value
     said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
@@ -65,7 +67,7 @@ def expect_no_links(draft: Draft) -> None:
             )
 
 
-def seen(launch: Stdio, around: Around, who: Asker) -> Around:
+def seen(launch: Stdio, around: EntryContext, who: Asker) -> EntryContext:
     """Return what surrounds a program, with what the machine says of it."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = around.base or around.home

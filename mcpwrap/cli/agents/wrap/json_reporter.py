@@ -7,15 +7,15 @@ from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
-from mcpwrap.cli.agents.wrap.decision import EntryLocation, Look
+from mcpwrap.cli.agents.wrap.decision import EntryLocation, WrapDecisions
 from mcpwrap.cli.agents.wrap.edits import Changed
 from mcpwrap.cli.agents.wrap.proposal import Proposal
 from mcpwrap.cli.agents.wrap.text_reporter import SkippedFiles
 from mcpwrap.cli.agents.wrap.wrap_rows import (
-    FileRow,
     ProposalRow,
-    ServerRow,
+    WrapFileRow,
     WrapReport,
+    WrapServerRow,
     new_server,
 )
 from mcpwrap.cli.common.output import print_json
@@ -31,7 +31,7 @@ class JsonReporter:
 
     def __init__(self, who: Asker, files: Sequence[DiscoveredFile]) -> None:
         self._who, self._files = who, files
-        self._first = self._look = Look()
+        self._first = self._look = WrapDecisions()
         self._refused: dict[tuple[Path, Plugin | None], str] = {}
         self._failed: dict[Path, str] = {}
         self._todo: dict[Path, Changed] = {}
@@ -41,7 +41,7 @@ class JsonReporter:
         self._proposal: Proposal | None = None
         self._is_proposed = False
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Take down what would be done."""
         self._first = look
         self._refused = {(found.path, found.plugin): why for found, why in refused}
@@ -49,11 +49,13 @@ class JsonReporter:
         if look.drafts:
             self._proposal = wrap_proposal.of(self._who, look)
 
-    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+    def looked_again(
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+    ) -> None:
         """Take down what is done instead."""
         self._take(look, todo)
 
-    def _take(self, look: Look, todo: Sequence[Changed]) -> None:
+    def _take(self, look: WrapDecisions, todo: Sequence[Changed]) -> None:
         self._look = look
         self._todo = {one.path: one for one in todo}
         self._why_by_place = {one.place(): one.why for one in look.left}
@@ -99,9 +101,9 @@ class JsonReporter:
             proposal=self._proposal_row(),
         )
 
-    def _file_row(self, found: DiscoveredFile) -> FileRow:
+    def _file_row(self, found: DiscoveredFile) -> WrapFileRow:
         todo = self._todo.get(found.path)
-        return FileRow(
+        return WrapFileRow(
             agents=[agent.id for agent in found.agents],
             scope=found.file.scope,
             path=str(found.path),
@@ -119,19 +121,19 @@ class JsonReporter:
         why = self._refused.get((path, found.plugin)) or self._failed.get(path)
         return why or (self._todo[path].problem if path in self._todo else "")
 
-    def _server_rows(self, found: DiscoveredFile) -> Iterable[ServerRow]:
+    def _server_rows(self, found: DiscoveredFile) -> Iterable[WrapServerRow]:
         """Yield the servers of a file that was gone through."""
         for listed in found.listed:
             place = (found.path, listed.entry.path)
             if place in self._look.standing_by_place:
                 yield self._server_row(listed, place)
 
-    def _server_row(self, listed: Listed, place: EntryLocation) -> ServerRow:
+    def _server_row(self, listed: Listed, place: EntryLocation) -> WrapServerRow:
         stands = self._look.standing_by_place[place]
         why = self._why_by_place.get(place, "")
         server = "" if why else self._server_by_place.get(place, stands.server)
         is_written = server and place[0] in self._backup_by_path
-        return ServerRow(
+        return WrapServerRow(
             name=listed.entry.name,
             project=project_of(listed),
             state="wrapped" if is_written else stands.state,

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.agents.wrap.decision import Look
+from mcpwrap.cli.agents.wrap.decision import WrapDecisions
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError, UsageError
@@ -43,7 +43,7 @@ class Proposal:
         return shlex.join(["mcpwrap", "accept", self.sha256, str(self.path)])
 
 
-def of(who: Asker, look: Look) -> Proposal:
+def of(who: Asker, look: WrapDecisions) -> Proposal:
     """Return what is proposed to root, which is not written yet."""
     content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
     folder = wrap_records.folder({**who.environ, **who.variables})
@@ -56,7 +56,7 @@ def has_sudo() -> bool:
     return Path(_SUDO).exists()
 
 
-def ask_root(proposal: Proposal, look: Look, output: int | None) -> bool:
+def ask_root(proposal: Proposal, look: WrapDecisions, output: int | None) -> bool:
     """Hand a proposal and the secrets over, and say whether root has taken them.
 
     Root's part prints to the descriptor `output`, or to that of this program.
@@ -83,7 +83,7 @@ def _left_to_it() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _secrets(look: Look) -> bytes:
+def _secrets(look: WrapDecisions) -> bytes:
     by_server: dict[str, dict[str, str]] = defaultdict(dict)
     for draft in look.drafts:
         by_server[draft.server.name] |= draft.value_by_key

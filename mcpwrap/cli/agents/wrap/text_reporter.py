@@ -6,7 +6,7 @@ from typing import Protocol
 
 from mcpwrap.cli.agents.discovery import DiscoveredFile
 from mcpwrap.cli.agents.wrap import wrap_shown
-from mcpwrap.cli.agents.wrap.decision import Look
+from mcpwrap.cli.agents.wrap.decision import WrapDecisions
 from mcpwrap.cli.agents.wrap.edits import Changed
 from mcpwrap.cli.agents.wrap.proposal import Proposal
 from mcpwrap.errors import McpwrapError
@@ -28,7 +28,7 @@ class Telling(Protocol):
     def roots_output(self) -> int | None:
         """The descriptor to which root's part prints; None is that of this program."""
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Tell what would be done."""
 
     def remark(self, text: str) -> None:
@@ -43,7 +43,9 @@ class Telling(Protocol):
     def answered(self, *, is_yes: bool) -> None:
         """Tell what came of it."""
 
-    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+    def looked_again(
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+    ) -> None:
         """Tell what is to be done now that root has done its part."""
 
     def written(self, one: Changed, backup: Path) -> None:
@@ -64,7 +66,7 @@ class ToPeople:
     def __init__(self) -> None:
         self._is_written = False
 
-    def planned(self, look: Look, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
         """Show all of it."""
         wrap_shown.everything(look, todo, refused)
 
@@ -86,7 +88,9 @@ class ToPeople:
         if not is_yes:
             tty.warn("root has not taken them; no agent's file was changed")
 
-    def looked_again(self, before: Look, look: Look, todo: Sequence[Changed]) -> None:
+    def looked_again(
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+    ) -> None:
         """Print what is left besides."""
         wrap_shown.left([one for one in look.left if one not in before.left])
 

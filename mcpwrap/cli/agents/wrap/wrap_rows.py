@@ -4,17 +4,17 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.config.agent_files.wrap_status import State
+from mcpwrap.config.agent_files.wrap_status import WrapState
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.toml_writer import toml_of
 
 
-class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+class WrapServerRow(msgspec.Struct, frozen=True, kw_only=True):
     """Server of a file. The same words as in `mcpwrap clients --json` mean the same."""
 
     name: str
     project: str
-    state: State  # now
+    state: WrapState  # now
     server: str  # the one of ours that it leads to, or will; "": it is left as it is
     is_new: bool  # root does not have that server, or did not
     why: str  # it is left
@@ -22,7 +22,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     runs: str
 
 
-class FileRow(msgspec.Struct, frozen=True, kw_only=True):
+class WrapFileRow(msgspec.Struct, frozen=True, kw_only=True):
     """File that was chosen."""
 
     agents: list[str]
@@ -33,7 +33,7 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
     is_written: bool
     backup: str  # of what it was; "": it was not rewritten
     left_over: list[str]  # secrets that still stand elsewhere in it: `KEY of SERVER`
-    servers: list[ServerRow]  # none, if it was not gone through
+    servers: list[WrapServerRow]  # none, if it was not gone through
 
 
 class NewServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class WrapReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whole output of `--json`."""
 
     done: bool  # every server of these files is wrapped
-    files: list[FileRow]
+    files: list[WrapFileRow]
     new: list[NewServer]
     notes: list[str]
     proposal: ProposalRow | None

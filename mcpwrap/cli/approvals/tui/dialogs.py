@@ -17,7 +17,7 @@ from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Scope, Verdict
 
 
-class Ask(ModalScreen[str | None]):
+class PromptScreen(ModalScreen[str | None]):
     """Dialog for one line; Escape returns None."""
 
     CSS = """
@@ -69,14 +69,14 @@ async def decided(
 async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
     title = "Deny" if verdict is Verdict.DENY else "Deny, and stop the server"
     prompt = "The reason, for the agent; it may be empty."
-    return await app.push_screen_wait(Ask(f"{title}  {what}", prompt))
+    return await app.push_screen_wait(PromptScreen(f"{title}  {what}", prompt))
 
 
 async def _proven(app: App[None], decide: Decide, what: str) -> Decide | None:
     user = agent(os.getuid())
     whose = one_line(user)
     prompt = f"The password of {whose} for approvals; empty: polkit asks, on your desktop."
-    ask = Ask(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
+    ask = PromptScreen(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
     password = await app.push_screen_wait(ask)
     if password is None:
         return None

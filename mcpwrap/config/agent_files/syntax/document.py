@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SyntaxStyle:
     """Syntax between keys of a table: language, colon and commas."""
 
     language: Language
@@ -57,11 +57,11 @@ class Form:
     has_commas: bool
 
 
-JSON = Form("json", ": ", has_commas=True)
-TOML_TABLE = Form("toml", " = ", has_commas=False)
-TOML_INLINE = Form("toml", " = ", has_commas=True)
-YAML_BLOCK = Form("yaml", ": ", has_commas=False)
-YAML_FLOW = Form("yaml", ": ", has_commas=True)
+JSON = SyntaxStyle("json", ": ", has_commas=True)
+TOML_TABLE = SyntaxStyle("toml", " = ", has_commas=False)
+TOML_INLINE = SyntaxStyle("toml", " = ", has_commas=True)
+YAML_BLOCK = SyntaxStyle("yaml", ": ", has_commas=False)
+YAML_FLOW = SyntaxStyle("yaml", ": ", has_commas=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ServerEntry:
     value: object
     members: tuple[Member, ...]  # none, if the value is no table
     region: Span | None  # all of it; None: other things stand in between
-    form: Form
+    form: SyntaxStyle
 
 
 class Document(Protocol):

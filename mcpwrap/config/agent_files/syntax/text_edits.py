@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcpwrap.config.agent_files.syntax.document import Form, Member, Opaque, Piece, ServerEntry
+from mcpwrap.config.agent_files.syntax.document import (
+    Member,
+    Opaque,
+    Piece,
+    ServerEntry,
+    SyntaxStyle,
+)
 
 _BLANKS = " \t"
 # What ends a line, or is not seen, for some readers of JSON, TOML or YAML.
@@ -14,7 +20,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Splice(NamedTuple):
+class TextEdit(NamedTuple):
     """Text edit: from `start` to `end` the text becomes `new`."""
 
     start: int
@@ -37,7 +43,7 @@ class Change:
         return {k: v for k, v in found.items() if k not in self.dropped} | dict(self.settings)
 
 
-def applied(text: str, splices: list[Splice]) -> str:
+def apply_edits(text: str, splices: list[TextEdit]) -> str:
     """Return the text with all of these done. They do not overlap."""
     parts, at = [], 0
     for start, end, new in sorted(splices):
@@ -46,7 +52,7 @@ def applied(text: str, splices: list[Splice]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def splices(text: str, change: Change) -> list[Splice]:
+def text_edits(text: str, change: Change) -> list[TextEdit]:
     """Return what to do for a change of one entry."""
     return list(_Editor(text, change).splices())
 
@@ -67,7 +73,7 @@ class _Editor:
         gone = change.dropped | set(change.settings)
         self._gone = [m for m in members if m.key in gone and m.key not in in_place]
 
-    def splices(self) -> Iterator[Splice]:
+    def splices(self) -> Iterator[TextEdit]:
         yield from self._new_values()
         yield from self._new_keys()
         gone = [piece for member in self._gone for piece in member.pieces]
@@ -78,15 +84,15 @@ class _Editor:
         if self._form.has_commas:
             yield from self._without_last_comma(gone)
 
-    def _new_values(self) -> Iterator[Splice]:
+    def _new_values(self) -> Iterator[TextEdit]:
         found = self._change.entry.value
         for member in self._in_place:
             new = self._change.settings[member.key]
             if member.value and isinstance(found, dict) and found[member.key] != new:
                 start, end = member.value.start, member.value.end
-                yield Splice(start, end, self._as_value(member, new, is_empty=start == end))
+                yield TextEdit(start, end, self._as_value(member, new, is_empty=start == end))
 
-    def _new_keys(self) -> Iterator[Splice]:
+    def _new_keys(self) -> Iterator[TextEdit]:
         if not self._missing:
             return
         first, settings = self._first, self._change.settings
@@ -95,9 +101,9 @@ class _Editor:
         ]
         between = self._between()
         if self._main in self._gone:
-            yield Splice(first.start, first.end, between.join(keys))
+            yield TextEdit(first.start, first.end, between.join(keys))
         else:
-            yield Splice(first.end, first.end, between + between.join(keys))
+            yield TextEdit(first.end, first.end, between + between.join(keys))
 
     def _as_value(self, member: Member, new: object, *, is_empty: bool) -> str:
         if member.is_block_list and member.value and isinstance(new, list) and new:
@@ -114,7 +120,7 @@ class _Editor:
             return f"{comma}{self._eol()}{before}"
         return ", " if comma else self._eol() + " " * len(before)
 
-    def _without(self, piece: Piece) -> Splice:
+    def _without(self, piece: Piece) -> TextEdit:
         """Return how a key goes: with its line, unless something else is on it."""
         start = self._line_start(piece.start)
         end = piece.end if piece.comma is None else piece.comma + 1
@@ -124,14 +130,14 @@ class _Editor:
         if has_line and is_last:
             return self._without_line(piece, start, line_end)
         if has_line:
-            return Splice(piece.start, end, "")  # a comment stays
+            return TextEdit(piece.start, end, "")  # a comment stays
         if self._form.has_commas:
             blanks = len(self._text[: piece.start]) - len(self._text[: piece.start].rstrip(_BLANKS))
-            return Splice(piece.start - blanks, end, "")
+            return TextEdit(piece.start - blanks, end, "")
         following = [p.start for m in self._change.entry.members for p in m.pieces]
-        return Splice(piece.start, min(at for at in following if at > piece.start), "")
+        return TextEdit(piece.start, min(at for at in following if at > piece.start), "")
 
-    def _without_line(self, piece: Piece, start: int, line_end: int) -> Splice:
+    def _without_line(self, piece: Piece, start: int, line_end: int) -> TextEdit:
         if self._text[line_end - 1 : line_end] == "\r":
             line_end -= 1
         before = self._text[:start]
@@ -140,10 +146,10 @@ class _Editor:
         else:
             kept = before.removesuffix("\n").removesuffix("\r")
         if kept:
-            return Splice(len(kept), line_end, "")
-        return Splice(start, self._next(line_end), "")  # there is no line before it
+            return TextEdit(len(kept), line_end, "")
+        return TextEdit(start, self._next(line_end), "")  # there is no line before it
 
-    def _without_last_comma(self, gone: list[Piece]) -> Iterator[Splice]:
+    def _without_last_comma(self, gone: list[Piece]) -> Iterator[TextEdit]:
         """Yield the comma that would stand at the end now, and did not."""
         pieces = sorted(
             (p for m in self._change.entry.members for p in m.pieces), key=lambda p: p.start
@@ -152,7 +158,7 @@ class _Editor:
             return
         kept = [piece for piece in pieces if piece not in gone]
         if kept[-1].comma is not None:
-            yield Splice(kept[-1].comma, kept[-1].comma + 1, "")
+            yield TextEdit(kept[-1].comma, kept[-1].comma + 1, "")
 
     def _next(self, line_end: int) -> int:
         """Return where the next line begins."""
@@ -171,13 +177,13 @@ class _Editor:
         return "\r\n" if first > 0 and self._text[first - 1] == "\r" else "\n"
 
 
-def written(form: Form, key: str, value: object) -> str:
+def written(form: SyntaxStyle, key: str, value: object) -> str:
     """Return a key and its value."""
     is_bare = form.language != "json" and _BARE_KEY.fullmatch(key)
     return f"{key if is_bare else _quoted(key)}{form.colon}{as_text(form, value)}"
 
 
-def as_text(form: Form, value: object) -> str:
+def as_text(form: SyntaxStyle, value: object) -> str:
     """Return a value on one line. What JSON writes is YAML, and but for tables TOML too.
 
     Raises:

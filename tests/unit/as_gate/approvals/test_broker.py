@@ -13,17 +13,17 @@ from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
-from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked, Waits
+from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved, AwaitingApproval
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Channel,
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     List,
-    Login,
+    LoginRequest,
     Paused,
     Pending,
     Proof,
@@ -39,13 +39,13 @@ from tests.unit.as_gate.approving_world import GROUP, HOOK_UID, WEB_UID, Session
 APPROVE, DENY = Verdict.APPROVE, Verdict.DENY
 
 
-def waiting(session: Session, hold: int = 1, **arguments: int) -> Waits:
+def waiting(session: Session, hold: int = 1, **arguments: int) -> AwaitingApproval:
     answer = session.ask(hold, **arguments)
-    assert isinstance(answer, Waits)
+    assert isinstance(answer, AwaitingApproval)
     return answer
 
 
-def decide(waits: Waits, verdict: Verdict = APPROVE, /, **more: object) -> Decide:
+def decide(waits: AwaitingApproval, verdict: Verdict = APPROVE, /, **more: object) -> Decide:
     return Decide(id=waits.id, digest=waits.shown, verdict=verdict, **more)  # type: ignore[arg-type]
 
 
@@ -75,7 +75,7 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
         agent_uid=1000, server="sqlite", method="tools/call", target="drop", definition="",
         params={"name": "drop", "arguments": {"table": 7}}, policy="12ab",
     )  # fmt: skip
-    assert bob.says(decide(waits)) == [Done(text=f"{waits.id} is approved")]
+    assert bob.says(decide(waits)) == [DoneReply(text=f"{waits.id} is approved")]
     (told,) = session.hears()
     assert told == ApprovalOutcome(hold=1, what="approved", by="uid 1001 (command)")
     (event,) = world.audit.events
@@ -169,7 +169,7 @@ def test_a_denial_has_its_reason_and_may_stop_the_session(world: World) -> None:
     assert told
     assert told.stops
     answer = away.ask(2)
-    assert answer == NotAsked("denied by uid 1001 (command): no\x1b ☃")
+    assert answer == ApprovalUnavailable("denied by uid 1001 (command): no\x1b ☃")
 
 
 def test_the_longest_reason_fits(world: World) -> None:
@@ -184,7 +184,7 @@ def test_the_longest_reason_fits(world: World) -> None:
     world.serve()
     bob.says(decide(waits, DENY, reason=b"\x01" * 9000))
     answer = session.ask(3)
-    assert isinstance(answer, NotAsked)
+    assert isinstance(answer, ApprovalUnavailable)
     assert answer.why.endswith("\x01" * 1024)
 
 
@@ -249,7 +249,7 @@ def test_an_approval_is_used_up_by_who_comes_again(world: World) -> None:
     bob.says(decide(waits))
     assert session.hears() == [None]
     assert session.ask(2) == Approved(waits.id, waits.shown, "uid 1001 (command)")
-    assert isinstance(session.ask(3), Waits)
+    assert isinstance(session.ask(3), AwaitingApproval)
 
 
 def test_what_is_cancelled_or_over_is_gone_with_its_document(world: World) -> None:
@@ -346,7 +346,7 @@ def test_who_is_paused_is_listed(world: World) -> None:
     for hold in range(1, 6):
         bob.says(decide(waiting(session, hold), DENY))
     answer = session.ask(6)
-    assert isinstance(answer, NotAsked)
+    assert isinstance(answer, ApprovalUnavailable)
     assert answer.why.startswith("paused: 5 requests were denied")
     paused, _ = bob.says(List())
     assert isinstance(paused, Paused)
@@ -357,7 +357,7 @@ def test_who_is_paused_is_listed(world: World) -> None:
 
 def test_what_nobody_can_read_is_not_asked(world: World) -> None:
     answer = world.session().ask(1, sql="x" * MAX_DOCUMENT_BYTES)
-    assert answer == NotAsked(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
+    assert answer == ApprovalUnavailable(f"over {MAX_DOCUMENT_BYTES} bytes, which nobody can read")
 
 
 def test_a_gate_that_has_no_more_descriptors_ends_no_session(
@@ -367,7 +367,7 @@ def test_a_gate_that_has_no_more_descriptors_ends_no_session(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(memfd, "unsealed", fail)
-    assert world.session().ask(1) == NotAsked("the gate has no memory to show it in")
+    assert world.session().ask(1) == ApprovalUnavailable("the gate has no memory to show it in")
 
 
 def test_what_no_session_of_ours_does(world: World) -> None:
@@ -490,10 +490,12 @@ def test_the_page_answers_for_who_gives_a_password(world: World) -> None:
 @pytest.mark.usefixtures("passwords")
 def test_a_password_is_checked_for_the_page_and_for_ones_own_account(world: World) -> None:
     page, root, alice = world.somebody(WEB_UID), world.somebody(0), world.somebody(1000)
-    assert page.asks(Login("root", b"right")).startswith("Done(text='logged in', user='root'")
-    assert page.asks(Login("root", b"wrong")) == "proof: wrong password"
-    assert root.asks(Login("root", b"right")).startswith("Done")
-    assert alice.asks(Login("root", b"right")) == "not-you: that is another's account"
+    assert page.asks(LoginRequest("root", b"right")).startswith(
+        "Done(text='logged in', user='root'"
+    )
+    assert page.asks(LoginRequest("root", b"wrong")) == "proof: wrong password"
+    assert root.asks(LoginRequest("root", b"right")).startswith("Done")
+    assert alice.asks(LoginRequest("root", b"right")) == "not-you: that is another's account"
     waits = waiting(world.session())
     proof = {"proof": Proof.PASSWORD, "user": "root", "password": b"right"}
     assert alice.asks(decide(waits, **proof)) == "not-you: that account may not answer it"
@@ -502,11 +504,15 @@ def test_a_password_is_checked_for_the_page_and_for_ones_own_account(world: Worl
 @pytest.mark.usefixtures("passwords")
 def test_passwords_are_not_guessed(world: World) -> None:
     page = world.somebody(WEB_UID)
-    assert {page.asks(Login("root", b"wrong")) for _ in range(5)} == {"proof: wrong password"}
-    assert page.asks(Login("root", b"right")).startswith("busy: 5 proofs were wrong: again in ")
+    assert {page.asks(LoginRequest("root", b"wrong")) for _ in range(5)} == {
+        "proof: wrong password"
+    }
+    assert page.asks(LoginRequest("root", b"right")).startswith(
+        "busy: 5 proofs were wrong: again in "
+    )
     # Of other names the page may ask still, and root of its own.
-    assert page.asks(Login("nobody", b"x")) == "proof: wrong password"
-    assert world.somebody(0).asks(Login("root", b"right")).startswith("Done")
+    assert page.asks(LoginRequest("nobody", b"x")) == "proof: wrong password"
+    assert world.somebody(0).asks(LoginRequest("root", b"right")).startswith("Done")
 
 
 @pytest.mark.usefixtures("passwords")
@@ -517,7 +523,7 @@ def test_one_question_at_a_time_while_a_proof_is_checked(world: World) -> None:
     world.serve()
     first, second = page.hears()
     assert first == RefusedReply(code="busy", why="one question at a time")
-    assert second == Done(text="logged in", user="root")
+    assert second == DoneReply(text="logged in", user="root")
 
 
 @pytest.mark.usefixtures("passwords")

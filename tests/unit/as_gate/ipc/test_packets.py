@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.ipc.packets import (
     MAX_BYTES,
+    AuditFileHandle,
     CallFinished,
     CallLimitRequest,
     FromChild,
     Named,
-    Opening,
     PartIsFull,
     StartedWell,
     StartFailed,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.session.monitor_client import News, ToMonitor
+from mcpwrap.as_gate.session.monitor_client import PolicyUpdate, ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
@@ -79,7 +79,7 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
     with monitor, child:
         bell = Bell()
         to_monitor = ToMonitor(child, bell, Backoff())
-        assert to_monitor.news() == News()
+        assert to_monitor.news() == PolicyUpdate()
         for text in (b"old", b"new"):
             fd = memfd.sealed("policy", text)
             packets.hand_out(monitor, "12ab", fd)
@@ -89,7 +89,10 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
         packets.answer(monitor, None)
         assert to_monitor.ask("x", DIGEST) == Held("3 calls in 2 s", 1.25)
         assert to_monitor.ask("x", DIGEST) is None
-        assert (to_monitor.news(), to_monitor.news()) == (News("12ab", b"new"), News())
+        assert (to_monitor.news(), to_monitor.news()) == (
+            PolicyUpdate("12ab", b"new"),
+            PolicyUpdate(),
+        )
         assert packets.decode(monitor.recv(MAX_BYTES)) == CallLimitRequest("x", DIGEST)
 
 
@@ -104,7 +107,10 @@ def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
             bell.ring()
             os.close(fd)
             if text != b"second":  # of two that were handed out, the newest counts
-                assert (to_monitor.news(), to_monitor.news()) == (News("12ab", text), News())
+                assert (to_monitor.news(), to_monitor.news()) == (
+                    PolicyUpdate("12ab", text),
+                    PolicyUpdate(),
+                )
 
 
 def flood(child: socket.socket) -> None:
@@ -131,7 +137,7 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
         to_monitor = ToMonitor(child, Bell(), Backoff())
         policy_fd = memfd.sealed("policy", b"new")
         packets.hand_out(monitor, "12ab", policy_fd)
-        packets.open_audit(monitor, Opening("3-1", one.fileno()))
+        packets.open_audit(monitor, AuditFileHandle("3-1", one.fileno()))
         opening = to_monitor.name("sqlite", "")
         assert opening is not None
         assert opening.session == "3-1"

@@ -13,7 +13,7 @@ from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import NotLoggedInError, OAuthError
 from mcpwrap.core.oauth.token_store import EARLY_S, StoredLogin, Tokens
-from mcpwrap.core.wire.login_pipe import Done
+from mcpwrap.core.wire.login_pipe import LoginDone
 from tests.shared import pace
 from tests.unit.as_wrapper.oauth.world import World
 
@@ -36,7 +36,7 @@ asyncio.run(main())
 @pytest.fixture
 def inside(there: World) -> World:
     """Return the world after a login."""
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
     return there
 
 
@@ -160,7 +160,7 @@ def test_a_login_that_was_revoked_is_forgotten(inside: World) -> None:
     with pytest.raises(NotLoggedInError, match="not logged in"):
         inside.token()
     assert len(inside.server.grants("refresh_token")) == 1  # nobody was asked twice
-    assert isinstance(inside.log_in(), Done)
+    assert isinstance(inside.log_in(), LoginDone)
     assert inside.token()
     assert len(inside.server.clients) == 1  # as the same client
 
@@ -171,7 +171,7 @@ def test_a_client_that_is_unknown_now_is_forgotten_with_its_tokens(inside: World
     with pytest.raises(NotLoggedInError):
         inside.token()
     assert kept(inside).client is None
-    assert isinstance(inside.log_in(), Done)
+    assert isinstance(inside.log_in(), LoginDone)
 
 
 def test_a_login_that_cannot_be_renewed_ends(there: World) -> None:
@@ -266,7 +266,7 @@ def test_one_bit_that_was_changed_is_seen(inside: World) -> None:
 
 def test_a_store_that_does_not_open_is_replaced_by_a_login(inside: World) -> None:
     Path(inside.given.store).write_text("00")
-    assert isinstance(inside.log_in(), Done)
+    assert isinstance(inside.log_in(), LoginDone)
     assert inside.token()
 
 

@@ -11,14 +11,14 @@ from mcpwrap.as_wrapper.oauth import json_client as module
 from mcpwrap.as_wrapper.oauth.discovery import discover
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.wire.login_pipe import Done, Failed
+from mcpwrap.core.wire.login_pipe import Failed, LoginDone
 from tests.unit.as_wrapper.oauth.world import World
 
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 OAUTH = "/.well-known/oauth-authorization-server"
 
 
-def why(outcome: Done | Failed) -> str:
+def why(outcome: LoginDone | Failed) -> str:
     assert isinstance(outcome, Failed)
     return outcome.failed
 
@@ -29,7 +29,7 @@ def test_a_server_of_before_2025_06_18_is_its_own_authorization_server(there: Wo
     there.server.ways.missing = (RESOURCE,)
     there.server.ways.issuer = there.server.base
     there.server.ways.issuer_at = OAUTH
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
     assert there.server.asked[-1]["resource"] == there.server.mcp_url
 
 
@@ -46,7 +46,7 @@ def test_an_authorization_server_that_is_none(there: World) -> None:
 def test_one_that_is_described_as_by_openid(there: World) -> None:
     there.server.ways.missing = (f"{OAUTH}/tenant",)
     there.server.ways.issuer_at = "/tenant/.well-known/openid-configuration"
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from mcpwrap.core.wire.login_pipe import PASTE_PORT, Begin, Done, Failed
+from mcpwrap.core.wire.login_pipe import PASTE_PORT, Begin, Failed, LoginDone
 from tests.unit.as_wrapper.oauth.world import PORT, Change, World, with_given
 
 REDIRECT = f"http://127.0.0.1:{PORT}/callback"
 
 
-def why(outcome: Done | Failed) -> str:
+def why(outcome: LoginDone | Failed) -> str:
     assert isinstance(outcome, Failed)
     return outcome.failed
 
@@ -24,7 +24,7 @@ def with_(query: str, **changed: str) -> str:
 
 
 def test_a_login_gives_a_token_that_the_server_takes(there: World) -> None:
-    assert there.log_in() == Done(scopes=("tools:read", "tools:write"), expires_in=3600)
+    assert there.log_in() == LoginDone(scopes=("tools:read", "tools:write"), expires_in=3600)
     assert there.token() in there.server.family_by_access
 
 
@@ -88,7 +88,7 @@ def test_an_answer_that_is_not_to_this_login_is_refused(
     there: World, change: Change, expected: str
 ) -> None:
     assert re.search(expected, why(there.log_in(change)))
-    assert isinstance(there.log_in(), Done)  # and the same without the change is taken
+    assert isinstance(there.log_in(), LoginDone)  # and the same without the change is taken
 
 
 def test_an_answer_is_used_once(there: World) -> None:
@@ -112,12 +112,12 @@ def test_a_code_that_was_stolen_and_used_is_refused(there: World) -> None:
         return query
 
     assert "invalid_grant" in why(there.log_in(steal))
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 def test_an_answer_without_iss_will_do_where_none_was_promised(there: World) -> None:
     there.server.ways.names_itself = False
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
     assert "iss" not in parse_qs(urlsplit(there.visited[0]).query)
 
 
@@ -131,7 +131,7 @@ def test_a_server_without_pkce_is_refused(there: World) -> None:
     there.server.ways.methods = ("plain",)
     assert "PKCE" in why(there.log_in())
     there.server.ways.methods = ("plain", "S256")
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 def test_metadata_of_another_issuer_is_refused(there: World) -> None:
@@ -143,13 +143,13 @@ def test_metadata_of_another_server_is_refused(there: World) -> None:
     there.server.ways.resource = "https://bank.example/mcp"
     assert "another server than itself" in why(there.log_in())
     there.server.ways.resource = there.server.base  # all that is below it
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
     assert there.server.asked[-1]["resource"] == there.server.base
 
 
 def test_a_server_that_does_not_say_where_is_found(there: World) -> None:
     there.server.ways.says_where = False
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 def test_a_server_that_is_none_of_oauth_says_so(there: World) -> None:
@@ -176,13 +176,13 @@ def test_a_client_that_was_forgotten_is_registered_anew(there: World) -> None:
         return query
 
     assert "invalid_client" in why(there.log_in(forget))
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_a_secret_of_a_client_is_sent_as_was_agreed(there: World, method: str) -> None:
     there.server.ways.secret_method = method
-    assert isinstance(there.log_in(), Done)
+    assert isinstance(there.log_in(), LoginDone)
 
 
 def test_a_way_of_proving_that_we_do_not_know_is_refused(there: World) -> None:
@@ -194,17 +194,17 @@ def test_a_configured_client_is_used(there: World) -> None:
     there.server.ways.registers = False
     assert "registers no clients" in why(there.log_in())
     there.server.clients["mine"] = {"redirect_uris": [REDIRECT]}
-    assert isinstance(with_given(there, client_id="mine").log_in(), Done)
+    assert isinstance(with_given(there, client_id="mine").log_in(), LoginDone)
 
 
 def test_a_document_is_a_client_where_the_server_knows_documents(there: World) -> None:
     document = "https://mcp.example/client.json"
     there.server.clients[document] = {"redirect_uris": [REDIRECT]}
     here = with_given(there, client_id_metadata=document)
-    assert isinstance(here.log_in(), Done)
+    assert isinstance(here.log_in(), LoginDone)
     assert there.server.asked[-1]["client_id"] != document  # it does not, and registers
     there.server.ways.knows_documents = True
-    assert isinstance(here.log_in(), Done)
+    assert isinstance(here.log_in(), LoginDone)
     assert there.server.asked[-1]["client_id"] == document
 
 
@@ -225,7 +225,7 @@ def test_what_gives_a_refresh_token_is_asked_for_where_there_is_it(there: World)
 
 # ---------------------------------------------------------------------------------- by hand
 def test_the_address_may_be_pasted(there: World) -> None:
-    assert isinstance(there.log_in(begin=Begin(port=0, paste=True)), Done)
+    assert isinstance(there.log_in(begin=Begin(port=0, paste=True)), LoginDone)
     assert there.server.asked[-1]["redirect_uri"] == f"http://127.0.0.1:{PASTE_PORT}/callback"
 
 
@@ -253,7 +253,7 @@ def test_an_answer_without_a_token_is_no_login(there: World, answer: tuple[int, 
     there.server.ways.token_answer = answer
     outcome = there.log_in()
     if b'"refresh_token": ""' in answer[1]:  # which is none
-        assert outcome == Done(scopes=("tools:read", "tools:write"), renewable=False)
+        assert outcome == LoginDone(scopes=("tools:read", "tools:write"), renewable=False)
     else:
         assert isinstance(outcome, Failed)
 
@@ -262,15 +262,15 @@ def test_an_answer_without_a_token_is_no_login(there: World, answer: tuple[int, 
 def test_a_logout_revokes_and_forgets(there: World) -> None:
     there.log_in()
     token = there.token()
-    assert there.log_out() == Done(revoked=True)
+    assert there.log_out() == LoginDone(revoked=True)
     assert there.server.family_by_access[token] in there.server.revoked
-    assert there.log_out() == Done(revoked=False)  # there is nothing left
+    assert there.log_out() == LoginDone(revoked=False)  # there is nothing left
 
 
 def test_a_logout_forgets_also_when_nobody_revokes(there: World) -> None:
     there.log_in()
     there.server.clients.clear()
-    assert there.log_out() == Done(revoked=False)
+    assert there.log_out() == LoginDone(revoked=False)
     assert not [path for path in _files(there) if path.name == "oauth.sealed"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import mcpwrap
 from mcpwrap.as_wrapper.oauth.token_file import Store
-from mcpwrap.core.wire.login_pipe import Begin, Done, Failed, encode, expect
+from mcpwrap.core.wire.login_pipe import Begin, Failed, LoginDone, encode, expect
 from tests.unit.as_wrapper.oauth.world import World
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)
@@ -141,7 +141,7 @@ def test_a_login_is_a_session_too(there: World, program: Program) -> None:
     assert "no port" in expect(line, Failed).failed
     line = program.run(b"x\n", MCPWRAP_LOGIN="login")
     assert "keep to its words" in expect(line, Failed).failed
-    assert expect(program.run(b"", MCPWRAP_LOGIN="logout"), Done).revoked is False
+    assert expect(program.run(b"", MCPWRAP_LOGIN="logout"), LoginDone).revoked is False
     assert not there.server.forms
 
 

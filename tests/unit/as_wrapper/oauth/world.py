@@ -22,7 +22,7 @@ from mcpwrap.as_wrapper.oauth.access_token import Access
 from mcpwrap.as_wrapper.oauth.json_client import Web
 from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.core.wire import login_pipe
-from mcpwrap.core.wire.login_pipe import AuthorizationResponse, Begin, Done, Failed, Visit
+from mcpwrap.core.wire.login_pipe import AuthorizationResponse, Begin, Failed, LoginDone, Visit
 from mcpwrap.core.wire.oauth_session_file import Given
 from tests.shared import pace
 from tests.shared.authorization_server import AuthorizationServer, Ways
@@ -71,14 +71,14 @@ class World:
 
     def log_in(
         self, change: Change = lambda query: query, begin: Begin | None = None
-    ) -> Done | Failed:
+    ) -> LoginDone | Failed:
         """Log in; `change` is what somebody in between makes of the answer."""
         return self.talk(login_pipe.LOGIN, begin or Begin(port=PORT), change)
 
-    def log_out(self) -> Done | Failed:
+    def log_out(self) -> LoginDone | Failed:
         return self.talk(login_pipe.LOGOUT, None, str)
 
-    def talk(self, verb: str, begin: Begin | None, change: Change) -> Done | Failed:
+    def talk(self, verb: str, begin: Begin | None, change: Change) -> LoginDone | Failed:
         """Run the helper, and beside it a person who does what `mcpwrap login` says."""
         to_helper, to_person = os.pipe(), os.pipe()
         with (
@@ -96,8 +96,8 @@ class World:
             while True:
                 line = listen.readline()
                 self.seen += line
-                word = login_pipe.expect(line, Visit, Done, Failed)
-                if isinstance(word, Done | Failed):
+                word = login_pipe.expect(line, Visit, LoginDone, Failed)
+                if isinstance(word, LoginDone | Failed):
                     helper.join()
                     return word
                 assert isinstance(word, Visit)

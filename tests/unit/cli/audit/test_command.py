@@ -13,7 +13,7 @@ from mcpwrap.cli.audit import command as cli_audit
 from mcpwrap.cli.audit import source, verify
 from mcpwrap.cli.audit.command import command
 from mcpwrap.core.audit.records import Anchor, Keys
-from mcpwrap.core.egress.access_log import Note
+from mcpwrap.core.egress.access_log import EgressEvent
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty
 from mcpwrap.linux.systemd.systemctl import ToolError
@@ -40,7 +40,9 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(audit_keys, "of_system", keys)
     monkeypatch.setattr(audit_keys, "anchors", lambda: gate.anchors)
-    refused = Note(at=T0 + 6.5, server="git", destination="b.test:443", rule="host-not-allowed")
+    refused = EgressEvent(
+        at=T0 + 6.5, server="git", destination="b.test:443", rule="host-not-allowed"
+    )
     monkeypatch.setattr(egress_log, "with_times", lambda: [refused])
     return gate
 

@@ -18,7 +18,7 @@ from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import live_probes, squid_health
-from mcpwrap.machine.doctor.live_probes import Inside, NotTriedError, TrialResult, TrialStatus
+from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialResult, TrialStatus, WrapperView
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -67,10 +67,10 @@ def checks(
     """Yield all checks of a server, whose trials end so, and whose Squid has this problem."""
 
     @contextmanager
-    def inside(_: str) -> Iterator[Inside]:
-        yield Inside("mcpw-one", -1, -1)
+    def inside(_: str) -> Iterator[WrapperView]:
+        yield WrapperView("mcpw-one", -1, -1)
 
-    monkeypatch.setattr(live_probes, "inside", inside)
+    monkeypatch.setattr(live_probes, "open_wrapper_view", inside)
     monkeypatch.setattr(live_probes, "reach", lambda *_: TrialResult(ended, "said"))
     monkeypatch.setattr(systemctl, "run", lambda *_: "")
     allocation = Allocation(uid=20_000, squid="proxy-1")
@@ -166,7 +166,7 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
     def inside(_: str) -> None:
         raise NotTriedError("it does not run", where="one", fix="see")
 
-    monkeypatch.setattr(live_probes, "inside", inside)
+    monkeypatch.setattr(live_probes, "open_wrapper_view", inside)
     monkeypatch.setattr(
         live_probes, "session", lambda *_: TrialResult(TrialStatus.REFUSED, "the secret is not set")
     )

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from mcpwrap.cli.operate.egress import suggestion
 from mcpwrap.config import value_parsers
-from mcpwrap.core.egress.access_log import Note, from_kernel, from_squid, summary
+from mcpwrap.core.egress.access_log import EgressEvent, from_kernel, from_squid, summary
 
 
-def note(rule: str, destination: str, detail: str = "") -> Note:
-    return Note(at=1, server="git", destination=destination, rule=rule, detail=detail)
+def note(rule: str, destination: str, detail: str = "") -> EgressEvent:
+    return EgressEvent(at=1, server="git", destination=destination, rule=rule, detail=detail)
 
 
 def test_each_entry_is_under_its_key_once() -> None:

@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Opaque
-from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
 
 URL = "http://127.78.0.1:52100/"
 GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True}
@@ -55,7 +55,7 @@ GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled"
         ("kiro", {"command": "x", "cwd": b""}, NotUnderstood("`cwd` is a date, not text")),
     ],
 )
-def test_an_entry_is_read(agent: str, value: object, launch: Launch) -> None:
+def test_an_entry_is_read(agent: str, value: object, launch: Transport) -> None:
     found = BY_ID[agent].words.read(value)
     if isinstance(found, NotUnderstood) and isinstance(launch, NotUnderstood):
         assert found.why.replace("``", "`").startswith(launch.why)

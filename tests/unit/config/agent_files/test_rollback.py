@@ -8,7 +8,7 @@ from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Tar
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file, servers
-from mcpwrap.config.agent_files.rollback import EntryPath, Left, TurnedBack, turned_back
+from mcpwrap.config.agent_files.rollback import EntryPath, RollbackConflict, TurnedBack, turned_back
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.wrap_status import LINK
 
@@ -80,7 +80,7 @@ def test_what_leads_to_us_is_ours_whatever_it_says_besides(old: str, new: str, l
     assert done.back == (A, B)
     assert json.loads(done.content) == json.loads(BEFORE.replace(b'"timeout": 1', b'"timeout": 2'))
     what = f"had {lost} beside the stub, which goes"
-    assert done.lost == ((Left(A, what),) if lost else ())
+    assert done.lost == ((RollbackConflict(A, what),) if lost else ())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) ->
     text = STUBS.replace(old, new, 1)
     done = back(text)
     assert done.back == (B,)
-    assert done.left == (Left(A, CHANGED),)
+    assert done.left == (RollbackConflict(A, CHANGED),)
     assert json.loads(done.content)["s"] == {
         "a": json.loads(text)["s"]["a"],
         "b": json.loads(BEFORE)["s"]["b"],
@@ -105,10 +105,10 @@ def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) ->
 
 
 def test_what_is_gone_stays_gone() -> None:
-    gone = Left(A, "is gone from the file, and stays gone")
+    gone = RollbackConflict(A, "is gone from the file, and stays gone")
     text = STUBS.replace('"a":', '"renamed":', 1)
     assert back(text).left == (gone,)
-    assert back("{}") == TurnedBack(b"{}", (), (gone, Left(B, gone.what)))
+    assert back("{}") == TurnedBack(b"{}", (), (gone, RollbackConflict(B, gone.what)))
     assert back('{"s": []}').content == b'{"s": []}'
 
 
@@ -121,7 +121,9 @@ def test_what_was_never_wrapped_is_nothing_to_do() -> None:
 
 def test_an_entry_that_was_none_before_is_left() -> None:
     before = opened(BEFORE.replace(b'"command": "npx"', b'"odd": 1'))
-    assert turned_back(opened(STUBS.encode()), before, [A], WORDS).left == (Left(A, CHANGED),)
+    assert turned_back(opened(STUBS.encode()), before, [A], WORDS).left == (
+        RollbackConflict(A, CHANGED),
+    )
 
 
 CONTINUE = BY_ID["continue"].words

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB
-from mcpwrap.config.agent_files.transport import HttpTransport, Launch, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
 from mcpwrap.config.agent_files.wrap_status import LINK, Known, Standing, is_ours, standing
 from mcpwrap.plan import paths
 
@@ -49,7 +49,7 @@ def test_the_paths_are_those_of_the_plan() -> None:
         (NotUnderstood("odd"), "not understood", "", "odd"),
     ],
 )
-def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> None:
+def test_an_entry_stands(launch: Transport, state: str, server: str, why: str) -> None:
     found = standing(launch, KNOWN)
     assert isinstance(found, Standing)
     assert (found.state, found.server) == (state, server)
@@ -71,7 +71,7 @@ def test_an_entry_stands(launch: Launch, state: str, server: str, why: str) -> N
         (NotUnderstood("odd"), False),
     ],
 )
-def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Launch, *, is_so: bool) -> None:
+def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Transport, *, is_so: bool) -> None:
     assert is_ours(launch) == is_so
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
 from mcpwrap.config.migration.bridge import bridged
-from mcpwrap.config.migration.draft import Around
+from mcpwrap.config.migration.draft import EntryContext
 
-AROUND = Around(account="alice", home="/home/alice")
+AROUND = EntryContext(account="alice", home="/home/alice")
 
 
 @pytest.mark.parametrize(

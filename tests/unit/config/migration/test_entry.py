@@ -8,15 +8,15 @@ import pytest
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import Listed, open_file, servers
 from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
-from mcpwrap.config.migration.draft import Around, Program, UnfitError
+from mcpwrap.config.migration.draft import EntryContext, ResolvedCommand, UnfitError
 from mcpwrap.config.migration.entry import draft, launch_of, secrets_in
 from mcpwrap.config.model import Local, SecretRef
 
-AROUND = Around(
+AROUND = EntryContext(
     account="alice",
     home="/home/alice",
     variables={"SSH_AUTH_SOCK": "/run/x"},
-    program=Program("/usr/bin/npx"),
+    program=ResolvedCommand("/usr/bin/npx"),
 )
 
 

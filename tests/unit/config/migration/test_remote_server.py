@@ -3,14 +3,14 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import HttpTransport as Launch
-from mcpwrap.config.migration.draft import Around, UnfitError
+from mcpwrap.config.migration.draft import EntryContext, UnfitError
 from mcpwrap.config.migration.remote_server import draft
 from mcpwrap.config.model import Destination, RemoteServer, SecretRef
 from mcpwrap.core.wire.server_files import OAuth
 
 URL = "https://x.example/mcp"
 OWN = Destination("x.example", 443, with_subdomains=False)
-AROUND = Around(
+AROUND = EntryContext(
     account="alice", home="/home/alice", variables={"TOKEN": "abc", "HOST": "x.example"}
 )
 

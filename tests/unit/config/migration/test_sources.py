@@ -3,11 +3,11 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.migration.draft import Around, Program, UnfitError
+from mcpwrap.config.migration.draft import EntryContext, ResolvedCommand, UnfitError
 from mcpwrap.config.migration.sources import expect_known
 from mcpwrap.config.migration.stdio_server import draft
 
-AROUND = Around(account="alice", home="/home/alice", program=Program("/usr/bin/x"))
+AROUND = EntryContext(account="alice", home="/home/alice", program=ResolvedCommand("/usr/bin/x"))
 
 
 @pytest.mark.parametrize(("command", "how"), [("npx", "npm config get"), ("uvx", "python3-pip")])

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.migration.draft import Around, PathInfo, Program, UnfitError
+from mcpwrap.config.migration.draft import EntryContext, PathInfo, ResolvedCommand, UnfitError
 from mcpwrap.config.migration.stdio_server import draft, expanded, paths
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 
 HOME = "/home/alice"
 SHOP = f"{HOME}/shop"
 NVM = f"{HOME}/.nvm/versions/node/v22.1.0"
-AROUND = Around(
+AROUND = EntryContext(
     account="alice",
     home=HOME,
     variables={"DATA": f"{HOME}/data"},
-    program=Program("/usr/bin/npx"),
+    program=ResolvedCommand("/usr/bin/npx"),
     places={
         f"{HOME}/data": PathInfo(is_folder=True),
         f"{HOME}/data/sub": PathInfo(is_folder=True),
@@ -88,7 +88,9 @@ def test_what_it_sees_of_its_person(
 
 
 def test_code_of_an_interpreter_that_is_ones_own() -> None:
-    program = Program(f"{NVM}/bin/npx", (NVM, f"{NVM}/lib/node_modules/npm"), (f"{NVM}/bin",))
+    program = ResolvedCommand(
+        f"{NVM}/bin/npx", (NVM, f"{NVM}/lib/node_modules/npm"), (f"{NVM}/bin",)
+    )
     server = draft("s", Stdio("npx", ("-y", "x")), replace(AROUND, program=program)).server
     assert server.runs == Local(
         command=f"{NVM}/bin/npx",
@@ -157,11 +159,13 @@ def test_what_no_entry_gets_by_naming_it(path: str, why: str) -> None:
 
 
 def test_code_is_read_where_nothing_may_be_written() -> None:
-    program = Program(f"{HOME}/.local/bin/uvx", (f"{HOME}/.local/bin",))
+    program = ResolvedCommand(f"{HOME}/.local/bin/uvx", (f"{HOME}/.local/bin",))
     found = draft("s", Stdio("uvx"), replace(AROUND, program=program))
     assert found.server.workspace == (given(f"{HOME}/.local/bin", is_writable=False),)
     with pytest.raises(UnfitError, match="keys or logins"):
-        draft("s", Stdio("uvx"), replace(AROUND, program=Program("/x", (f"{HOME}/.gnupg",))))
+        draft(
+            "s", Stdio("uvx"), replace(AROUND, program=ResolvedCommand("/x", (f"{HOME}/.gnupg",)))
+        )
 
 
 def test_secrets_leave_it() -> None:
@@ -194,7 +198,7 @@ def test_secrets_leave_it() -> None:
         (Stdio("/snap/bin/npx", ("x",)), AROUND, "needs rights"),
     ],
 )
-def test_what_is_refused(launch: Stdio, around: Around, why: str) -> None:
+def test_what_is_refused(launch: Stdio, around: EntryContext, why: str) -> None:
     with pytest.raises(UnfitError) as refusal:
         draft("s", launch, around)
     assert why in str(refusal.value)
@@ -248,7 +252,7 @@ def test_the_home_that_a_server_would_take_for_its_own() -> None:
         (Stdio("sh", (f"{SHOP}/x.sh", "--config=x.py")), AROUND, []),
     ],
 )
-def test_what_may_not_work_is_told(launch: Stdio, around: Around, notes: list[str]) -> None:
+def test_what_may_not_work_is_told(launch: Stdio, around: EntryContext, notes: list[str]) -> None:
     first, *found = draft("s", launch, around).notes
     assert "no network" in first
     assert len(found) == len(notes)

@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.cases import parse_cases
 from mcpwrap.config.policy.errors import PolicyError
-from mcpwrap.core.policy.cases import Case, Result
+from mcpwrap.core.policy.cases import Case, ExpectedResult
 from mcpwrap.core.protocol.json_value import Json
 
 RIGHT = """
@@ -43,7 +43,7 @@ def test_what_a_case_says() -> None:
             method="tools/call",
             params=of_tool,
             expect="allow",
-            result=Result(value=[1], becomes=[1]),
+            result=ExpectedResult(value=[1], becomes=[1]),
         ),
         Case(
             name="line 6",
@@ -51,7 +51,7 @@ def test_what_a_case_says() -> None:
             method="tools/call",
             params=of_tool,
             expect="allow",
-            result=Result(value=None, becomes=5),
+            result=ExpectedResult(value=None, becomes=5),
         ),
     )
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.config.parse import SourceFile
-from mcpwrap.config.policy.errors import Flaw, Mark, PolicyError
+from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.config.policy.yaml_table import MAX_ITEMS
 
@@ -175,7 +175,7 @@ def test_a_rule_on_results(text: str, fragment: str) -> None:
 def test_a_file_says_which_version_it_is_in(text: str) -> None:
     found = flaws(text.replace("«", ""))
     assert (found[0].mark, found[0].problem) == (
-        Mark("0.yaml", 1, 1),
+        SourcePosition("0.yaml", 1, 1),
         "not a version that we know",
     )
 

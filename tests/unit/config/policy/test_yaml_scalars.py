@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, SourcePosition
 from mcpwrap.config.policy.yaml_scalars import json_of, kind_of, scalar, text_of
 from mcpwrap.config.policy.yaml_tree import Scalar, read_tree
 from mcpwrap.config.value_parsers import BadValueError
@@ -14,7 +14,7 @@ from mcpwrap.core.protocol.json_value import Json
 
 
 def plain(text: str) -> Json:
-    return scalar(Scalar(Mark("f", 1, 1), text, is_quoted=False))
+    return scalar(Scalar(SourcePosition("f", 1, 1), text, is_quoted=False))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_readers_differ_about_is_refused(text: str) -> None:
     with pytest.raises(BadValueError, match=r"to some readers|too big") as caught:
         plain(text)
     assert caught.value.fix
-    assert scalar(Scalar(Mark("f", 1, 1), text, is_quoted=True)) == text
+    assert scalar(Scalar(SourcePosition("f", 1, 1), text, is_quoted=True)) == text
 
 
 def test_lists_and_tables() -> None:
@@ -81,5 +81,5 @@ def test_any_plain_scalar_is_a_value_or_refused(text: str) -> None:
         return
     assert value is None or isinstance(value, str | int | float)
     assert not (isinstance(value, float) and math.isinf(value))
-    node = Scalar(Mark("f", 1, 1), text, is_quoted=True)
+    node = Scalar(SourcePosition("f", 1, 1), text, is_quoted=True)
     assert text_of(node) == text

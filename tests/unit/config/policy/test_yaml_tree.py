@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mcpwrap.config.policy.errors import Flaw, Mark
+from mcpwrap.config.policy.errors import Flaw, SourcePosition
 from mcpwrap.config.policy.yaml_tree import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -29,12 +29,12 @@ def test_a_tree_has_places() -> None:
     assert flaws == []
     assert isinstance(tree, Table)
     (key, value), (_, items) = tree.entries
-    assert key == Scalar(Mark("f.yaml", 2, 1), "ä", is_quoted=False)
-    assert value == Scalar(Mark("f.yaml", 2, 4), "x", is_quoted=True)
+    assert key == Scalar(SourcePosition("f.yaml", 2, 1), "ä", is_quoted=False)
+    assert value == Scalar(SourcePosition("f.yaml", 2, 4), "x", is_quoted=True)
     assert isinstance(items, Items)
     assert items.items == (
-        Scalar(Mark("f.yaml", 4, 5), "5", is_quoted=False),
-        Scalar(Mark("f.yaml", 5, 5), "two\nlines\n", is_quoted=True),
+        Scalar(SourcePosition("f.yaml", 4, 5), "5", is_quoted=False),
+        Scalar(SourcePosition("f.yaml", 5, 5), "two\nlines\n", is_quoted=True),
     )
 
 
@@ -74,7 +74,7 @@ def test_what_is_allowed(text: str) -> None:
 def test_what_is_refused(text: str | bytes, line: int, column: int, problem: str) -> None:
     _, [flaw] = read(text)
     assert problem in flaw.problem
-    assert flaw.mark == Mark("f.yaml", line, column)
+    assert flaw.mark == SourcePosition("f.yaml", line, column)
     assert flaw.fix
 
 

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpwrap.core.approval import queue
-from mcpwrap.core.approval.entry import MAX_AWAY, About, ApprovalNotice, Approved, NotAsked, Waits
+from mcpwrap.core.approval.entry import (
+    MAX_AWAY,
+    About,
+    AlreadyApproved,
+    ApprovalNotice,
+    QuestionRejected,
+    QueuedQuestion,
+)
 from mcpwrap.core.approval.queue import MAX_OF_AGENT, MAX_WAITING, Book
 from mcpwrap.core.approval.throttle import MAX_DENIALS, MAX_NEW
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Scope, Verdict
@@ -75,13 +82,13 @@ class Story:
             case _:
                 pytest.fail(event)
 
-    def asked(self, answer: Approved | Waits | NotAsked) -> str:
+    def asked(self, answer: AlreadyApproved | QueuedQuestion | QuestionRejected) -> str:
         match answer:
-            case Approved(id_, by):
+            case AlreadyApproved(id_, by):
                 return f"{id_} by {by}"
-            case Waits(id_, is_new):
+            case QueuedQuestion(id_, is_new):
                 return f"new {id_}" if is_new else id_
-            case NotAsked(why):
+            case QuestionRejected(why):
                 return why
 
     def decided(self, answer: Decide) -> str:
@@ -252,7 +259,7 @@ def test_the_same_words_of_another_account_or_server_are_another_question() -> N
     book = Book(iter("abc").__next__)
     for number, each in enumerate([about("x", 1000), about("x", 1001)]):
         answer = book.ask(number, 1, each, 0.0)
-        assert isinstance(answer, Waits)
+        assert isinstance(answer, QueuedQuestion)
         assert answer.is_new
 
 
@@ -277,10 +284,12 @@ def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -
         book.ask(1, number, about(f"{number}", uid), 0.0)
         for number, uid in enumerate([1000, 1000, 1000, 1001, 1002])
     ]
-    assert [isinstance(one, Waits) for one in asked] == [True, True, False, True, False]
-    assert asked[2] == NotAsked("2 requests of this account wait for an answer already")
-    assert asked[4] == NotAsked("3 requests wait for an answer already")
-    assert isinstance(book.ask(1, 9, about("0"), 0.0), Waits)  # the same may always be asked
+    assert [isinstance(one, QueuedQuestion) for one in asked] == [True, True, False, True, False]
+    assert asked[2] == QuestionRejected("2 requests of this account wait for an answer already")
+    assert asked[4] == QuestionRejected("3 requests wait for an answer already")
+    assert isinstance(
+        book.ask(1, 9, about("0"), 0.0), QueuedQuestion
+    )  # the same may always be asked
     assert MAX_OF_AGENT < MAX_WAITING
 
 
@@ -388,15 +397,15 @@ class Trial:
     def ask(self, session: int, digest: str) -> None:
         model, hold = self.model, next(self.holds)
         match self.story.book.ask(session, hold, about(digest), self.story.now_s):
-            case Approved(id_):
+            case AlreadyApproved(id_):
                 model.runs(id_, session, digest, self.story.now_s)
-            case Waits(id_, is_new):
+            case QueuedQuestion(id_, is_new):
                 assert is_new == (id_ not in self.ids)
                 self.ids += [id_] * is_new
                 model.held.add((session, hold))
                 model.digest[id_] = digest
                 model.asked.setdefault(id_, set()).add(session)
-            case NotAsked():
+            case QuestionRejected():
                 pass
 
     def answer(

@@ -19,7 +19,7 @@ from mcpwrap.core.audit.text_format import (
     moment,
     refusal,
 )
-from mcpwrap.core.egress.access_log import Note, from_kernel
+from mcpwrap.core.egress.access_log import EgressEvent, from_kernel
 from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.audit_records import NASTY, NOW, record
 
@@ -118,7 +118,7 @@ def test_what_was_asked_for_is_shown(
 
 
 def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> None:
-    note = Note(at=NOW, server="git", destination="b.test:443", rule="host-not-allowed")
+    note = EgressEvent(at=NOW, server="git", destination="b.test:443", rule="host-not-allowed")
     shown = refusal(note)
     assert shown is not None
     assert (shown.uid, shown.decision, shown.method) == (NOBODY, "refused", "egress")
@@ -131,7 +131,9 @@ def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> Non
     assert not {"agent", "uid"} & fields.keys()
     # The kernel's counts have no time, and what was allowed is no refusal.
     assert refusal(from_kernel("git", "10.0.0.5", "tcp", 5432, 3)) is None
-    assert refusal(Note(at=NOW, server="git", destination="b.test:443", rule="allowed")) is None
+    assert (
+        refusal(EgressEvent(at=NOW, server="git", destination="b.test:443", rule="allowed")) is None
+    )
 
 
 ANSWERED = Answered(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.egress.access_log import (
+    EgressEvent,
     EgressRow,
-    Note,
     from_front,
     from_kernel,
     from_squid,
@@ -59,7 +59,7 @@ def line(**fields: str | bytes) -> bytes:
     return b"{%s}\n" % b",".join(texts)
 
 
-def squid(**fields: str | bytes) -> Note:
+def squid(**fields: str | bytes) -> EgressEvent:
     note = from_squid(line(**fields))
     assert note is not None
     return note
@@ -72,7 +72,7 @@ def test_lines_of_squid_are_read() -> None:
         (NOT_ALLOWED, 1795326279.589, "other.test:443", "host-not-allowed"),
         (PLAIN, 1795326279.668, "api.good.test:80", "plain-http"),
     ):
-        assert from_squid(raw) == Note(at=at, server="probe", destination=place, rule=rule)
+        assert from_squid(raw) == EgressEvent(at=at, server="probe", destination=place, rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_no_line_breaks_a_reader(raw: bytes) -> None:
     from_front(raw)
 
 
-def front(kind: FrontEventKind, host: str = "", detail: str = "") -> Note | None:
+def front(kind: FrontEventKind, host: str = "", detail: str = "") -> EgressEvent | None:
     return from_front(
         sni_front_log.encode(FrontEvent(t=7, server="git", event=kind, host=host, detail=detail))
     )
@@ -257,13 +257,13 @@ def test_counts_of_the_kernel_are_read(
     assert (row.is_refused, row.times, row.last) == (True, 4, 0)
 
 
-def rows(*notes: Note | None) -> list[tuple[str, str, int, float]]:
+def rows(*notes: EgressEvent | None) -> list[tuple[str, str, int, float]]:
     found = summary(note for note in notes if note)
     return [(row.destination, row.rule, row.times, row.last) for row in found]
 
 
-def note(destination: str, rule: str, at: float = 1, detail: str = "") -> Note:
-    return Note(at=at, server="git", destination=destination, rule=rule, detail=detail)
+def note(destination: str, rule: str, at: float = 1, detail: str = "") -> EgressEvent:
+    return EgressEvent(at=at, server="git", destination=destination, rule=rule, detail=detail)
 
 
 def test_the_same_is_one_row_and_the_latest_is_last() -> None:

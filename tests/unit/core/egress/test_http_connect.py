@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mcpwrap.core.egress.http_connect import (
     MAX_HEAD_BYTES,
     Denied,
-    NeedMore,
+    HeadIncomplete,
     NotHttp,
     Reply,
     TunnelEstablished,
@@ -22,8 +22,8 @@ def test_a_host_is_asked_for_by_name() -> None:
 
 
 REPLIES: list[tuple[bytes, Reply]] = [
-    (b"", NeedMore()),
-    (b"HTTP/1.1 200 Connection established\r\n", NeedMore()),
+    (b"", HeadIncomplete()),
+    (b"HTTP/1.1 200 Connection established\r\n", HeadIncomplete()),
     (b"HTTP/1.1 200 Connection established\r\n\r\n", TunnelEstablished(b"")),
     (b"HTTP/1.0 204\r\nVia: x\r\n\r\n\x16\3", TunnelEstablished(b"\x16\3")),
     (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", Denied(403, "Forbidden")),

@@ -8,7 +8,7 @@ from mcpwrap.core.egress.tls_client_hello import (
     MAX_HELLO_BYTES,
     MAX_RECORDS,
     Hello,
-    NeedMore,
+    HelloIncomplete,
     NoName,
     NotTls,
     ServerName,
@@ -128,7 +128,7 @@ WHOLE = [real(HOST), records(NAMED, 3), records(NAMED, 90)]
 def test_every_beginning_needs_more(whole: bytes) -> None:
     for end in range(len(whole)):
         match read(whole[:end]):
-            case NeedMore(total_bytes):
+            case HelloIncomplete(total_bytes):
                 assert end < total_bytes <= len(whole)
             case other:
                 pytest.fail(f"{end} bytes are {other}")
@@ -136,7 +136,7 @@ def test_every_beginning_needs_more(whole: bytes) -> None:
 
 def test_who_waits_for_what_is_needed_asks_twice_a_record() -> None:
     whole, end, asked = records(NAMED, 3), 0, 0
-    while isinstance(found := read(whole[:end]), NeedMore):
+    while isinstance(found := read(whole[:end]), HelloIncomplete):
         end, asked = found.total_bytes, asked + 1
     assert found == ServerName(HOST)
     assert asked <= 2 * len(records(NAMED, 3)) / 8 + 2
@@ -157,7 +157,7 @@ broken = st.builds(
 @given(st.binary() | st.binary().map(lambda rest: b"\x16\3\1" + rest) | broken, st.binary())
 def test_more_bytes_change_no_decision(untrusted: bytes, more: bytes) -> None:
     first = read(untrusted)
-    if isinstance(first, NeedMore):
+    if isinstance(first, HelloIncomplete):
         assert first.total_bytes > len(untrusted)
     else:
         assert read(untrusted + more) == first

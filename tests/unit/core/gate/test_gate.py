@@ -25,7 +25,7 @@ import pytest
 from mcpwrap.core.gate import held_requests, in_flight
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
-from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked
+from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
 from mcpwrap.core.policy.decision import Decision, Held, Judgement
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
@@ -107,7 +107,11 @@ class Performance:
                 self.audit.is_broken = what == "is broken"
             case "approvals":
                 verb, _, rest = what.partition(" ")
-                answer = Approved("a0", "digest0", rest) if verb == "approve" else NotAsked(rest)
+                answer = (
+                    Approved("a0", "digest0", rest)
+                    if verb == "approve"
+                    else ApprovalUnavailable(rest)
+                )
                 self.approvals.answers.append(answer)
             case "handshake":
                 self.shake_hands(*what.split(" "))

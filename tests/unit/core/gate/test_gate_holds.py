@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
-from mcpwrap.core.gate.ports import ApprovalOutcome, Approved, NotAsked
+from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
 from mcpwrap.core.policy.decision import Decision, Judgement
 from tests.unit.core.scripted import (
     MODERN,
@@ -40,7 +40,10 @@ events = st.one_of(
     st.tuples(st.just("lists"), st.sampled_from(["a", "b"])),
     st.tuples(st.just("after"), st.sampled_from([1.0, 6.0, 50.0])),
     st.tuples(st.just("judges"), st.sampled_from(JUDGEMENTS)),
-    st.tuples(st.just("next_answer"), st.sampled_from([Approved("a", "d", "x"), NotAsked("no")])),
+    st.tuples(
+        st.just("next_answer"),
+        st.sampled_from([Approved("a", "d", "x"), ApprovalUnavailable("no")]),
+    ),
     st.tuples(st.just("audit_is_broken"), st.booleans()),
 )
 
@@ -113,7 +116,7 @@ class Trial:
     def judges(self, judgement: Judgement) -> None:
         self.policy.judgement_of[DROP] = judgement
 
-    def next_answer(self, answer: Approved | NotAsked) -> None:
+    def next_answer(self, answer: Approved | ApprovalUnavailable) -> None:
         self.approvals.answers = [answer]
 
     def audit_is_broken(self, is_broken: bool) -> None:  # noqa: FBT001

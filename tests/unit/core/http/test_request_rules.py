@@ -5,8 +5,8 @@ import pytest
 from mcpwrap.core.http.request_rules import (
     Heard,
     HttpEndpoint,
+    HttpRejection,
     RequestHead,
-    Unheard,
     accepts,
     judge,
 )
@@ -96,7 +96,7 @@ def test_who_is_heard(
     method: str, target: str, changes: dict[str, str | None], status: int
 ) -> None:
     found = judge(_head(method, target, **changes), HOST)
-    assert (found.status if isinstance(found, Unheard) else 0) == status
+    assert (found.status if isinstance(found, HttpRejection) else 0) == status
 
 
 def test_where_a_request_goes() -> None:
@@ -108,7 +108,7 @@ def test_where_a_request_goes() -> None:
 
 def test_a_wrong_method_is_told_the_right_ones() -> None:
     found = judge(_head("OPTIONS", "/mcp"), HOST)
-    assert isinstance(found, Unheard)
+    assert isinstance(found, HttpRejection)
     assert found.allow == ("POST", "GET", "DELETE")
 
 

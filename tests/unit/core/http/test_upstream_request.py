@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpwrap.core.http import remote_tags, upstream_request
-from mcpwrap.core.http.upstream_request import Step, UpstreamRequest
+from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
 
@@ -44,13 +44,16 @@ def test_its_name_is_that_of_what_it_is_about(method: str, params: Json, name: s
 @pytest.mark.parametrize(
     ("message", "step"),
     [
-        (request("initialize", {}), Step.INITIALIZE),
-        (request("initialize", {"_meta": ENVELOPE}), Step.OTHER),  # a modern one shakes no hands
-        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, Step.INITIALIZED),
-        (request("ping"), Step.OTHER),
+        (request("initialize", {}), HandshakeStep.INITIALIZE),
+        (
+            request("initialize", {"_meta": ENVELOPE}),
+            HandshakeStep.OTHER,
+        ),  # a modern one shakes no hands
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, HandshakeStep.INITIALIZED),
+        (request("ping"), HandshakeStep.OTHER),
     ],
 )
-def test_which_step_of_the_handshake_it_is(message: Json, step: Step) -> None:
+def test_which_step_of_the_handshake_it_is(message: Json, step: HandshakeStep) -> None:
     assert read(message).step is step
 
 

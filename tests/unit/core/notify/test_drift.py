@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core.notify.drift import News, ReportedByPath, Sight, news
+from mcpwrap.core.notify.drift import DriftReport, ReportedByPath, Sight, news
 
 State = Literal["raw", "drifted", "wrapped", "not understood", "not read"]
 
@@ -16,10 +16,10 @@ def sight(name: str, state: State = "raw", path: str = "/f", *, key: str = "mcpS
 UNREAD = Sight(("claude-code",), "/f", "not read")
 
 
-def after(*looks: list[Sight]) -> News:
+def after(*looks: list[Sight]) -> DriftReport:
     """Return what the last of these looks found."""
     told: ReportedByPath = {}
-    found = News((), told)
+    found = DriftReport((), told)
     for look in looks:
         found = news(look, told)
         told = found.told

@@ -14,7 +14,7 @@ from mcpwrap.core.notify.webhook_post import (
     MAX_NAME_CHARS,
     MAX_NAMES,
     AgentPayload,
-    Posted,
+    WebhookPayload,
     posted,
     signature,
 )
@@ -30,7 +30,7 @@ PENDING = Pending(
 )  # fmt: skip
 
 
-def told(params: dict[str, Json], pending: Pending = PENDING) -> Posted:
+def told(params: dict[str, Json], pending: Pending = PENDING) -> WebhookPayload:
     question = Question(
         agent_uid=1000, server="sqlite", method="tools/call", target="write_query",
         definition="", params=params, policy="",
@@ -39,7 +39,7 @@ def told(params: dict[str, Json], pending: Pending = PENDING) -> Posted:
 
 
 def test_everything_is_named() -> None:
-    assert told({"name": "write_query", "arguments": {}}) == Posted(
+    assert told({"name": "write_query", "arguments": {}}) == WebhookPayload(
         machine="build7",
         id="k3b7",
         server="sqlite",

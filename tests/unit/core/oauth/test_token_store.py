@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mcpwrap.core.oauth import token_store
-from mcpwrap.core.oauth.token_store import EARLY_S, Client, StoredLogin, Tokens
+from mcpwrap.core.oauth.token_store import EARLY_S, OAuthClient, StoredLogin, Tokens
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
@@ -18,7 +18,7 @@ KEPT = StoredLogin(
     resource="https://a.example",
     issuer="https://as.example",
     token_endpoint="https://as.example/token",
-    client=Client(client_id="me"),
+    client=OAuthClient(client_id="me"),
     tokens=Tokens(access="t", refresh="r", expires_at=1000.0, scopes=("a",)),
 )
 

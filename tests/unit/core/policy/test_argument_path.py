@@ -8,8 +8,8 @@ from mcpwrap.core.policy.argument_path import (
     MAX_KEYS,
     MAX_STEPS,
     PathMarker,
+    PathStep,
     PathValue,
-    Step,
     found_at,
     steps_of,
 )
@@ -35,7 +35,7 @@ MISSING, MISFIT, RIVALLED = PathMarker.MISSING, PathMarker.MISFIT, PathMarker.RI
         ("0", ("0",)),  # a key
     ],
 )
-def test_a_path_has_steps(path: str, steps: tuple[Step, ...]) -> None:
+def test_a_path_has_steps(path: str, steps: tuple[PathStep, ...]) -> None:
     assert steps_of(path) == steps
 
 

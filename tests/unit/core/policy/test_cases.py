@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.policy.cases import Case, Expected, Result, difference
+from mcpwrap.core.policy.cases import Case, Expected, ExpectedResult, difference
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
 from mcpwrap.core.protocol.json_value import Json
@@ -72,7 +72,7 @@ def test_a_result(
         params={"name": "t"},
         expect=expect,
         rule=rule,
-        result=Result(value=value, becomes=becomes),
+        result=ExpectedResult(value=value, becomes=becomes),
     )
     assert difference(POLICY, case) == told
 
@@ -86,6 +86,6 @@ def test_a_list_is_judged_by_its_entries() -> None:
         server="s",
         method="tools/list",
         expect="allow",
-        result=Result(value=listed, becomes=becomes),
+        result=ExpectedResult(value=listed, becomes=becomes),
     )
     assert difference(POLICY, case) == ""

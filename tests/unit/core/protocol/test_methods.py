@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.protocol.methods import Era, Way, era_of
+from mcpwrap.core.protocol.methods import Era, PolicyScope, era_of
 
 # The requests of the agent's, as schema.ts of each revision and the extensions have them.
 BOTH = [
@@ -66,7 +66,9 @@ def test_what_is_the_servers_is_no_request_of_the_agents(method: str) -> None:
 
 
 def test_what_does_something_meets_the_default() -> None:
-    judged = {name for name, (_, way) in methods._AGENT_REQUESTS.items() if way is Way.JUDGE}
+    judged = {
+        name for name, (_, way) in methods._AGENT_REQUESTS.items() if way is PolicyScope.JUDGE
+    }
     assert judged == {
         "tools/call",
         "prompts/get",
@@ -76,7 +78,7 @@ def test_what_does_something_meets_the_default() -> None:
         "completion/complete",
         "skills/get",
     }
-    asked = {name for name, way in methods._SERVER_REQUESTS.items() if way is Way.JUDGE}
+    asked = {name for name, way in methods._SERVER_REQUESTS.items() if way is PolicyScope.JUDGE}
     assert asked == methods.INPUT_REQUESTS
 
 

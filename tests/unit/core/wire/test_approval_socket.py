@@ -12,14 +12,15 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
     MAX_TIMES,
+    ApprovalProtocolError,
     Channel,
     Decide,
     DocumentReply,
-    Done,
+    DoneReply,
     End,
     FromPerson,
     List,
-    Login,
+    LoginRequest,
     Paused,
     Pending,
     Proof,
@@ -29,7 +30,6 @@ from mcpwrap.core.wire.approval_socket import (
     ToPerson,
     Verdict,
     Watch,
-    WordsError,
     decode_question,
     encode_question,
 )
@@ -54,7 +54,7 @@ questions = st.one_of(
     st.builds(List),
     st.builds(Watch),
     st.builds(Show, names),
-    st.builds(Login, names, secrets),
+    st.builds(LoginRequest, names, secrets),
     decisions,
 )
 
@@ -71,7 +71,7 @@ def test_whatever_comes_is_understood_or_none(sent: bytes, at: int, more: bytes)
     """Also what is nearly right: cut off, and with something else put in."""
     at = at % (len(sent) + 1)
     for untrusted in (sent, sent[:at], sent[:at] + more + sent[at:], sent + b"\n" + more):
-        with suppress(WordsError):
+        with suppress(ApprovalProtocolError):
             decode_question(untrusted)
 
 
@@ -92,7 +92,7 @@ RIGHT = b"decide\na1\nd1\napprove\nonce\n1\ncommand\nnone\nbob\npw\n12\n"
     ],
 )  # fmt: skip
 def test_what_is_no_packet(untrusted: bytes) -> None:
-    with pytest.raises(WordsError):
+    with pytest.raises(ApprovalProtocolError):
         decode_question(untrusted)
 
 
@@ -101,21 +101,23 @@ def test_what_is_too_long_is_cut() -> None:
     decided = decode_question(long)
     assert isinstance(decided, Decide)
     assert (len(decided.password), len(decided.reason)) == (MAX_PASSWORD_BYTES, MAX_REASON_BYTES)
-    assert decode_question(b"login\nbob\n" + b"p" * 5000) == Login("bob", b"p" * MAX_PASSWORD_BYTES)
+    assert decode_question(b"login\nbob\n" + b"p" * 5000) == LoginRequest(
+        "bob", b"p" * MAX_PASSWORD_BYTES
+    )
 
 
 @pytest.mark.parametrize(
     "packet",
     [
         Show("a\nb"),
-        Login("bob", b"pass\nword"),
-        Login("bob\npw", b""),
+        LoginRequest("bob", b"pass\nword"),
+        LoginRequest("bob\npw", b""),
         Decide(id="a1", digest="d1\napprove", verdict=Verdict.DENY),
         Decide(id="a1", digest="d1", verdict=Verdict.APPROVE, password=b"pw\n7\n"),
     ],
 )
 def test_what_somebody_typed_is_not_sent_as_more_than_it_is(packet: FromPerson) -> None:
-    with pytest.raises(WordsError, match="newline"):
+    with pytest.raises(ApprovalProtocolError, match="newline"):
         encode_question(packet)
 
 
@@ -130,7 +132,7 @@ PENDING = Pending(
     ("packet", "sent"),
     [
         (End(), '{"what":"end"}'),
-        (Done(text="a1 is approved"), '{"what":"done","text":"a1 is approved"}'),
+        (DoneReply(text="a1 is approved"), '{"what":"done","text":"a1 is approved"}'),
         (RefusedReply(code="gone", why="x"), '{"what":"refused","code":"gone","why":"x"}'),
         (DocumentReply(id="a1", digest="d1"), '{"what":"shown","id":"a1","digest":"d1"}'),
         (Paused(agent_uid=1, server="s", why="w", until=2.0), None),

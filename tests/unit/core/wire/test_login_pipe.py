@@ -8,11 +8,11 @@ from mcpwrap.core.wire.login_pipe import (
     LOGOUT,
     AuthorizationResponse,
     Begin,
-    Done,
     Failed,
+    LoginDone,
+    LoginProtocolError,
     Visit,
     Word,
-    WordsError,
     encode,
     expect,
 )
@@ -34,14 +34,18 @@ def test_how_each_is_written(word: Word, line: bytes) -> None:
 
 
 def test_the_last_word_of_a_login_and_of_a_logout() -> None:
-    for done in (Done(scopes=("a",), expires_in=5), Done(revoked=True), Done(renewable=False)):
-        assert expect(encode(done), Failed, Done) == done
+    for done in (
+        LoginDone(scopes=("a",), expires_in=5),
+        LoginDone(revoked=True),
+        LoginDone(renewable=False),
+    ):
+        assert expect(encode(done), Failed, LoginDone) == done
 
 
 @pytest.mark.parametrize("line", [b"", b"{}\n", b"[]\n", b"\xff\n", b'{"done": 1}\n', b"null"])
 def test_what_is_none_of_these_is_refused(line: bytes) -> None:
-    with pytest.raises(WordsError):
-        expect(line, Visit, Done, Failed)
+    with pytest.raises(LoginProtocolError):
+        expect(line, Visit, LoginDone, Failed)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +62,7 @@ def test_where_the_answer_comes_to(begin: Begin, redirect: str | None) -> None:
     if redirect:
         assert begin.redirect() == redirect
         return
-    with pytest.raises(WordsError, match="no port"):
+    with pytest.raises(LoginProtocolError, match="no port"):
         begin.redirect()
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.session_socket import (
     QUESTIONS,
-    Ask,
     Packet,
     Protocol,
     ProtocolError,
@@ -18,6 +17,7 @@ from mcpwrap.core.wire.session_socket import (
     SessionRefused,
     Started,
     Stderr,
+    VariablesRequest,
     decode,
     decode_env,
     decode_hello,
@@ -26,8 +26,8 @@ from mcpwrap.core.wire.session_socket import (
 )
 
 PACKETS: list[tuple[Packet, bytes]] = [
-    (Ask(("TZ",)), b"?TZ"),
-    (Ask(("TZ", "LANG")), b"?TZ\0LANG"),
+    (VariablesRequest(("TZ",)), b"?TZ"),
+    (VariablesRequest(("TZ", "LANG")), b"?TZ\0LANG"),
     (QueryResponse("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
     (Stderr(b""), b"E"),
     (Stderr(b"\xff\0E"), b"E\xff\0E"),

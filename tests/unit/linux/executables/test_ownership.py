@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.executables.ownership import Flaw, Missing, Ownership, Real
+from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
 from mcpwrap.linux.mount import mountinfo
 
 DEVICE = os.makedev(0, 99)
@@ -48,13 +48,13 @@ def test_paths_are_followed_as_the_kernel_does() -> None:
 @pytest.mark.parametrize("path", ["/proc/self/exe", "/media/x", "/run/user/1000/x", "/dev/fd/3"])
 def test_what_sessions_mount_or_the_kernel_shows_is_not_roots(path: str) -> None:
     found = Ownership().walk(path)
-    assert isinstance(found, Flaw)
+    assert isinstance(found, OwnershipFlaw)
     assert "where other accounts have things mounted, or shown" in found.problem
 
 
 def test_a_link_is_followed_to_where_others_write(tmp_path: Path) -> None:
     found = Ownership().walk(str(tmp_path))
-    assert isinstance(found, Flaw)
+    assert isinstance(found, OwnershipFlaw)
     assert found.path == "/tmp"
 
 
@@ -62,7 +62,7 @@ def test_a_circle_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Ownership, "problem", lambda *_: "")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert isinstance(found := Ownership().walk(f"{tmp_path}/a"), Flaw)
+    assert isinstance(found := Ownership().walk(f"{tmp_path}/a"), OwnershipFlaw)
     assert found.problem == "leads in a circle"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.linux.executables.launch import launch_of
-from mcpwrap.linux.executables.look import Look
+from mcpwrap.linux.executables.look import ExecutableScan
 from mcpwrap.linux.executables.ownership import Ownership
 
 SITE = "venv/lib/python3.11/site-packages"
@@ -58,7 +58,7 @@ def found(top: Path, files: dict[str, str], words: list[str], cwd: str) -> list[
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text.replace("TOP", str(top)))
     command, *args = (word.replace("TOP", str(top)) for word in words)
-    launch, look = launch_of(command, args, cwd.replace("TOP", str(top)), {}), Look()
+    launch, look = launch_of(command, args, cwd.replace("TOP", str(top)), {}), ExecutableScan()
     return [one.flaw.path for one in (*look.paths(launch), *look.packages(launch))]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.migration.draft import PathInfo, Program, UnfitError
+from mcpwrap.config.migration.draft import PathInfo, ResolvedCommand, UnfitError
 from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
 from tests.unit.machine.agent_files.program_files import link, script
 
@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 def test_of_the_system(home: Path) -> None:
     found = program("sh", str(home), str(home), "/usr/bin:/bin")
-    assert found == Program("/usr/bin/sh")
+    assert found == ResolvedCommand("/usr/bin/sh")
     assert program("nothere", str(home), str(home), "/usr/bin") is None
 
 
@@ -59,7 +59,7 @@ def test_a_script_of_a_project(home: Path) -> None:
     (home / "shop/package.json").touch()
     tool = script(home / "shop/tools/run", "#!/usr/bin/env -S FOO=1 sh -e")
     found = program("./tools/run", str(home / "shop"), str(home), "/usr/bin:/bin")
-    assert found == Program(str(tool), (str(home / "shop"),))
+    assert found == ResolvedCommand(str(tool), (str(home / "shop"),))
     tool.chmod(0o644)
     assert program("./tools/run", str(home / "shop"), str(home), "/usr/bin") is None
 
@@ -124,7 +124,7 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
     for first_line in (f"#!{key}", f"#!{home}/pipe", f"#!{home}/none"):
         script(command, first_line)
         found = program(str(command), str(home), str(home), "/usr/bin")
-        assert found == Program(str(command), (str(command.parent),))
+        assert found == ResolvedCommand(str(command), (str(command.parent),))
     os.mkfifo(home / "shop/pyvenv.cfg")
     assert program(f"{home}/shop/bin/run", str(home), str(home), "/usr/bin")
 
@@ -173,7 +173,7 @@ def test_a_folder_of_programs_alone_is_all_that_is_given(home: Path) -> None:
     tool = script(home / ".cargo/bin/tool", "\x7fELF")
     (home / ".cargo/credentials.toml").touch()
     found = program(str(tool), str(home), str(home), "/usr/bin")
-    assert found == Program(str(tool), (str(tool.parent),))
+    assert found == ResolvedCommand(str(tool), (str(tool.parent),))
 
 
 def test_an_interpreter_with_a_short_name(home: Path) -> None:
@@ -188,9 +188,9 @@ def test_an_interpreter_with_a_short_name(home: Path) -> None:
     found = program(str(python), str(home), str(home), "/usr/bin")
     assert found is not None
     assert set(found.folders) == {str(venv), str(pythons)}
-    uv = Program("/usr/bin/uv", (str(home / "x"),))
+    uv = ResolvedCommand("/usr/bin/uv", (str(home / "x"),))
     with_it = with_environments(uv, [str(home), str(home / "weather")], str(home), "/usr/bin")
-    assert with_it == Program("/usr/bin/uv", (str(home / "x"), *found.folders))
+    assert with_it == ResolvedCommand("/usr/bin/uv", (str(home / "x"), *found.folders))
 
 
 def test_a_program_behind_a_link_that_leads_far_away(home: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_folder_of_programs_that_is_a_link(home: Path) -> None:
     real = script(home / "fnm/v22/bin/node", "\x7fELF")
     link(home / "run/123", str(home / "fnm/v22"))
     found = program("node", str(home), str(home), f"{home}/run/123/bin:/usr/bin")
-    assert found == Program(str(real), (str(real.parent),))
+    assert found == ResolvedCommand(str(real), (str(real.parent),))
 
 
 def test_a_shim_of_nobody_knows_what(home: Path) -> None:

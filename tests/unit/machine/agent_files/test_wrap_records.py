@@ -16,7 +16,7 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import remove_tree
 from mcpwrap.machine.agent_files import wrap_records
 from mcpwrap.machine.agent_files.wrap_records import (
-    Record,
+    WrapRecord,
     backup_of,
     folder,
     forget,
@@ -26,7 +26,7 @@ from mcpwrap.machine.agent_files.wrap_records import (
 )
 from tests.unit.plain_account import NOBODY, without_root
 
-ONE = Record(
+ONE = WrapRecord(
     path=Path("/home/alice/.claude.json"),
     agent="claude-code",
     entries=(("mcpServers", "git"), ("projects", "/p", "mcpServers", "ä\n")),

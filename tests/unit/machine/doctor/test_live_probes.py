@@ -51,7 +51,7 @@ def test_a_wrapper_that_is_up_is_looked_at_from_inside(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid))
-    with live_probes.inside("one") as view:
+    with live_probes.open_wrapper_view("one") as view:
         theirs = Path(f"/proc/{process.pid}/ns/mnt").stat()
         assert os.fstat(view.mount_fd).st_ino == theirs.st_ino
         process.kill()
@@ -64,7 +64,10 @@ def test_one_that_is_not_up_is_not_judged(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes], state: str
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid), state)
-    with pytest.raises(NotTriedError, match="a secret is not set"), live_probes.inside("one"):
+    with (
+        pytest.raises(NotTriedError, match="a secret is not set"),
+        live_probes.open_wrapper_view("one"),
+    ):
         pass
 
 
@@ -72,7 +75,10 @@ def test_a_pid_that_is_another_processs_by_now_is_not_the_wrappers(
     monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes]
 ) -> None:
     show(monkeypatch, process.pid, "/system.slice/mcpwrap@one.service")
-    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
+    with (
+        pytest.raises(NotTriedError, match="ended meanwhile"),
+        live_probes.open_wrapper_view("one"),
+    ):
         pass
 
 
@@ -82,10 +88,16 @@ def test_a_process_that_has_ended_is_not_judged(
     show(monkeypatch, process.pid, group_of(process.pid))
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie keeps its number
-    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
+    with (
+        pytest.raises(NotTriedError, match="ended meanwhile"),
+        live_probes.open_wrapper_view("one"),
+    ):
         pass
     process.wait()
-    with pytest.raises(NotTriedError, match="ended meanwhile"), live_probes.inside("one"):
+    with (
+        pytest.raises(NotTriedError, match="ended meanwhile"),
+        live_probes.open_wrapper_view("one"),
+    ):
         pass
 
 
@@ -93,7 +105,10 @@ def test_a_process_in_the_machines_own_view_is_not_inside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     show(monkeypatch, os.getpid(), group_of(os.getpid()))
-    with pytest.raises(NotTriedError, match="not its own view"), live_probes.inside("one"):
+    with (
+        pytest.raises(NotTriedError, match="not its own view"),
+        live_probes.open_wrapper_view("one"),
+    ):
         pass
 
 
@@ -141,7 +156,7 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
     shown[UNIT] |= {"StatusText": "", "Result": "success"}
     monkeypatch.setattr(live_probes, "properties", lambda *_: shown)
     monkeypatch.setattr(live_probes, "run", lambda *argv: asked.append(argv))
-    with pytest.raises(NotTriedError), live_probes.inside("one"):
+    with pytest.raises(NotTriedError), live_probes.open_wrapper_view("one"):
         pass
     assert asked == []  # no wrapper is started any more
 

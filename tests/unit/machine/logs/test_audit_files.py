@@ -111,7 +111,7 @@ def test_what_is_no_record_is_passed_over(tmp_path: Path, gate: Gate) -> None:
 
 
 def test_what_comes_is_followed_into_new_files_and_folders(tmp_path: Path, gate: Gate) -> None:
-    coming = audit_files.Coming(tmp_path)
+    coming = audit_files.RecordFollower(tmp_path)
     assert coming.records() == []
     session = gate.open("new")
     gate.record(session, times=2)
@@ -175,7 +175,7 @@ def test_a_file_with_a_hole_costs_nobody_his_time(
 
 
 def test_what_comes_is_followed_no_further_than_a_part(tmp_path: Path, gate: Gate) -> None:
-    coming = audit_files.Coming(tmp_path)
+    coming = audit_files.RecordFollower(tmp_path)
     path = tmp_path / "00000001/1-1.jsonl"
     os.truncate(path, MAX_FILE_BYTES - 1)
     with path.open("ab") as file:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.model import Destination, Direct, Request
+from mcpwrap.config.model import AllowedRequest, Destination, Direct
 from mcpwrap.config.value_parsers import request
 from mcpwrap.plan.egress import squid_conf
 from mcpwrap.plan.egress.squid_conf import SquidListener
@@ -20,8 +20,8 @@ TREE = Destination("example.org", 8443, with_subdomains=True)
 GIT = SquidListener(name="git", address="127.77.0.1", hosts=(API, TREE))
 TIME = SquidListener(name="time", address="127.77.0.2", hosts=(API,))
 REQUESTS = (
-    Request(("GET", "HEAD"), "api.example.com", "/v1/*/items*"),
-    Request(("POST",), "a.example.org", "/a.b/(c)+$"),
+    AllowedRequest(("GET", "HEAD"), "api.example.com", "/v1/*/items*"),
+    AllowedRequest(("POST",), "a.example.org", "/a.b/(c)+$"),
 )
 OPENED = replace(GIT, requests=REQUESTS)
 PARENT = Direct("10.0.0.1", 3128)
@@ -167,7 +167,7 @@ def test_a_name_inside_tls_is_judged_by_the_entry_that_it_was_asked_for_by(tell:
 
 def pattern(path: str) -> str:
     """Return the pattern for a glob, as Squid gets it."""
-    opened = replace(GIT, requests=(Request(("GET",), "api.example.com", path),))
+    opened = replace(GIT, requests=(AllowedRequest(("GET",), "api.example.com", path),))
     [found] = re.findall(r"urlpath_regex (\S+)\n", tell_intercepted([opened], None))
     return str(found)
 

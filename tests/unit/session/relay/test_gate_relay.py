@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mcpwrap.core.gate.gate import Gate
-from mcpwrap.core.gate.session import Note
+from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import Policy, Rule
@@ -42,7 +42,7 @@ class Between:
 
     agent: socket.socket
     server: socket.socket
-    notes: list[Note] = field(default_factory=list)
+    notes: list[JournalNote] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     policies: list[Policy] = field(default_factory=list)
     ended: str = "exited with status 1"

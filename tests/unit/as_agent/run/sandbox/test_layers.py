@@ -2,21 +2,33 @@
 
 import pytest
 
-from mcpwrap.as_agent.run.sandbox.layers import Layer, without
+from mcpwrap.as_agent.run.sandbox.layers import SandboxLayer, without
 
-ALL = frozenset(Layer)
+ALL = frozenset(SandboxLayer)
 
 
 @pytest.mark.parametrize(
     ("layer", "others", "said"),
     [
-        (Layer.NAMESPACES, ALL - {Layer.NAMESPACES}, "watch their names, sizes and times"),
-        (Layer.LANDLOCK, ALL - {Layer.LANDLOCK}, "only mounts keep your files from it"),
-        (Layer.LANDLOCK, frozenset({Layer.SECCOMP}), "it can read and change your files"),
-        (Layer.SECCOMP, frozenset({Layer.LANDLOCK}), "it can speak to services"),
+        (
+            SandboxLayer.NAMESPACES,
+            ALL - {SandboxLayer.NAMESPACES},
+            "watch their names, sizes and times",
+        ),
+        (
+            SandboxLayer.LANDLOCK,
+            ALL - {SandboxLayer.LANDLOCK},
+            "only mounts keep your files from it",
+        ),
+        (
+            SandboxLayer.LANDLOCK,
+            frozenset({SandboxLayer.SECCOMP}),
+            "it can read and change your files",
+        ),
+        (SandboxLayer.SECCOMP, frozenset({SandboxLayer.LANDLOCK}), "it can speak to services"),
     ],
 )
 def test_a_missing_layer_is_told_with_what_is_left(
-    layer: Layer, others: frozenset[Layer], said: str
+    layer: SandboxLayer, others: frozenset[SandboxLayer], said: str
 ) -> None:
     assert said in without(layer, others)

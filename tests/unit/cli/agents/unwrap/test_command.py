@@ -24,7 +24,7 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer
 from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
-from mcpwrap.machine.agent_files.wrap_records import Record
+from mcpwrap.machine.agent_files.wrap_records import WrapRecord
 from mcpwrap.plan import paths
 from tests.shared import pace
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
@@ -55,7 +55,7 @@ def run(home: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command.command, arguments, standalone_mode=False, obj=environ)
 
 
-def kept(home: Path) -> list[Record]:
+def kept(home: Path) -> list[WrapRecord]:
     return wrap_records.records(home / ".local/state/mcpwrap")
 
 
@@ -69,7 +69,7 @@ def put(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple[Record, bytes]:
+def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple[WrapRecord, bytes]:
     """Return what `wrap` keeps of a file, all of whose servers it wraps, and the new bytes."""
     agent, was = BY_ID[agent_id], path.read_bytes()
     file = open_file(str(path), AgentFile("user", str(path)).language, was)
@@ -79,7 +79,7 @@ def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple
         wrapping(agent.words, one, target or Stub(server_name_for(one.entry.name))) for one in raw
     ]
     new = rewritten(file, changes)
-    record = Record(
+    record = WrapRecord(
         path=path,
         agent=agent_id,
         entries=tuple((*one.at, one.entry.name) for one in raw),
@@ -89,7 +89,7 @@ def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple
     return record, new
 
 
-def wrap(home: Path, path: Path, agent_id: str, target: Target | None = None) -> Record:
+def wrap(home: Path, path: Path, agent_id: str, target: Target | None = None) -> WrapRecord:
     """Do to a file what `wrap` does, in its order."""
     record, new = as_wrapped(path, agent_id, target)
     wrap_records.save(wrap_records.folder({"HOME": str(home)}), record)

@@ -15,7 +15,7 @@ from mcpwrap.cli.agents.discovery import Asker
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command, wrap_machine
 from mcpwrap.config.agent_files.wrap_status import Known
-from mcpwrap.config.migration.draft import Program
+from mcpwrap.config.migration.draft import ResolvedCommand
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.core.secrets.at_rest import Setting, Settings
@@ -496,7 +496,7 @@ def test_a_folder_behind_a_link_is_left_to_its_person(
 ) -> None:
     """Root would refuse it, and with it all that is proposed at the same time."""
     monkeypatch.setattr(programs, "real", lambda path: path.replace("alice", "data"))
-    code = Program("/home/alice/x/bin/run", ("/home/alice/x",))
+    code = ResolvedCommand("/home/alice/x/bin/run", ("/home/alice/x",))
     monkeypatch.setattr(programs, "program", lambda *_: code)
     file = put(home / ".cursor/mcp.json", a=RAW, far=REMOTE)
     done = run("cursor", "--yes")

@@ -14,7 +14,7 @@ from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
     Decide,
-    Done,
+    DoneReply,
     Paused,
     Proof,
     RefusedReply,
@@ -189,7 +189,7 @@ def test_the_list_grows_and_what_is_read_stays(gate: ScriptedGate) -> None:
 def test_nothing_that_an_agent_wrote_acts_on_the_screen(gate: ScriptedGate) -> None:
     evil = question(query="[red]\x1b[2J\u202e" + "x" * 200, **{"[b": 1})
     gate.paused.append(Paused(agent_uid=0, server="[i]s", why="[b]w\x1b", until=0))
-    gate.answer = Done(text="[link=x]approved")
+    gate.answer = DoneReply(text="[link=x]approved")
 
     async def story(view: Driver) -> None:
         gate.put("7f3a", evil, rule="[red]rule", message="[/]")

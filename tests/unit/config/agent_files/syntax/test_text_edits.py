@@ -12,9 +12,9 @@ from mcpwrap.config.agent_files.syntax.document import (
     TOML_INLINE,
     YAML_FLOW,
     FileError,
-    Form,
     Language,
     Opaque,
+    SyntaxStyle,
 )
 from mcpwrap.config.agent_files.syntax.text_edits import as_text
 from mcpwrap.config.agent_files.transport import NotUnderstood
@@ -205,7 +205,7 @@ def test_what_was_not_understood_is_not_wrapped() -> None:
         (JSON, "\ud800", '"\\ud800"'),
     ],
 )
-def test_a_value_is_written(form: Form, value: object, text: str) -> None:
+def test_a_value_is_written(form: SyntaxStyle, value: object, text: str) -> None:
     assert as_text(form, value) == text
 
 
