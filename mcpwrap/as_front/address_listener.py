@@ -10,7 +10,7 @@ from mcpwrap.as_front.endpoint import MAX_CONNECTIONS, ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.as_front.sni_connection import Connection
 from mcpwrap.as_front.splice import give_way
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _BACKLOG = 256
 _PAUSE_S = 0.5  # when there is no descriptor left for another connection
@@ -72,7 +72,7 @@ class Address:
             try:
                 connection, _ = await loop.sock_accept(listener)
             except OSError as error:
-                say(f"{self.place.server}: a connection has to wait: {error}")
+                log_line(f"{self.place.server}: a connection has to wait: {error}")
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if self.connections >= MAX_CONNECTIONS:
@@ -98,6 +98,6 @@ class Address:
         except OSError:
             return  # the server has left
         except Exception:  # noqa: BLE001 - a bug that one server meets must not end the others
-            say(f"a bug in mcpwrap-front: {traceback.format_exc()}")
+            log_line(f"a bug in mcpwrap-front: {traceback.format_exc()}")
         finally:
             self.connections -= 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpwrap.as_front.quota import EventRateLimit
 from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 PATH = Path("/var/log/mcpwrap/front/events.jsonl")
 # Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.
@@ -35,7 +35,7 @@ class Events:
             self._fd = os.open(self._path, _FLAGS, 0o640)
             self._bytes = os.fstat(self._fd).st_size
         except OSError as error:
-            say(f"events are not written: {error}")
+            log_line(f"events are not written: {error}")
 
     def asked(self, server: str, host: str, detail: str) -> None:
         """Note a name that the resolver was asked for, if it is the first time in a minute."""
@@ -72,6 +72,6 @@ class Events:
                 self.reopen()
             self._bytes += os.write(self._fd, line)
         except OSError as error:
-            say(f"events are not written: {error}")
+            log_line(f"events are not written: {error}")
             os.close(self._fd)
             self._fd = -1

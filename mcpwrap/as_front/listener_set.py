@@ -11,7 +11,7 @@ from mcpwrap.as_front.address_listener import Address
 from mcpwrap.as_front.endpoint import Ports, ServerEndpoint
 from mcpwrap.as_front.event_log import Events
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 PATH = Path("/var/lib/mcpwrap/front.json")
 
@@ -42,7 +42,7 @@ class Listeners:
             self._why_old = ""
         except (OSError, msgspec.MsgspecError) as error:
             self._why_old = f"{self._path} cannot be read, what was before it holds: {error}"
-            say(self._why_old)
+            log_line(self._why_old)
         await self.fit()
 
     async def fit(self) -> None:
@@ -55,7 +55,7 @@ class Listeners:
                 self._open(place)
         for place, why in self._why_not_by_place.items():
             if failed_before.get(place) != why:  # it is tried again and again, and said once
-                say(why)
+                log_line(why)
 
     def _wanted(self) -> list[ServerEndpoint]:
         by_server = self._front.by_server

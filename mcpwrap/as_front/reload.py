@@ -15,7 +15,7 @@ from mcpwrap.as_front.endpoint import Ports
 from mcpwrap.as_front.listener_set import PATH
 from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.linux import tcp_listeners
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _PATIENCE_S = 5.0
 _LOOK_EVERY_S = 0.01
@@ -31,7 +31,7 @@ def reload(pid: int, configuration: Path, ports: Ports) -> int:
     try:
         front = decode_front(configuration.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
-        say(f"{configuration} cannot be read, nothing was changed: {error}")
+        log_line(f"{configuration} cannot be read, nothing was changed: {error}")
         return 1
     os.kill(pid, signal.SIGHUP)
     # Port 53 of UDP, which is not in the table that we look at, is bound before that of TCP.
@@ -41,7 +41,7 @@ def reload(pid: int, configuration: Path, ports: Ports) -> int:
     while missing := missing - tcp_listeners.of(os.geteuid()):
         if time.monotonic() > give_up_at_s:
             where = ", ".join(f"{address}:{port}" for address, port in sorted(missing))
-            say(f"not listened on: {where}; `systemctl status mcpwrap-front` says why")
+            log_line(f"not listened on: {where}; `systemctl status mcpwrap-front` says why")
             return 1
         time.sleep(_LOOK_EVERY_S)
     return 0

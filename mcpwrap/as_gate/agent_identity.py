@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.server_files import Admission
+from mcpwrap.core.wire.server_files import AccessRule
 from mcpwrap.linux import accounts
 from mcpwrap.linux.unix_socket import peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -28,7 +28,7 @@ class AgentIdentity:
     who: Peer
     door: Door
 
-    def may_use(self, admission: Admission) -> bool:
+    def may_use(self, admission: AccessRule) -> bool:
         """Say whether the guest list has them, for the door at which they are."""
         match self.door:
             case "stub":

@@ -4,13 +4,13 @@ import gc
 import os
 
 from mcpwrap.as_gate.monitor.monitor import Monitor
-from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.errors import EXIT_FAILED
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_sockets
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 GATE, APPROVE = "/run/mcpwrap/gate.sock", "/run/mcpwrap/approve.sock"
 
@@ -21,9 +21,9 @@ def main() -> int:
     environ = dict(os.environ)  # noqa: TID251 - a main()
     listener, door = listening_sockets(environ, GATE, APPROVE)
     try:
-        audit = Writing()
+        audit = AuditWriter()
     except (OSError, ValueError) as error:
-        say(f"the audit cannot be written, so nobody is let in: {error}")
+        log_line(f"the audit cannot be written, so nobody is let in: {error}")
         return EXIT_FAILED
     monitor = Monitor(listener, door, Notifier(), Policies(), audit)
     # Children share the pages of what is loaded by now, and the collector leaves them alone.

@@ -8,10 +8,10 @@ import os
 import signal
 import time
 
-from mcpwrap.as_gate.state.access_list import GuestList
+from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.gate_client.queries import standing
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _PATIENCE_S = 10.0
 _LOOK_EVERY_S = 0.02
@@ -20,15 +20,15 @@ _LOOK_EVERY_S = 0.02
 def main() -> int:
     """Have the process MAINPID (systemd.service(5)) read its policy anew."""
     wanted = Policies()
-    wanted.reload(GuestList().current)
+    wanted.reload(AccessListFile().current)
     if problem := wanted.problem or wanted.what_vanished():
-        say(f"{problem}\nnothing was changed")
+        log_line(f"{problem}\nnothing was changed")
         return 1
     os.kill(int(os.environ["MAINPID"]), signal.SIGHUP)  # noqa: TID251 - a main()
     give_up_at_s = time.monotonic() + _PATIENCE_S
     while (now := _now()) != wanted.standing():
         if time.monotonic() > give_up_at_s:
-            say(f"the gate did not take the policy: {now}")
+            log_line(f"the gate did not take the policy: {now}")
             return 1
         time.sleep(_LOOK_EVERY_S)
     return 0

@@ -9,11 +9,11 @@ from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import ListenerState
 from mcpwrap.as_http.transports import http_sse, request_body, stateless_http, streamable_http
-from mcpwrap.as_http.transports.request_body import UnheardError
+from mcpwrap.as_http.transports.request_body import RejectedRequestError
 from mcpwrap.core.http import request_rules
 from mcpwrap.core.http.mcp_headers import MODERN, VERSION_HEADER
-from mcpwrap.core.http.request_rules import Heard, HttpEndpoint, RequestHead
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.core.http.request_rules import AcceptedRequest, HttpEndpoint, RequestHead
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 
 class Application:
@@ -26,14 +26,14 @@ class Application:
         """Answer one request, whatever goes wrong; the text of a bug goes to the journal alone."""
         try:
             response = await self._answer(request)
-        except UnheardError as error:
+        except RejectedRequestError as error:
             response = error.response
         except EndedError:
             response = refusal(502, "the server has ended")
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 - one request must not end the others
-            say(f"a bug in mcpwrap-http: {traceback.format_exc()}")
+            log_line(f"a bug in mcpwrap-http: {traceback.format_exc()}")
             response = refusal(500, "mcpwrap-http has met a bug: its journal says more")
         if not response.prepared:
             response.headers[hdrs.SERVER] = responses.SERVER
@@ -43,14 +43,14 @@ class Application:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.version != HttpVersion11:  # as old as 0.9, of which nobody knows what is what
-            raise UnheardError(refusal(400, "only HTTP/1.1 is known here"))
+            raise RejectedRequestError(refusal(400, "only HTTP/1.1 is known here"))
         head = _head(request)
         heard = request_rules.judge(head, self._state.host)
-        if not isinstance(heard, Heard):
+        if not isinstance(heard, AcceptedRequest):
             response = refusal(heard.status, heard.why)
             if heard.allow:
                 response.headers[hdrs.ALLOW] = ", ".join(heard.allow)
-            raise UnheardError(response)
+            raise RejectedRequestError(response)
         match heard.place:
             case HttpEndpoint.OLD_STREAM:
                 return await http_sse.stream(self._state, request)
@@ -67,7 +67,7 @@ class Application:
                 return await stateless_http.post(self._state, request, head, posted)
             return await streamable_http.post(self._state, request, head, posted)
         if stateless_http.is_modern(head, None):
-            raise UnheardError(_no_such_method(head))
+            raise RejectedRequestError(_no_such_method(head))
         if head.method == "GET":
             return await streamable_http.get(self._state, request, head)
         return await streamable_http.delete(self._state, head)

@@ -22,7 +22,7 @@ from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_socket
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
 
@@ -36,7 +36,7 @@ def main() -> int:
     try:
         listener = read_listener(Path(environ["CREDENTIALS_DIRECTORY"], "listener"), sys.argv)
     except UsageError as error:
-        say(f"mcpwrap-http: {error}")
+        log_line(f"mcpwrap-http: {error}")
         return EXIT_USAGE
     asyncio.run(_until_stopped(listening_socket(environ), listener))
     return 0
@@ -102,7 +102,7 @@ async def _say_what_failed(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Exception:  # noqa: BLE001 - see above
-        say(f"a bug in mcpwrap-http: {traceback.format_exc()}")
+        log_line(f"a bug in mcpwrap-http: {traceback.format_exc()}")
 
 
 async def _wait(stop: asyncio.Event, at_most_s: float) -> None:

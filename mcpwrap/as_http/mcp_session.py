@@ -9,7 +9,7 @@ from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import History, StreamEvent
 from mcpwrap.core.http.in_band_tags import Untagged, untagged
 from mcpwrap.core.http.param_headers import ParamHeaders
-from mcpwrap.core.http.routing import STANDING, Routes
+from mcpwrap.core.http.routing import STANDALONE, Routes
 from mcpwrap.core.protocol.jsonrpc import (
     INTERNAL_ERROR,
     MAX_BATCH,
@@ -38,7 +38,7 @@ class McpSession:
         self.gate = gate
         self.version = ""  # as the server has agreed to it
         self.history = History()
-        self.standing = Stream(STANDING)
+        self.standing = Stream(STANDALONE)
         self.connections = 0
         self.heard_at_s = now_s
         self._params = params
@@ -67,11 +67,11 @@ class McpSession:
 
     def open_on_standing(self, requests: Sequence[Request]) -> None:
         """Have the answers told where all else is: in the old transport."""
-        self._routes.add(STANDING, requests)
+        self._routes.add(STANDALONE, requests)
 
     def find(self, number: int) -> Stream | None:
         """Return a stream on which something may come, or is still unread."""
-        return self.standing if number == STANDING else self._streams.get(number)
+        return self.standing if number == STANDALONE else self._streams.get(number)
 
     def finished(self, number: int) -> Stream:
         """Return a stream on which nothing will come."""
@@ -122,7 +122,7 @@ class McpSession:
             number, self._last_event, event.json, event.answers, event.code, event.http
         )
         await stream.put(event)
-        if number != STANDING and not self._routes.open_on(number):
+        if number != STANDALONE and not self._routes.open_on(number):
             stream.end()
 
     async def _tell_ended(self, ended: session_socket.ServerEnded) -> None:

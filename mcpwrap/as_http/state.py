@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mcpwrap.as_http.connections import HttpConnectionLimits, HttpConnections
 from mcpwrap.as_http.gate import gate_connection
 from mcpwrap.as_http.gate.gate_session import GateSession, Spawn
-from mcpwrap.as_http.gate.session_pool import Gates
+from mcpwrap.as_http.gate.session_pool import GateSessionPool
 from mcpwrap.as_http.mcp_session import McpSession
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.wire import listener_file
@@ -46,7 +46,7 @@ class ListenerState:
         self.host = f"{listener.address}:{around.port}"
         self.spawn = spawn
         self.params = ParamHeaders()
-        self.gates = Gates(around.gate, listener, spawn, around.clock)
+        self.gates = GateSessionPool(around.gate, listener, spawn, around.clock)
         self.gates.make_room = self._end_unused
         self.sessions: dict[str, McpSession] = {}
         self.old_sessions: dict[str, McpSession] = {}  # of 2024-11-05

@@ -24,7 +24,7 @@ from mcpwrap.core.audit.records import Keys
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
 
 _TIME = re.compile(r"[0-9]{1,12}")
@@ -42,7 +42,7 @@ def main() -> int:
         return _do_as_asked(sys.argv[1:])
     except (McpwrapError, OSError) as error:
         told = file_error(error) if isinstance(error, OSError) else error
-        say(f"mcpwrap-audit: {told}")
+        log_line(f"mcpwrap-audit: {told}")
         return EXIT_FAILED
 
 

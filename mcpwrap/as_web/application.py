@@ -10,7 +10,7 @@ from mcpwrap.as_web import approval_pages, event_stream, login, request_rules, r
 from mcpwrap.as_web.approval_pages import behind_login
 from mcpwrap.as_web.request_rules import WebRequestHead
 from mcpwrap.as_web.state import STATE, WebState
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 MAX_BODY_BYTES = 16 * 1024
 _ANSWER_S = 45.0  # to read the form and ask the gate, which takes 30 at the most
@@ -76,7 +76,7 @@ async def _answer(request: web.Request, handler: Next) -> web.StreamResponse:
     except ConnectionError:
         raise
     except Exception:  # noqa: BLE001 - one request must not end the others
-        say(f"a bug in mcpwrap-web: {traceback.format_exc()}")
+        log_line(f"a bug in mcpwrap-web: {traceback.format_exc()}")
         return responses.problem(request, 500, "mcpwrap-web has met a bug: its journal says more")
 
 

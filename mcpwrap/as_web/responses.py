@@ -7,7 +7,7 @@ from mcpwrap.as_web.state import STATE
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client.approvals import ApprovalRefusedError
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 SESSION_COOKIE = "mcpwrap"
 LOGIN_COOKIE = "mcpwrap-login"
@@ -54,7 +54,7 @@ def problem(request: web.Request, status: int, text: str, fix: str = "") -> web.
 
 def note(request: web.Request, why: str) -> None:
     """Say in the journal that a form was not this page's own. The gate never hears of it."""
-    say(f"a form for {visible(request.path[:80])} was refused: {why}")
+    log_line(f"a form for {visible(request.path[:80])} was refused: {why}")
 
 
 def refused(request: web.Request, error: McpwrapError) -> web.Response:

@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.as_webhook import http_post, watching
 from mcpwrap.as_webhook.http_post import Poster, Text
 from mcpwrap.as_webhook.rate_limited_log import Complaints
-from mcpwrap.core.notify.unseen import Newcomers
+from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
@@ -35,7 +35,7 @@ class WebhookDelivery:
         self._door = around.door
         self._poster = poster
         self._of_gate = of_gate
-        self._waiting = Newcomers()
+        self._waiting = UnseenItems()
         self._queue: asyncio.Queue[Pending] = asyncio.Queue(MAX_QUEUED)
 
     async def watch(self) -> None:

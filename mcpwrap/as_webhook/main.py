@@ -12,7 +12,7 @@ from mcpwrap.core.wire import webhook_file
 from mcpwrap.errors import EXIT_USAGE, UsageError
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 CONFIGURATION = Path("/var/lib/mcpwrap/webhook.json")
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
@@ -25,7 +25,7 @@ def main() -> int:
         folder = Path(os.environ["CREDENTIALS_DIRECTORY"])  # noqa: TID251 - a main()
         around = WebhookSettings(url=_url(CONFIGURATION), key=_key(folder / "key"))
     except UsageError as error:
-        say(f"mcpwrap-webhook: {error}")
+        log_line(f"mcpwrap-webhook: {error}")
         return EXIT_USAGE
     asyncio.run(_run(around))
     return 0

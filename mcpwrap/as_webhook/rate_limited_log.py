@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from mcpwrap.core.text.sanitise import visible
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 EVERY_S = 60.0
 _MAX_CHARS = 300  # an error can quote what a receiver sent
@@ -25,11 +25,11 @@ class Complaints:
             self._left_out += 1
             return
         more = f"; {self._left_out} more before it" if self._left_out else ""
-        say(visible(text)[:_MAX_CHARS] + more)
+        log_line(visible(text)[:_MAX_CHARS] + more)
         self._said_at_s, self._left_out = now_s, 0
 
     def mended(self, text: str) -> None:
         """Say that it works, if it did not."""
         if self._said_at_s is not None:
-            say(text)
+            log_line(text)
         self._said_at_s, self._left_out = None, 0

@@ -13,12 +13,12 @@ from mcpwrap.as_wrapper.session import WrapperContext
 from mcpwrap.as_wrapper.supervisor import SecretSource, Supervisor, refuse
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.server_files import Spec, decode_spec
+from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.linux.isolation import cgroup, prctl
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.socket_activation import listening_socket
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_ACCOUNT = "mcpwrap-gate"
@@ -32,12 +32,12 @@ def main() -> int:
     prctl.forbid_dumps()
     prctl.adopt_orphans()
     # With workspaces systemd takes us for up, and `mcpwrap doctor` may send this, before `serve`.
-    signal_fd.hold_back(signal.SIGUSR1)
+    signal_fd.block_signal(signal.SIGUSR1)
     credentials = Path(environ["CREDENTIALS_DIRECTORY"])
     spec = decode_spec((credentials / "spec").read_bytes())
     me = pwd.getpwuid(os.geteuid())
     if me.pw_name != f"mcpw-{spec.name}":
-        say(f"I am {me.pw_name}, and was given the server of {spec.name}")
+        log_line(f"I am {me.pw_name}, and was given the server of {spec.name}")
         return 1
     around = _context(spec, me.pw_name, environ)
     listener, notifier = listening_socket(environ), Notifier()
@@ -47,7 +47,7 @@ def main() -> int:
             around.view.await_root()
         secrets = _secrets(spec, environ)
     except ValueError as error:
-        say(str(error))
+        log_line(str(error))
         notifier.status(f"cannot start: {error}")
         _turn_away(listener, f"{spec.name} cannot start: {error}")
         return 1
@@ -55,7 +55,7 @@ def main() -> int:
     return 0
 
 
-def _secrets(spec: Spec, environ: Mapping[str, str]) -> SecretSource | None:
+def _secrets(spec: ServerSpec, environ: Mapping[str, str]) -> SecretSource | None:
     """Return the secrets that the server declares, opened; ValueError if they do not open."""
     if not spec.secrets:
         return None
@@ -67,7 +67,7 @@ def _secrets(spec: Spec, environ: Mapping[str, str]) -> SecretSource | None:
     return opened
 
 
-def _context(spec: Spec, account: str, environ: Mapping[str, str]) -> WrapperContext:
+def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> WrapperContext:
     """Move into a leaf of our own, which leaves the tree to the sessions, and look around."""
     tree = cgroup.own()
     leaf = cgroup.Leaf(tree, "supervisor")
@@ -90,7 +90,7 @@ def _context(spec: Spec, account: str, environ: Mapping[str, str]) -> WrapperCon
     )
 
 
-def _lasting(spec: Spec, environ: Mapping[str, str]) -> Iterator[Lasting]:
+def _lasting(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[Lasting]:
     """Yield the folders that systemd has made for it (systemd.exec(5), StateDirectory=)."""
     if folder := environ.get("STATE_DIRECTORY"):
         yield Lasting("state", Path(folder), spec.state_bytes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
 from mcpwrap.as_wrapper.session import ServerSession
 from mcpwrap.as_wrapper.session_cleanup import SHARED
-from mcpwrap.core.wire.server_files import Spec
+from mcpwrap.core.wire.server_files import ServerSpec
 from mcpwrap.core.wire.session_socket import ServerEnded
 from mcpwrap.linux.isolation import cgroup
 from mcpwrap.session.relay.server_exit import killed_by
@@ -21,7 +21,7 @@ KILLED = _SIGNALS + signal.SIGKILL
 class Bounds:
     """Resource limits of one server's sessions."""
 
-    def __init__(self, spec: Spec, lasting: Sequence[Lasting]) -> None:
+    def __init__(self, spec: ServerSpec, lasting: Sequence[Lasting]) -> None:
         self._spec = spec
         self.disk = DiskUsage(lasting)
         self._kills_before = cgroup.kills_for_memory()

@@ -15,10 +15,10 @@ from mcpwrap.as_wrapper.session_files import _secret_files
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.server_files import Spec
+from mcpwrap.core.wire.server_files import ServerSpec
 from mcpwrap.linux.executables import start
 from mcpwrap.linux.isolation.cgroup import CgroupLimits, Leaf
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.launch import spawn
 from mcpwrap.session.launch.sandbox import Sandbox
@@ -28,7 +28,7 @@ from mcpwrap.session.launch.sandbox import Sandbox
 class WrapperContext:
     """Context of a wrapper. `state` is the home that lasts, if the server has one."""
 
-    spec: Spec
+    spec: ServerSpec
     account: str
     gate_uid: int
     runtime: Path
@@ -41,7 +41,7 @@ class WrapperContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Berth:
+class SessionSlot:
     """Session slot, prepared before a session is requested, its process included."""
 
     session_id: str
@@ -56,7 +56,7 @@ class Berth:
         _end(self.leaf, self.session_id)
 
 
-def berth(around: WrapperContext, place: Path) -> Berth:
+def prepare_slot(around: WrapperContext, place: Path) -> SessionSlot:
     """Prepare a session in `place`, which is not in use.
 
     Raises:
@@ -78,7 +78,9 @@ def berth(around: WrapperContext, place: Path) -> Berth:
         leaf.end()
         folder.rmdir()
         raise
-    return Berth(session_id=session_id, place=place, folder=folder, leaf=leaf, process=process)
+    return SessionSlot(
+        session_id=session_id, place=place, folder=folder, leaf=leaf, process=process
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class SessionRequest:
     fds: list[int]  # 0, 1 and 2 of the server
     umask: str = ""  # the agent's; "" where the gate does not know it
 
-    def expect_sound(self, spec: Spec) -> None:
+    def expect_sound(self, spec: ServerSpec) -> None:
         """Refuse what is not of our protocol.
 
         Raises:
@@ -108,7 +110,7 @@ class SessionRequest:
             raise session_socket.ProtocolError(f"{len(self.fds)} descriptors instead of 3")
         fd_passing.expect_streams(self.fds, readable=self.fds[0], writable=self.fds[1:])
 
-    def umask_for(self, spec: Spec) -> int:
+    def umask_for(self, spec: ServerSpec) -> int:
         """Return the umask of the server: what root wrote, or else its agent's.
 
         A program of ours for a server elsewhere writes nothing that an agent sees.
@@ -125,7 +127,7 @@ class SessionRequest:
 class ServerSession:
     """Running server, with its slot, its redactor and its connection to the gate."""
 
-    berth: Berth
+    berth: SessionSlot
     copier_pid: int  # of the redactor; 0 if there is none, or no longer
     connection: socket.socket
     ended: session_socket.ServerEnded | None = (
@@ -152,7 +154,7 @@ class ServerSession:
 
 def open_session(
     around: WrapperContext,
-    ready: Berth,
+    ready: SessionSlot,
     opening: SessionRequest,
     connection: socket.socket,
     value_by_key: Mapping[str, str],
@@ -217,4 +219,4 @@ def _end(leaf: Leaf, session_id: str) -> None:
     try:
         leaf.end()
     except OSError as error:
-        say(f"session {session_id}: {error}")
+        log_line(f"session {session_id}: {error}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap.core import environment
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 # Of the wrapper's own, and common to its sessions: programs that do not heed TMPDIR use them.
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - the unit mounts them
@@ -16,7 +16,7 @@ _SCRIPT = f'{_OPEN}; exec rm -rf --one-file-system -- "$@"'
 _TRIES = 60  # at most one a second: a session that takes all tasks is ended long before
 
 
-class Leftovers:
+class SessionCleanup:
     """Cleanup by child processes: a server may have made a tree deep or large.
 
     The supervisor reaps those processes with all others, and reports their ends here.
@@ -87,7 +87,7 @@ class Leftovers:
         if tries > 1:
             self._waiting.append((paths, tries - 1))
         else:
-            say(f"cannot remove {', '.join(map(str, paths))}")
+            log_line(f"cannot remove {', '.join(map(str, paths))}")
 
 
 def _is_there(path: Path) -> bool:

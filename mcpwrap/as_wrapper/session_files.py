@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import environment
-from mcpwrap.core.wire.server_files import RemoteSpec, Spec
+from mcpwrap.core.wire.server_files import RemoteSpec, ServerSpec
 
 
 def path_in(folder: Path) -> Path:
@@ -41,7 +41,9 @@ def variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
     return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(path_in(folder))}
 
 
-def _secret_files(spec: Spec, folder: Path, value_by_key: Mapping[str, str]) -> dict[str, str]:
+def _secret_files(
+    spec: ServerSpec, folder: Path, value_by_key: Mapping[str, str]
+) -> dict[str, str]:
     """Write the secrets that are given as files; return the path of each."""
     path_by_key = {}
     for key in spec.secret_files:

@@ -4,20 +4,20 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.as_wrapper.session import Berth, WrapperContext, berth
-from mcpwrap.as_wrapper.session_cleanup import Leftovers
+from mcpwrap.as_wrapper.session import SessionSlot, WrapperContext, prepare_slot
+from mcpwrap.as_wrapper.session_cleanup import SessionCleanup
 
 
-class Berths:
+class SessionSlots:
     """Session slots. `in_use` are the places of all sessions that are open."""
 
-    def __init__(self, around: WrapperContext, leftovers: Leftovers) -> None:
+    def __init__(self, around: WrapperContext, leftovers: SessionCleanup) -> None:
         self._around = around
         self._leftovers = leftovers
         self._places = sorted(around.runtime.iterdir())  # the drop-in mounts them
-        self._spare: Berth | None = None
+        self._spare: SessionSlot | None = None
 
-    def take(self, in_use: Collection[Path]) -> Berth | None:
+    def take(self, in_use: Collection[Path]) -> SessionSlot | None:
         """Return a berth for a session, the one that waits if there is; None: all are in use.
 
         Raises:
@@ -27,15 +27,15 @@ class Berths:
         if spare:
             return spare
         place = self._free_place(in_use)
-        return berth(self._around, place) if place else None
+        return prepare_slot(self._around, place) if place else None
 
     def prepare(self, in_use: Collection[Path]) -> None:
         """Let one wait for the next session, if there may be another."""
         if self._spare is None and (place := self._free_place(in_use)):
             with suppress(OSError):  # the next session tries itself, and tells what is wrong
-                self._spare = berth(self._around, place)
+                self._spare = prepare_slot(self._around, place)
 
-    def give_up(self, ready: Berth) -> None:
+    def give_up(self, ready: SessionSlot) -> None:
         """End one that no session has."""
         ready.give_up()
         self._leftovers.remove(ready.folder)

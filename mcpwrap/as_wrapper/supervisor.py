@@ -12,12 +12,12 @@ from typing import Protocol
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.resource_limits import KILLED, Bounds
 from mcpwrap.as_wrapper.session import ServerSession, SessionRequest, WrapperContext, open_session
-from mcpwrap.as_wrapper.session_cleanup import Leftovers
-from mcpwrap.as_wrapper.session_slots import Berths
+from mcpwrap.as_wrapper.session_cleanup import SessionCleanup
+from mcpwrap.as_wrapper.session_slots import SessionSlots
 from mcpwrap.core.wire import session_socket, unit_status
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.systemd.sd_notify import Notifier
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 
 _ALIVE_EVERY_S = 10.0  # a third of the unit's WatchdogSec=
@@ -51,8 +51,8 @@ class Supervisor:
         self._listener = listener
         self._notifier = notifier
         self._bounds = Bounds(spec, around.lasting)
-        self._leftovers = Leftovers()
-        self._berths = Berths(around, self._leftovers)
+        self._leftovers = SessionCleanup()
+        self._berths = SessionSlots(around, self._leftovers)
         self._session_by_fd: dict[int, ServerSession] = {}
         self._poll = select.poll()
         self._last_note = ""
@@ -134,7 +134,7 @@ class Supervisor:
             self._renew_headers()
             self._note("")
         except ValueError as error:
-            say(f"reload refused, the secrets stay as they were: {error}")
+            log_line(f"reload refused, the secrets stay as they were: {error}")
             self._note(f"reload refused: {error}")
 
     def _renew_headers(self) -> None:
@@ -146,20 +146,20 @@ class Supervisor:
             try:
                 session_files.write(remote, session.berth.folder, self._secrets.values())
             except OSError as error:
-                say(f"session {session.berth.session_id} keeps its headers: {error}")
+                log_line(f"session {session.berth.session_id} keeps its headers: {error}")
 
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
-            say(f"no session: {error}")
+            log_line(f"no session: {error}")
             select.select([], [], [], _BREATHE_S)
             return
         connection.settimeout(session_socket.HANDSHAKE_S)
         try:
             session = self._open(connection)
         except (OSError, ValueError) as error:
-            say(f"session refused: {error}")
+            log_line(f"session refused: {error}")
             self._note(f"last refused: {error}")
             refuse(connection, session_socket.Exit.WRAPPER, str(error))
             return
@@ -169,7 +169,7 @@ class Supervisor:
             self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> ServerSession | None:
-        if peer_credentials.of(connection).uid != self._around.gate_uid:
+        if peer_credentials.credentials_of(connection).uid != self._around.gate_uid:
             raise PermissionError("only the gate may open sessions")
         packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
@@ -235,7 +235,7 @@ class Supervisor:
         """Say whether a workspace is not what root mounted; then tell all sessions why they end."""
         why = self._around.view.lost() if self._around.view else ""
         if why:
-            say(why)
+            log_line(why)
             for session in self._session_by_fd.values():
                 session.ended = session.ended or session_socket.ServerEnded(KILLED, why)
         return bool(why)
@@ -270,7 +270,7 @@ class Supervisor:
             return
         lasted_s = time.monotonic() - session.began_s
         note = f"server ended with {ended.status} after {lasted_s:.1f} s {ended.why}".rstrip()
-        say(f"session {session.berth.session_id}: {note}")
+        log_line(f"session {session.berth.session_id}: {note}")
         self._last_note = f"last {note}"
 
     def _note(self, note: str) -> None:

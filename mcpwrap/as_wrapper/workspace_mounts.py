@@ -10,7 +10,7 @@ from mcpwrap.core.mount_layout import REPORT, MountKind, layers
 from mcpwrap.core.wire.server_files import Workspaces
 from mcpwrap.linux.mount import mountinfo
 from mcpwrap.linux.mount.mountinfo import Mount
-from mcpwrap.linux.process.signal_fd import NewNames
+from mcpwrap.linux.process.signal_fd import CreatedNames
 
 _WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.01
@@ -28,7 +28,7 @@ class WorkspaceMounts:
         ]
         self._mount_by_path: Mapping[str, Mount] = {}
         self._unheld: frozenset[str] = frozenset()
-        self._names: NewNames  # once root has mounted them
+        self._names: CreatedNames  # once root has mounted them
         # Its descriptor is for poll(2), which tells of each change with POLLPRI.
         self._changes = Path(mountinfo.PATH).open("rb")  # noqa: SIM115 - as long as the process
 
@@ -57,7 +57,7 @@ class WorkspaceMounts:
                 raise ValueError(f"{path} is not mounted")
         self._unheld = frozenset(self._to_be_held) - self._mount_by_path.keys()
         try:
-            self._names = NewNames({str(Path(path).parent) for path in self._to_be_held})
+            self._names = CreatedNames({str(Path(path).parent) for path in self._to_be_held})
         except OSError as error:
             # A server may have done this: as the owner it could make a name there all the same.
             why = f"new names in {error.filename} cannot be watched: {error.strerror}"

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mcpwrap.core.wire.server_files import Admission
+from mcpwrap.core.wire.server_files import AccessRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Holder:
     gids: frozenset[int] = frozenset()
 
 
-def refusal(server: str, admission: Admission, uid: int, holders: Collection[Holder]) -> str:
+def refusal(server: str, admission: AccessRule, uid: int, holders: Collection[Holder]) -> str:
     """Return why an account may open no further session; "" if it may, as far as shares go.
 
     `holders` has one element for each open session of the server. An account without a session is
@@ -33,7 +33,7 @@ def refusal(server: str, admission: Admission, uid: int, holders: Collection[Hol
     )
 
 
-def _reserved(admission: Admission, uid: int, holders: Collection[Holder]) -> int:
+def _reserved(admission: AccessRule, uid: int, holders: Collection[Holder]) -> int:
     """Return how many places are kept: one for each other account without a session.
 
     Where no group's members could be listed, each group counts as one account. At most half of all

@@ -15,7 +15,7 @@ from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.panic_file import Panic
 from mcpwrap.core.wire.panic_file import decode as decode_panic
-from mcpwrap.core.wire.server_files import Admissions, decode_admissions
+from mcpwrap.core.wire.server_files import AccessList, decode_access_list
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.root_files import (
@@ -76,9 +76,9 @@ def expect_roots_own() -> None:
 
 def vanished_policies() -> dict[str, tuple[str, ...]]:
     """Return the policy files that are gone without `apply` having seen it, by server."""
-    text = _text(paths.ADMISSIONS)
+    text = _text(paths.ACCESS_LIST)
     try:
-        admissions = Admissions() if text is None else decode_admissions(text)
+        admissions = AccessList() if text is None else decode_access_list(text)
     except msgspec.MsgspecError:  # nobody is on a guest list that cannot be read
         return {}
     found = {n: gone(admission.policy) for n, admission in admissions.by_server.items()}
@@ -213,7 +213,7 @@ def _applied(text: str) -> Applied:
 
 
 def _our_files() -> list[str]:
-    fixed = [paths.REGISTRY, paths.APPLIED, paths.ADMISSIONS, paths.ELEMENTS, paths.FRONT]
+    fixed = [paths.REGISTRY, paths.APPLIED, paths.ACCESS_LIST, paths.ELEMENTS, paths.FRONT]
     fixed.append(paths.WEBHOOK)
     templates = (
         paths.spec, paths.sysusers, paths.drop_in, paths.resolv_conf, paths.proxy, paths.listener,

@@ -68,7 +68,7 @@ def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = N
     have = observer.observe()
     config = parse(observer.config_files(added))
     program_check.expect_roots(config)
-    way_out.expect_possible(config)
+    way_out.expect_squid(config)
     allocated, owned = _allocated(config, have)
     policies = files_by_server(policy_files(), config.servers)
     want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)

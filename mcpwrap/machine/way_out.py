@@ -15,7 +15,7 @@ _NEEDED = {
 }
 
 
-def expect_possible(config: Config) -> None:
+def expect_squid(config: Config) -> None:
     """Refuse servers with `egress` on a machine that has no Squid to judge it.
 
     Raises:

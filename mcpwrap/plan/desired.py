@@ -44,7 +44,7 @@ class Desired:
     webhook: str  # what it is told; "" for none
     authorities: frozenset[str]  # whose certificates there must be
     links: dict[str, str]
-    admissions: specs.Admissions
+    admissions: specs.AccessList
     registry: Registry
     workspaces: dict[str, specs.Workspaces]  # of the servers that have any
     listeners: dict[str, Listener]  # by instance
@@ -79,7 +79,7 @@ def desired(
         webhook=_webhook(config),
         authorities=_authorities(config),
         links={paths.link(name): paths.STUB for name in servers},
-        admissions=specs.Admissions(
+        admissions=specs.AccessList(
             by_server=admissions, same_uid_approves=config.approvals.same_uid
         ),
         registry=registry,
@@ -121,9 +121,9 @@ def _files(
     return files
 
 
-def _spec(server: Server, uid: int, sources: Sources) -> specs.Spec:
+def _spec(server: Server, uid: int, sources: Sources) -> specs.ServerSpec:
     runs = _program(server)
-    return specs.Spec(
+    return specs.ServerSpec(
         name=server.name,
         command=runs.command,
         args=runs.args,
@@ -171,7 +171,7 @@ def _program(server: Server) -> Local:
             assert_never(server.runs)
 
 
-def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Admission:
+def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.AccessRule:
     uids: list[int] = []
     gids: list[int] = []
     for agent in server.agents:
@@ -197,7 +197,7 @@ def _admission(server: Server, ids: Ids, policy: tuple[str, ...]) -> specs.Admis
         )
     runs = _program(server)
     members = {uid for group in _groups(server) for uid in ids.uids_by_group.get(group, ())} - {0}
-    return specs.Admission(
+    return specs.AccessRule(
         uids=tuple(sorted(uids)),
         gids=tuple(sorted(gids)),
         inherits=runs.inherits,

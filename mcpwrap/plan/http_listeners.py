@@ -39,7 +39,7 @@ def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
     return Registry(by_name=known)
 
 
-def assigned(registry: Registry, guests: Mapping[str, specs.Admission]) -> Registry:
+def assigned(registry: Registry, guests: Mapping[str, specs.AccessRule]) -> Registry:
     """Return the registry in which each agent that speaks HTTP has an address for each server.
 
     One that was given stays: also of an agent that leaves, and of a server that is retired.
@@ -58,7 +58,7 @@ def assigned(registry: Registry, guests: Mapping[str, specs.Admission]) -> Regis
 
 
 def wanted(
-    config: Config, guests: Mapping[str, specs.Admission], registry: Registry
+    config: Config, guests: Mapping[str, specs.AccessRule], registry: Registry
 ) -> dict[str, Listener]:
     """Return the listeners that there should be, by instance."""
     found = [

@@ -9,7 +9,7 @@ from mcpwrap.plan import paths
 
 
 def described(
-    config: Config, admission_by_server: Mapping[str, specs.Admission]
+    config: Config, admission_by_server: Mapping[str, specs.AccessRule]
 ) -> dict[str, specs.Workspaces]:
     """Return what each server that has workspaces is given, and whose it may be."""
     return {

@@ -13,7 +13,7 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 
 def read_policy(named: Path | None, default: Path) -> Policy:
@@ -69,7 +69,7 @@ class _LocalCallLimiter:
             return
         now_s = time.monotonic()
         if why := self._breaker.tell(self._key(tool), limits, now_s, failed=failed):
-            say(f"mcpwrap run: {tool!r} is held back: {why}")
+            log_line(f"mcpwrap run: {tool!r} is held back: {why}")
 
     def _key(self, tool: str) -> tuple[int, str, str]:
         return os.getuid(), self._server, tool

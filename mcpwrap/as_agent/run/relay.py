@@ -19,7 +19,7 @@ from mcpwrap.core.text.sanitise import Sanitiser
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.audit_log.journal_notes import Notes
 from mcpwrap.session.launch.spawn import Program
 from mcpwrap.session.relay import copy
@@ -151,7 +151,7 @@ def _judged(gate: Gate, arrived: Callable[[], None], to_agent: Sink, to_server: 
         gate,
         to_agent=to_agent,
         to_server=to_server,
-        note=Notes(WHO, lambda note: say(f"{WHO}: {note.kind}: {note.text}")).note,
+        note=Notes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
         renew=lambda _: arrived(),  # its policy is that of the start
     )
 
@@ -178,7 +178,7 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, break_off: Callable[
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        say(f"{WHO}: {error}")
+        log_line(f"{WHO}: {error}")
         break_off()
 
 

@@ -26,7 +26,7 @@ from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
 from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.launch.spawn import Program
 
 _NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
@@ -186,7 +186,7 @@ def _run_closed(
     program: Program, closing: Closing, judge: tuple[Gate, Callable[[], None]], asked: RunOptions
 ) -> RunResult:
     """Run it with all layers; if it may be, without those that are not to be had."""
-    say(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
+    log_line(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
     while True:
         try:
             return relay.run(program, closing, *judge)
@@ -225,15 +225,15 @@ def _do_without(
             where=SHOWN[layer],
             fix=f"`--allow-degraded` does without, and then {without(layer, others)}",
         ) from error
-    say(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
+    log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
 
 
 def _tell(ended: RunResult, name: str, asked: RunOptions) -> None:
     """Say what may have been the matter with a server that ended badly."""
     if ended.status > SIGNALS:
-        say(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")
+        log_line(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")
     elif ended.status and not ended.has_answered:
         less = [] if asked.network is Network.ALL else ["no network (`--network`)"]
         less += ["of your files only some (`--read`, `--write`)"]
         less += ["of your variables only some (`--inherit`)"]
-        say(f"{WHO}: {name} ended before it answered; it had {', '.join(less)}")
+        log_line(f"{WHO}: {name} ended before it answered; it had {', '.join(less)}")

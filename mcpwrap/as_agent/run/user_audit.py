@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from mcpwrap import __version__
 from mcpwrap.as_agent.run import directories
 from mcpwrap.core.audit.hash_chain import KEY_BYTES, Chain
-from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import Keys, folder_of, start_of
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
 from mcpwrap.session.audit_log.recorder import Recorded, Recorder
@@ -39,7 +39,7 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
         McpwrapError: it cannot be written.
     """
     directories.make(folder)
-    tally = Tally()
+    tally = SharedCounters()
     try:
         keys, ledger = _begun(folder)
         digest = rules.digest(policy)
@@ -55,7 +55,7 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
     recorder = Recorder(
         Recorded(entry.session, name, os.getuid()),
         ChainedFile(fd, Chain(key)),
-        Keeper("plain", start.digest_key, start.box),
+        ParamsEncoder("plain", start.digest_key, start.box),
         tally,
         lambda: _next_part(ledger, entry),
     )

@@ -25,7 +25,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit
 from mcpwrap.linux.process import signal_fd
 from mcpwrap.linux.root_files import read_roots_own
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 APPROVERS = Path("/var/lib/mcpwrap/approvers.json")
@@ -36,7 +36,7 @@ _MAX_KNOWN = 1024
 _ARGON = nacl.pwhash.argon2id
 
 
-class Proven(msgspec.Struct, frozen=True):
+class AuthResult(msgspec.Struct, frozen=True):
     """Result of an authentication: the account; or uid -1, and the reason."""
 
     uid: int = -1
@@ -53,11 +53,11 @@ class Proven(msgspec.Struct, frozen=True):
 class _Job:
     pid: int
     key: tuple[int, str]
-    then: Callable[[Proven], None]
+    then: Callable[[AuthResult], None]
 
 
 @dataclass(slots=True)
-class Proving:
+class Authenticator:
     """Running checks, by the descriptor that signals their end, and the limit on failed ones."""
 
     _jobs: dict[int, _Job] = field(default_factory=dict)
@@ -84,7 +84,10 @@ class Proving:
                 del self._failed_at_s[key]
 
     def start(
-        self, key: tuple[int, str], check: Callable[[], Proven], then: Callable[[Proven], None]
+        self,
+        key: tuple[int, str],
+        check: Callable[[], AuthResult],
+        then: Callable[[AuthResult], None],
     ) -> int:
         """Check in a process of its own; return a descriptor that is readable at its end.
 
@@ -119,9 +122,9 @@ class Proving:
         text = os.read(fd, 65_536)
         os.close(fd)
         try:
-            proven = msgspec.json.decode(text, type=Proven)
+            proven = msgspec.json.decode(text, type=AuthResult)
         except msgspec.MsgspecError:
-            proven = Proven(why="it could not be checked: see the journal of mcpwrap-gate")
+            proven = AuthResult(why="it could not be checked: see the journal of mcpwrap-gate")
         if proven.uid >= 0:
             self._failed_at_s.pop(job.key, None)
         else:
@@ -137,7 +140,7 @@ class Proving:
                 os.kill(job.pid, signal.SIGKILL)
 
 
-def _answer(check: Callable[[], Proven], write_fd: int) -> None:
+def _answer(check: Callable[[], AuthResult], write_fd: int) -> None:
     """In the new process: keep nothing of the monitor's open, answer, and end."""
     try:
         signal_fd.off()
@@ -145,41 +148,41 @@ def _answer(check: Callable[[], Proven], write_fd: int) -> None:
         os.closerange(4, 1_048_576)
         os.write(3, msgspec.json.encode(check()))
     except BaseException:  # noqa: BLE001 - the monitor's code, which called us, must not go on here
-        say(f"a bug in mcpwrap-gate: {traceback.format_exc()}")
+        log_line(f"a bug in mcpwrap-gate: {traceback.format_exc()}")
     finally:
         os._exit(0)
 
 
-def by_password(user: str, password: bytes) -> Proven:
+def by_password(user: str, password: bytes) -> AuthResult:
     """Return who has that password. As slow for an account that has none."""
     try:
         known = approver_passwords.decode(read_roots_own(str(APPROVERS))).by_user
     except FileNotFoundError:
         known = {}
     except UsageError as error:
-        return Proven(why=f"{error.where}: {error.problem}")
+        return AuthResult(why=f"{error.where}: {error.problem}")
     approver = known.get(user)
     if approver is None:
         _ARGON.str(password, _ARGON.OPSLIMIT_INTERACTIVE, _ARGON.MEMLIMIT_INTERACTIVE)
-        return Proven(why="wrong password")
+        return AuthResult(why="wrong password")
     try:
         nacl.pwhash.verify(approver.hash.encode(), password)
     except nacl.exceptions.InvalidkeyError:
-        return Proven(why="wrong password")
+        return AuthResult(why="wrong password")
     try:
         account = pwd.getpwnam(user)
     except KeyError:
-        return Proven(why="the account is gone")
+        return AuthResult(why="the account is gone")
     if account.pw_uid != approver.uid:
-        return Proven(why="the password was another account's of that name")
-    return Proven(account.pw_uid, tuple(os.getgrouplist(user, account.pw_gid)))
+        return AuthResult(why="the password was another account's of that name")
+    return AuthResult(account.pw_uid, tuple(os.getgrouplist(user, account.pw_gid)))
 
 
-def by_polkit(peer: Peer, process_start: int, details: Mapping[str, str]) -> Proven:
+def by_polkit(peer: Peer, process_start: int, details: Mapping[str, str]) -> AuthResult:
     """Return who is at the desktop of a process, as polkit finds; `details` are what it shows."""
     if polkit.is_authorised(peer.pid, process_start, peer.uid, details):
-        return Proven(peer.uid, tuple(peer.gids))
-    return Proven(why="polkit did not authorise it")
+        return AuthResult(peer.uid, tuple(peer.gids))
+    return AuthResult(why="polkit did not authorise it")
 
 
 def account_of(uid: int) -> str:

@@ -5,10 +5,10 @@ import secrets
 import select
 import time
 
-from mcpwrap.as_gate.approvals.connections import People
-from mcpwrap.as_gate.approvals.decisions import Deciding
+from mcpwrap.as_gate.approvals.connections import ApproverConnections
+from mcpwrap.as_gate.approvals.decisions import DecisionExecutor
 from mcpwrap.as_gate.approvals.documents import Documents
-from mcpwrap.as_gate.approvals.requests import Answering
+from mcpwrap.as_gate.approvals.requests import ApproverRequestHandler
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     AnsweredInClient,
@@ -18,8 +18,8 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.state.audit_writer import Writing
-from mcpwrap.as_gate.state.children import Child, Family
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.approval.entry import (
     About,
@@ -31,7 +31,7 @@ from mcpwrap.core.approval.entry import (
 from mcpwrap.core.approval.queue import Book
 from mcpwrap.core.gate import ports
 from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ID_BYTES = 4
 
@@ -41,19 +41,19 @@ class ApprovalBroker:
 
     def __init__(
         self,
-        people: People,
-        family: Family,
+        people: ApproverConnections,
+        family: ChildTable,
         policies: Policies,
-        audit: Writing,
+        audit: AuditWriter,
         poll: select.poll,
     ) -> None:
         self._family = family
         self._policies = policies
         self._book = Book(lambda: secrets.token_hex(_ID_BYTES))
         self._documents = Documents()
-        self.deciding = Deciding(people, self._book, self._documents, audit, poll)
+        self.deciding = DecisionExecutor(people, self._book, self._documents, audit, poll)
         self.deciding.tell = self._tell
-        self.answering = Answering(self.deciding)
+        self.answering = ApproverRequestHandler(self.deciding)
 
     def hear(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
         """Do what a session's packet asks for.
@@ -103,7 +103,7 @@ class ApprovalBroker:
         try:
             page = self._documents.page(child.pid)
         except OSError as error:
-            say(f"nobody can be asked: {error.strerror}")
+            log_line(f"nobody can be asked: {error.strerror}")
             packets.refuse_page(child.channel)
         else:
             packets.hand_page(child.channel, page)

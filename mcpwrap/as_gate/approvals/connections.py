@@ -48,7 +48,7 @@ class ApproverConnection:
         return Who(self.peer.uid, self.peer.gids)
 
 
-class People:
+class ApproverConnections:
     """Connection table of `approve.sock`. Sending never blocks; a slow reader gets no more packets.
 
     It is not hung up on. Descriptors that were sent and not received count against this account
@@ -84,7 +84,7 @@ class People:
             connection, _ = self._listener.accept()
             connection.settimeout(0.0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-            who = peer_credentials.of(connection)
+            who = peer_credentials.credentials_of(connection)
             person = ApproverConnection(connection, who)
             if not self._has_room_for(person.who):
                 self.send(person, RefusedReply(code="busy", why="too many connections"))

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 
 from mcpwrap.as_gate.approvals.authentication import (
-    Proven,
-    Proving,
+    Authenticator,
+    AuthResult,
     account_of,
     by_password,
     by_polkit,
 )
-from mcpwrap.as_gate.approvals.connections import ApproverConnection, People
+from mcpwrap.as_gate.approvals.connections import ApproverConnection, ApproverConnections
 from mcpwrap.as_gate.approvals.documents import Documents
-from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
 from mcpwrap.core.approval.queue import Book
@@ -34,22 +34,22 @@ from mcpwrap.linux.unix_socket.peer_credentials import Peer
 _MAX_REFUSALS_PER_S = 10  # that are written down: anybody may try
 
 
-class Deciding:
+class DecisionExecutor:
     """Executor of decisions. Each is audited first; so are unauthorized attempts, up to a rate."""
 
     def __init__(
         self,
-        people: People,
+        people: ApproverConnections,
         book: Book,
         documents: Documents,
-        writing: Writing,
+        writing: AuditWriter,
         poll: select.poll,
     ) -> None:
         self.same_uid = False  # root wrote that who runs the agent may answer for it
         self.tell: Callable[[list[ApprovalNotice]], None] = lambda _: None
         self.has_changes = False  # that people were not shown yet
         self.people, self.book, self.documents = people, book, documents
-        self.proving = Proving()
+        self.proving = Authenticator()
         self._writing = writing
         self._poll = poll
         self._quota = RateLimit(_MAX_REFUSALS_PER_S)
@@ -120,8 +120,8 @@ class Deciding:
         self,
         person: ApproverConnection,
         user: str,
-        check: Callable[[], Proven],
-        then: Callable[[Proven], None],
+        check: Callable[[], AuthResult],
+        then: Callable[[AuthResult], None],
     ) -> None:
         """Have a proof checked, and go on with what came out."""
         if why := self.proving.why_not(person.peer.uid, user, time.monotonic()):
@@ -176,7 +176,7 @@ class Deciding:
             check = partial(by_polkit, person.peer, decide.process_start, details)
         self.prove(person, user, check, partial(self._proven, person, decide))
 
-    def _proven(self, person: ApproverConnection, decide: Decide, proven: Proven) -> None:
+    def _proven(self, person: ApproverConnection, decide: Decide, proven: AuthResult) -> None:
         person.is_busy = False
         entry = self.find(person, decide.id)
         if entry is None:

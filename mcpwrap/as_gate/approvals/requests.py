@@ -3,9 +3,9 @@
 import time
 from functools import partial
 
-from mcpwrap.as_gate.approvals.authentication import Proven, account_of, by_password
+from mcpwrap.as_gate.approvals.authentication import AuthResult, account_of, by_password
 from mcpwrap.as_gate.approvals.connections import ApproverConnection
-from mcpwrap.as_gate.approvals.decisions import Deciding, gone
+from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, gone
 from mcpwrap.core.approval.authorization import May, may, sees
 from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.wire.approval_socket import (
@@ -28,10 +28,10 @@ from mcpwrap.core.wire.approval_socket import (
 _SHOW_EVERY_S = 0.1  # an agent can change what waits as fast as it asks
 
 
-class Answering:
+class ApproverRequestHandler:
     """Handler of approvers' requests. It handles one packet at a time, and never blocks."""
 
-    def __init__(self, deciding: Deciding) -> None:
+    def __init__(self, deciding: DecisionExecutor) -> None:
         self._deciding = deciding
         self._people, self._book = deciding.people, deciding.book
         self._documents = deciding.documents
@@ -115,7 +115,7 @@ class Answering:
         then = partial(self._logged_in, person, asked.user)
         self._deciding.prove(person, asked.user, check, then)
 
-    def _logged_in(self, person: ApproverConnection, user: str, proven: Proven) -> None:
+    def _logged_in(self, person: ApproverConnection, user: str, proven: AuthResult) -> None:
         person.is_busy = False
         if proven.uid >= 0:
             self._people.send(person, DoneReply(text="logged in", user=user))

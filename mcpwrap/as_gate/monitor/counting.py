@@ -6,10 +6,10 @@ from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.policy.circuit_breaker import Breaker
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.policy.rules import LimitsEntry
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 
-class Counting:
+class CallCounters:
     """Call counters by account (from the kernel), server (access list) and tool (as reported)."""
 
     def __init__(self, policies: Policies) -> None:
@@ -31,7 +31,7 @@ class Counting:
             return
         key = (child.who.uid, child.server, told.tool)
         if why := self._breaker.tell(key, limits, now_s, failed=told.failed):
-            say(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
+            log_line(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
 
     def forget_all(self) -> None:
         """Start anew, by a new policy."""

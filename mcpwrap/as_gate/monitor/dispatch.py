@@ -8,29 +8,29 @@ from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.as_gate.monitor.counting import Counting
-from mcpwrap.as_gate.state.access_list import GuestList
-from mcpwrap.as_gate.state.audit_writer import Writing
-from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, Family
+from mcpwrap.as_gate.monitor.counting import CallCounters
+from mcpwrap.as_gate.state.access_list import AccessListFile
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core import session_shares
 from mcpwrap.core.text.sanitise import harmless
-from mcpwrap.core.wire.server_files import Admission
+from mcpwrap.core.wire.server_files import AccessRule
 
 
-class Hearing:
+class MonitorDispatcher:
     """Packet dispatcher. It handles one packet at a time, and never blocks."""
 
     def __init__(
         self,
-        family: Family,
-        guests: GuestList,
+        family: ChildTable,
+        guests: AccessListFile,
         policies: Policies,
-        audit: Writing,
+        audit: AuditWriter,
         approving: ApprovalBroker,
     ) -> None:
-        self.counting = Counting(policies)
+        self.counting = CallCounters(policies)
         self.backoff = Backoff()
         self._family = family
         self._guests = guests
@@ -113,7 +113,7 @@ class Hearing:
             os.close(opening.fd)
         self._policies.compiled(server)  # for those who are forked from now on
 
-    def _no_room_for(self, agent: AgentIdentity, server: str, admission: Admission) -> str:
+    def _no_room_for(self, agent: AgentIdentity, server: str, admission: AccessRule) -> str:
         """Return why an agent may open no further session of a server; "" if it may."""
         if agent.door == "login":  # its account need not be one of the server's agents
             return ""

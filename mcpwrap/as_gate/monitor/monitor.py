@@ -12,25 +12,25 @@ from typing import NoReturn
 import msgspec
 
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
-from mcpwrap.as_gate.approvals.connections import People
+from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.ipc import packets
-from mcpwrap.as_gate.monitor.dispatch import Hearing
+from mcpwrap.as_gate.monitor.dispatch import MonitorDispatcher
 from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.state.access_list import GuestList
-from mcpwrap.as_gate.state.audit_writer import Writing
-from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, Family
+from mcpwrap.as_gate.state.access_list import AccessListFile
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, ChildTable
 from mcpwrap.as_gate.state.counters import Statistics
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.server_files import Admissions
+from mcpwrap.core.wire.server_files import AccessList
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.process import signal_fd
-from mcpwrap.linux.process.bell import Bell
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.systemd.sd_notify import Notifier
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
@@ -47,20 +47,22 @@ class Monitor:
         door: socket.socket,
         notifier: Notifier,
         policies: Policies,
-        audit: Writing,
+        audit: AuditWriter,
     ) -> None:
         self._listener = listener
         self._audit = audit
         self._notifier = notifier
         self._policies = policies
         self._statistics = Statistics()
-        self._guests = GuestList()
-        self._family = Family()
+        self._guests = AccessListFile()
+        self._family = ChildTable()
         self._filter = Filter()
         self._poll = select.poll()
-        self._people = People(door, self._poll)
+        self._people = ApproverConnections(door, self._poll)
         self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
-        self._hearing = Hearing(self._family, self._guests, self._policies, audit, self._approving)
+        self._hearing = MonitorDispatcher(
+            self._family, self._guests, self._policies, audit, self._approving
+        )
 
     def serve(self) -> None:
         """Serve until SIGTERM."""
@@ -114,7 +116,7 @@ class Monitor:
         self._notifier.status(self._status())
         return False
 
-    def _admissions(self) -> Admissions:
+    def _admissions(self) -> AccessList:
         """Return the guest list as it is now; where it is another, failures of before are past.
 
         Raises:
@@ -141,8 +143,8 @@ class Monitor:
                 self._hearing.hand_out(each)
             self._approving.void()
         if vanished := self._policies.what_vanished():
-            say(vanished)
-        say(self._policies.problem or f"{self._policies.standing()} is in force")
+            log_line(vanished)
+        log_line(self._policies.problem or f"{self._policies.standing()} is in force")
 
     def _accept(self) -> None:
         """Give one connection a process. Whatever is wrong with it is its own affair."""
@@ -153,7 +155,7 @@ class Monitor:
                     return
                 pidfd = peer_credentials.process_of(connection)
                 try:
-                    who = peer_credentials.of(connection)
+                    who = peer_credentials.credentials_of(connection)
                     refusal = self._no_room_for(who.uid) or self._fork(connection, pidfd, who)
                 finally:
                     os.close(pidfd)
@@ -177,7 +179,7 @@ class Monitor:
                 self._hearing.hear(each, packet)
                 return True
         except (OSError, ValueError) as error:
-            say(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
+            log_line(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
             self._family.disown(each)
         self._hang_up(each)
         return False
@@ -205,15 +207,15 @@ class Monitor:
             self._statistics.look(self._family.living(), time.monotonic())
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             verdicts, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            bell, tally = Bell(), Tally()
+            bell, tally = DoorbellFlag(), SharedCounters()
             pid = os.fork()
         except UsageError as error:
-            say(f"uid {who.uid} is refused: {error}")
+            log_line(f"uid {who.uid} is refused: {error}")
             return session_socket.SessionRefused(
                 session_socket.Exit.UNAVAILABLE, f"{error.where}: {error.problem}"
             )
         except (OSError, msgspec.MsgspecError) as error:
-            say(f"uid {who.uid} is refused: {error}")
+            log_line(f"uid {who.uid} is refused: {error}")
             return session_socket.SessionRefused(
                 session_socket.Exit.UNAVAILABLE, "the gate cannot serve: see its journal"
             )
@@ -238,9 +240,9 @@ class Monitor:
         self,
         connection: socket.socket,
         pidfd: int,
-        monitor: tuple[socket.socket, socket.socket, Bell, Tally],
+        monitor: tuple[socket.socket, socket.socket, DoorbellFlag, SharedCounters],
         who: Peer,
-        admissions: Admissions,
+        admissions: AccessList,
     ) -> NoReturn:
         """In the child: keep the connection and nothing else of the monitor's."""
         status = 1

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of, claim_in
 from mcpwrap.as_gate.ipc import packets
-from mcpwrap.as_gate.session.judge import Judging
+from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.session.relay import RelaySession, hold, say_to
+from mcpwrap.as_gate.session.relay import RelaySession, run_relay, say_to
 from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
-from mcpwrap.as_gate.state.audit_writer import Writing
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.counters import Statistics
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.core import environment, umask
 from mcpwrap.core.audit.hash_chain import Chain
-from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.policy.compiled import CompiledPolicy
 from mcpwrap.core.wire import panic_file, session_socket
-from mcpwrap.core.wire.server_files import Admission, Admissions, Keep
+from mcpwrap.core.wire.server_files import AccessList, AccessRule, Keep
 from mcpwrap.errors import UsageError
-from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.linux.process.zeroize import wipe
+from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.zeroize import zeroize
 from mcpwrap.linux.root_files import expect_roots_file
 from mcpwrap.linux.seccomp.gate_session import Filter
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
@@ -48,13 +48,13 @@ class ChildContext:
     """State that a child has inherited from the monitor, as it was at the fork."""
 
     who: Peer
-    admissions: Admissions
+    admissions: AccessList
     monitor: ToMonitor
     verdicts: socket.socket
     policies: Policies
     filter: Filter
-    tally: Tally
-    audit: Writing
+    tally: SharedCounters
+    audit: AuditWriter
     statistics: Statistics
 
 
@@ -79,18 +79,18 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
         wrapper, server_fds = start(wanted, stub, monitor)
         monitor.say(packets.StartedWell())
     except RefusalError as refusal:
-        say(f"uid {who.uid}, {name!r}: {refusal.why}")
+        log_line(f"uid {who.uid}, {name!r}: {refusal.why}")
         say_to(stub, session_socket.SessionRefused(refusal.status, refusal.why))
         return
     except (OSError, ValueError) as error:
-        say(f"uid {who.uid}, {name!r}: {error}")
+        log_line(f"uid {who.uid}, {name!r}: {error}")
         say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         return
     say_to(stub, session_socket.Started())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
-    judging = Judging(policy, recorder, monitor)
+    judging = SessionJudge(policy, recorder, monitor)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, around.verdicts)
-    hold(session, around.filter.enter)
+    run_relay(session, around.filter.enter)
 
 
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
@@ -115,7 +115,7 @@ def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
         around.statistics.tell(around.who, stub)
 
 
-def _admission(name: str, agent: AgentIdentity, admissions: Admissions) -> Admission:
+def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> AccessRule:
     admission = admissions.by_server.get(name)
     if admission is None:
         why = f"there is no server {name!r}: `mcpwrap status` lists those there are"
@@ -155,12 +155,12 @@ def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: ChildCo
         why = "the audit cannot be written: see the journal of mcpwrap-gate"
         raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
     key = around.tally.take_key()
-    chain = Chain(key, wipe=wipe)
+    chain = Chain(key, wipe=zeroize)
     key[:] = bytes(len(key))
     recorder = Recorder(
         replace(about, session=opening.session),
         ChainedFile(opening.fd, chain),
-        Keeper(keep, around.audit.digest_key, around.audit.box),
+        ParamsEncoder(keep, around.audit.digest_key, around.audit.box),
         around.tally,
         around.monitor.next_part,
     )
@@ -168,7 +168,7 @@ def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: ChildCo
     return recorder
 
 
-def _policy(name: str, admission: Admission, around: ChildContext) -> CompiledPolicy:
+def _policy(name: str, admission: AccessRule, around: ChildContext) -> CompiledPolicy:
     """Return the rules for this server, of the policy in force when this process was made."""
     policy = around.policies.compiled(name)
     if policy is None:
@@ -180,12 +180,12 @@ def _policy(name: str, admission: Admission, around: ChildContext) -> CompiledPo
 
 
 def _environment(
-    stub: socket.socket, said: dict[str, str], agent: AgentIdentity, admission: Admission
+    stub: socket.socket, said: dict[str, str], agent: AgentIdentity, admission: AccessRule
 ) -> dict[str, str]:
     return _login(said) if agent.door == "login" else _ask(stub, admission)
 
 
-def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
+def _ask(stub: socket.socket, admission: AccessRule) -> dict[str, str]:
     """Return the agent's values of the variables that this server inherits."""
     names = (*admission.inherits, *admission.inherits_any)
     if not names:
@@ -203,7 +203,7 @@ def _ask(stub: socket.socket, admission: Admission) -> dict[str, str]:
     return env
 
 
-def _is_direct(agent: AgentIdentity, admission: Admission) -> bool:
+def _is_direct(agent: AgentIdentity, admission: AccessRule) -> bool:
     return admission.relay == "direct" or agent.door == "login"
 
 

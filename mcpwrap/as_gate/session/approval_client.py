@@ -13,7 +13,7 @@ from mcpwrap.core.text.uris import bare
 from mcpwrap.session.audit_log.recorder import Recorder
 
 
-class Asking:
+class SessionApprovals:
     """Approval client of one session. Implements `core.approvals.Approvals`."""
 
     def __init__(self, monitor: ToMonitor, recorder: Recorder) -> None:

@@ -1,7 +1,7 @@
 """Gate of one session, in its process, with its policy, limits, audit and journal notes."""
 
 from mcpwrap.as_gate.ipc import packets
-from mcpwrap.as_gate.session.approval_client import Asking
+from mcpwrap.as_gate.session.approval_client import SessionApprovals
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.audit.records import REFUSAL_ID
 from mcpwrap.core.gate.gate import Gate
@@ -16,7 +16,7 @@ from mcpwrap.session.audit_log.journal_notes import Notes
 from mcpwrap.session.audit_log.recorder import Recorder
 
 
-class Judging:
+class SessionJudge:
     """One session's gate, its policy as the monitor last gave it, its audit and its notes."""
 
     def __init__(self, policy: CompiledPolicy, recorder: Recorder, monitor: ToMonitor):
@@ -27,7 +27,7 @@ class Judging:
         self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
         self.note = Notes(self._who, self._write).note
-        self.gate = Gate(policy, self._limits, recorder, Asking(monitor, recorder))
+        self.gate = Gate(policy, self._limits, recorder, SessionApprovals(monitor, recorder))
 
     def renew(self, gate: Gate) -> None:
         """Judge by the policy that the monitor has handed out since; the clock starts here."""

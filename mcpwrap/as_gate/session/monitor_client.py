@@ -12,7 +12,7 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.bell import DoorbellFlag
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 
@@ -27,7 +27,7 @@ class PolicyUpdate:
 class ToMonitor:
     """A child's end of its channel. A request is answered before the next packet is sent."""
 
-    def __init__(self, monitor: socket.socket, bell: Bell, failures: Backoff) -> None:
+    def __init__(self, monitor: socket.socket, bell: DoorbellFlag, failures: Backoff) -> None:
         self._socket = monitor
         self._bell = bell
         self._news = PolicyUpdate()

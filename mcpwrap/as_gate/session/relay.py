@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mcpwrap.as_gate.ipc import approval_packets
-from mcpwrap.as_gate.session.judge import Judging
+from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.wrapper_client import StartRequest
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser, harmless
@@ -30,11 +30,11 @@ class RelaySession:
     wrapper: socket.socket
     wanted: StartRequest
     server_fds: list[int]  # our ends of 0, 1 and 2; of 2 alone where the relay is direct
-    judging: Judging
+    judging: SessionJudge
     verdicts: socket.socket  # what becomes of requests that are held
 
 
-def hold(session: RelaySession, lock: Callable[[], None]) -> None:
+def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
     """Move lines until the server has ended; if the stub goes first, this process just ends.
 
     Nothing is read before `lock` was called, which is when all threads are there.

@@ -2,25 +2,25 @@
 
 from pathlib import Path
 
-from mcpwrap.core.wire.server_files import Admissions, decode_admissions
+from mcpwrap.core.wire.server_files import AccessList, decode_access_list
 from mcpwrap.linux.root_files import expect_roots_file
 
 PATH = Path("/var/lib/mcpwrap/gate.json")
 
 
-class GuestList:
+class AccessListFile:
     """Access list in `gate.json`. Root replaces the file whole: a new identity is a change."""
 
     def __init__(self, path: Path = PATH) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
-        self._admissions = Admissions()
+        self._admissions = AccessList()
 
-    def last_read(self) -> Admissions:
+    def last_read(self) -> AccessList:
         """Return the list as it was when it was last asked for."""
         return self._admissions
 
-    def current(self) -> Admissions:
+    def current(self) -> AccessList:
         """Return the list as it is now; without a file nobody is on it.
 
         Raises:
@@ -31,11 +31,11 @@ class GuestList:
             expect_roots_file(str(self._path))
             info = self._path.stat()
         except FileNotFoundError:
-            self._seen, self._admissions = None, Admissions()
+            self._seen, self._admissions = None, AccessList()
             return self._admissions
         identity = (info.st_ino, info.st_mtime_ns, info.st_size)
         if identity != self._seen:
-            self._seen, self._admissions = None, Admissions()
-            self._admissions = decode_admissions(self._path.read_bytes())
+            self._seen, self._admissions = None, AccessList()
+            self._admissions = decode_access_list(self._path.read_bytes())
             self._seen = identity
         return self._admissions

@@ -9,9 +9,9 @@ from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.systemd.journal import Journal
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
 
@@ -20,7 +20,7 @@ FOLDER = Path("/var/log/mcpwrap/audit")
 _ANCHOR_EVERY_S = 10.0  # what is cut off the end of a file within that time, nobody sees
 
 
-class Writing:
+class AuditWriter:
     """Audit writer. A caller refuses what it cannot write, and the journal is told of it once."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Writing:
         self._anchor()
 
     def open(
-        self, server: str, who: Peer, tally: Tally
+        self, server: str, who: Peer, tally: SharedCounters
     ) -> tuple[AuditedSession, AuditFileHandle] | None:
         """Write down that a session begins, and leave its key in `tally`; None if that failed."""
         try:
@@ -66,7 +66,7 @@ class Writing:
             self._fail(error)
             return None
 
-    def close(self, tally: Tally, entry: AuditedSession | None) -> None:
+    def close(self, tally: SharedCounters, entry: AuditedSession | None) -> None:
         """Write down that a session is over, now or when there is room for it."""
         if entry is None:
             tally.close()
@@ -145,7 +145,7 @@ class Writing:
     def _fail(self, error: OSError) -> None:
         if not self._is_failing:
             self._is_failing = True
-            say(f"the audit cannot be written, so calls are refused: {error.strerror}")
+            log_line(f"the audit cannot be written, so calls are refused: {error.strerror}")
 
 
 def _read(path: Path) -> bytearray:

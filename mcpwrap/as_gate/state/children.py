@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.core.session_shares import Holder
-from mcpwrap.linux.process.bell import Bell
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 
@@ -26,15 +26,15 @@ class Child:
     who: Peer
     channel: socket.socket
     verdicts: socket.socket  # for what becomes of requests that it holds
-    bell: Bell  # rung after something was sent that it did not ask for
-    tally: Tally
+    bell: DoorbellFlag  # rung after something was sent that it did not ask for
+    tally: SharedCounters
     policy_digest: str  # of the policy that it was made with
     server: str = ""  # until it says which it serves; it says so once
     entry: AuditedSession | None = None  # in the audit, from then on
     has_started: bool = False  # or could not: it says that once as well
 
 
-class Family:
+class ChildTable:
     """Child table. An entry stays until it is reaped, its channel until either end closes it."""
 
     def __init__(self) -> None:

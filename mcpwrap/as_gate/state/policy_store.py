@@ -9,7 +9,7 @@ from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.rules import Policy
-from mcpwrap.core.wire.server_files import Admission, Admissions
+from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.unix_socket import memfd
 from mcpwrap.machine.policy_files import gone, policy_files
@@ -27,7 +27,7 @@ class Policies:
         self.vanished: tuple[str, ...] = ()  # not there when they were read, though recorded
         self._files: frozenset[str] = frozenset()  # of which the policy in force was made
 
-    def reload(self, admissions: Callable[[], Admissions] = Admissions) -> bool:
+    def reload(self, admissions: Callable[[], AccessList] = AccessList) -> bool:
         """Read the files anew; say whether what is in force is another policy now.
 
         Where one is gone that `apply` has recorded in the guest list, the policy in force stays.
@@ -60,7 +60,7 @@ class Policies:
             return ""
         return f"{', '.join(self.vanished)}: gone; if that is meant, `sudo mcpwrap apply`"
 
-    def missing(self, admission: Admission) -> tuple[str, ...]:
+    def missing(self, admission: AccessRule) -> tuple[str, ...]:
         """Return the files of a server's policy that are gone, and whose rules are not in force.
 
         One that is there and was not read yet waits for `systemctl reload`.

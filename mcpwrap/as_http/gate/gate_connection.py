@@ -48,7 +48,7 @@ class GateConnection:
             os.close(fd)
 
 
-def knock(path: str, server: str, uid: int) -> GateConnection:
+def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
     """Begin a session. It blocks, for a minute at the worst.
 
     Raises:

@@ -7,10 +7,10 @@ from typing import Any
 
 from mcpwrap.as_http.gate import pipes
 from mcpwrap.as_http.gate.gate_connection import GateConnection
-from mcpwrap.as_http.gate.pipe_io import ClosedError, Outbox
+from mcpwrap.as_http.gate.pipe_io import ClosedError, SendQueue
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 MAX_STDERR_BYTES = 1024 * 1024  # of one session; the journal is not a server's to fill
 _GRACE_S = 2.0  # for a server whose input has ended; the official SDKs give as much
@@ -35,7 +35,7 @@ class GateSession:
 
     def __init__(self, opened: GateConnection, spawn: Spawn) -> None:
         self._opened = opened
-        self._outbox = Outbox()
+        self._outbox = SendQueue()
         self._ended: asyncio.Future[session_socket.ServerEnded] = (
             asyncio.get_running_loop().create_future()
         )
@@ -127,7 +127,7 @@ class GateSession:
             self._stderr_bytes += len(text)
             is_full = self._stderr_bytes >= MAX_STDERR_BYTES
             said = text.decode(errors="replace").rstrip()
-            say(f"{said} (and more, which is left out)" if is_full else said)
+            log_line(f"{said} (and more, which is left out)" if is_full else said)
 
     def _end(self, ended: session_socket.ServerEnded) -> None:
         self._outbox.close()

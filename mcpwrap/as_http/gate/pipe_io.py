@@ -10,7 +10,7 @@ class ClosedError(Exception):
     """Error for a queue that is closed."""
 
 
-class Outbox:
+class SendQueue:
     """Bounded queue. A line is in it whole or not at all, whichever end gives up."""
 
     def __init__(self, max_waiting: int = _MAX_WAITING) -> None:

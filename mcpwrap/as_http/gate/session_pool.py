@@ -5,7 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mcpwrap.as_http.gate.gate_connection import GateConnection, SessionRefusedError, knock
+from mcpwrap.as_http.gate.gate_connection import (
+    GateConnection,
+    SessionRefusedError,
+    open_gate_connection,
+)
 from mcpwrap.as_http.gate.gate_session import GateSession, Spawn, drop
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.session_socket import Exit
@@ -17,7 +21,7 @@ IDLE_S = 60.0  # then one that waits for a request of 2026-07-28 is ended
 MAX_SPARE, SPARE_S = 4, 5.0
 
 
-class MakesRoom(Protocol):
+class EvictIdle(Protocol):
     """Callback of the holder of sessions, to end one where another is needed."""
 
     async def __call__(self) -> bool:
@@ -30,7 +34,7 @@ class _Idle:
     since_s: float
 
 
-class Gates:
+class GateSessionPool:
     """Pool of all gate sessions of this process."""
 
     def __init__(
@@ -41,7 +45,7 @@ class Gates:
         self._all: list[GateSession] = []
         self._opening = 0
         self._idle: list[_Idle] = []  # the one that was used last is the last
-        self.make_room: MakesRoom | None = None
+        self.make_room: EvictIdle | None = None
 
     @property
     def count(self) -> int:
@@ -112,7 +116,9 @@ class Gates:
     async def _knock(self) -> GateConnection:
         loop = asyncio.get_running_loop()
         listener = self._listener
-        knocking = loop.run_in_executor(None, knock, self._path, listener.server, listener.uid)
+        knocking = loop.run_in_executor(
+            None, open_gate_connection, self._path, listener.server, listener.uid
+        )
         try:
             return await asyncio.shield(knocking)
         except asyncio.CancelledError:

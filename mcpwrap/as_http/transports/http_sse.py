@@ -10,7 +10,7 @@ from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.responses import ResponseFormat, refusal
 from mcpwrap.as_http.state import ListenerState
-from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
+from mcpwrap.as_http.transports.request_body import RejectedRequestError, RequestBody
 from mcpwrap.core.http.request_rules import RequestHead
 
 
@@ -39,13 +39,13 @@ async def post(
     """Pass on a message; what is said to it comes on the stream."""
     session = state.old_sessions.get(session_id)
     if session is None:
-        raise UnheardError(refusal(404, "there is no such session: begin at /sse"))
+        raise RejectedRequestError(refusal(404, "there is no such session: begin at /sse"))
     for request in posted.requests:
         if session.is_in_use(request.id):
-            raise UnheardError(refusal(400, "the id is in use", request_id=request.id))
+            raise RejectedRequestError(refusal(400, "the id is in use", request_id=request.id))
     session.open_on_standing(posted.requests)
     try:
         await session.gate.send(posted.line(state, head))
     except EndedError:
-        raise UnheardError(refusal(404, "the server has ended: begin at /sse")) from None
+        raise RejectedRequestError(refusal(404, "the server has ended: begin at /sse")) from None
     return responses.accepted()

@@ -28,7 +28,7 @@ from mcpwrap.core.protocol.strict_json import on_one_line
 MAX_BODY_BYTES = MAX_LINE_BYTES - 1
 
 
-class UnheardError(Exception):
+class RejectedRequestError(Exception):
     """Error for a request that we answer ourselves, with the response."""
 
     def __init__(self, response: web.Response) -> None:
@@ -68,9 +68,9 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
             _expect_right_kind(decoded)
             return RequestBody((decoded,), is_batch=False)
         case Malformed(code, reason, request_id):
-            raise UnheardError(refusal(400, reason, code=code, request_id=request_id))
+            raise RejectedRequestError(refusal(400, reason, code=code, request_id=request_id))
         case NoBatch():
-            raise _unheard(f"a batch is of 1 to {MAX_BATCH} messages")
+            raise _rejected(f"a batch is of 1 to {MAX_BATCH} messages")
         case Batch(items):
             return RequestBody(tuple(_expect_message(item) for item in items), is_batch=True)
 
@@ -90,26 +90,26 @@ async def _body(request: web.BaseRequest, body_s: float) -> bytes:
                 if size > MAX_BODY_BYTES:
                     raise _too_long()
     except TimeoutError:
-        raise UnheardError(refusal(408, "the body took too long")) from None
+        raise RejectedRequestError(refusal(408, "the body took too long")) from None
     except web.RequestPayloadError as error:
-        raise UnheardError(refusal(400, "the body is not as its head says")) from error
+        raise RejectedRequestError(refusal(400, "the body is not as its head says")) from error
     return b"".join(pieces)
 
 
-def _too_long() -> UnheardError:
-    return UnheardError(refusal(413, f"a body of over {MAX_BODY_BYTES} bytes"))
+def _too_long() -> RejectedRequestError:
+    return RejectedRequestError(refusal(413, f"a body of over {MAX_BODY_BYTES} bytes"))
 
 
-def _unheard(why: str) -> UnheardError:
-    return UnheardError(refusal(400, why))
+def _rejected(why: str) -> RejectedRequestError:
+    return RejectedRequestError(refusal(400, why))
 
 
 def _expect_message(item: Decoded | Malformed) -> Decoded:
     if isinstance(item, Malformed):
-        raise UnheardError(refusal(400, item.reason, code=item.code, request_id=item.id))
+        raise RejectedRequestError(refusal(400, item.reason, code=item.code, request_id=item.id))
     _expect_right_kind(item)
     if isinstance(item.message, Request) and item.message.method == methods.INITIALIZE:
-        raise _unheard("initialize may not be in a batch")
+        raise _rejected("initialize may not be in a batch")
     return item
 
 
@@ -117,7 +117,7 @@ def _expect_right_kind(decoded: Decoded) -> None:
     """Refuse what the gate would answer without an id, so that nobody could be told."""
     message = decoded.message
     if isinstance(message, Notification) and methods.is_request(message.method):
-        raise _unheard("a request has an id")
+        raise _rejected("a request has an id")
 
 
 def _sent_on(decoded: Decoded, state: ListenerState, head: RequestHead) -> bytes:

@@ -14,7 +14,7 @@ from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.as_http.mcp_session import event_of, why
 from mcpwrap.as_http.responses import ResponseFormat, refusal
 from mcpwrap.as_http.state import ListenerState
-from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
+from mcpwrap.as_http.transports.request_body import RejectedRequestError, RequestBody
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import StreamEvent
 from mcpwrap.core.http.in_band_tags import untagged
@@ -32,7 +32,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     decode,
     error_response,
 )
-from mcpwrap.core.protocol.methods import Era, era_of
+from mcpwrap.core.protocol.methods import ProtocolEra, era_of
 from mcpwrap.core.wire import session_socket
 
 
@@ -42,7 +42,7 @@ def is_modern(head: RequestHead, posted: RequestBody | None) -> bool:
     if len(versions) > 1 or not HANDSHAKE_VERSIONS.issuperset(versions):
         return True
     asked = [] if posted is None else posted.requests
-    return any(era_of(one.params) is Era.MODERN for one in asked)
+    return any(era_of(one.params) is ProtocolEra.MODERN for one in asked)
 
 
 async def post(
@@ -51,14 +51,16 @@ async def post(
     """Answer a POST."""
     message = posted.messages[0].message
     if posted.is_batch or isinstance(message, (Result, Failure)):
-        raise UnheardError(refusal(400, f"{MODERN} has requests and notifications, one at a time"))
+        raise RejectedRequestError(
+            refusal(400, f"{MODERN} has requests and notifications, one at a time")
+        )
     if isinstance(message, Notification):
         # It belongs to no request: here, who wants no answer any more closes the connection.
         _expect_known_version(head)
         return responses.accepted()
     wrong = disagreement(message, head) or state.params.disagreement(message, head)
     if wrong is not None:
-        raise UnheardError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
+        raise RejectedRequestError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
     try:
         gate = await state.gates.take()
     except SessionRefusedError as error:
@@ -75,7 +77,7 @@ def _expect_known_version(head: RequestHead) -> None:
         body = error_response(
             None, status_codes.UNSUPPORTED_VERSION, "Unsupported protocol version", data
         )
-        raise UnheardError(responses.as_json(body, 400))
+        raise RejectedRequestError(responses.as_json(body, 400))
 
 
 class _StatelessRequest:

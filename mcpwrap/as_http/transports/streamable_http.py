@@ -14,7 +14,7 @@ from mcpwrap.as_http.gate.gate_session import EndedError
 from mcpwrap.as_http.mcp_session import McpSession
 from mcpwrap.as_http.responses import SESSION, ResponseFormat, refusal
 from mcpwrap.as_http.state import ListenerState
-from mcpwrap.as_http.transports.request_body import RequestBody, UnheardError
+from mcpwrap.as_http.transports.request_body import RejectedRequestError, RequestBody
 from mcpwrap.core.http import event_history
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol import methods
@@ -42,7 +42,7 @@ async def get(
     asked = head.every("last-event-id")
     last = event_history.parsed(asked[0]) if len(asked) == 1 else None
     if asked and last is None:
-        raise UnheardError(refusal(400, "Last-Event-ID is none of ours"))
+        raise RejectedRequestError(refusal(400, "Last-Event-ID is none of ours"))
     with state.used(session):
         if last is None:
             return await _tell(session, request, session.standing.number, (form, []))
@@ -59,10 +59,10 @@ async def delete(state: ListenerState, head: RequestHead) -> web.StreamResponse:
 def _find(state: ListenerState, head: RequestHead) -> McpSession:
     asked = head.every(SESSION.lower())
     if len(asked) != 1:
-        raise UnheardError(refusal(400, f"{SESSION} is missing: begin with initialize"))
+        raise RejectedRequestError(refusal(400, f"{SESSION} is missing: begin with initialize"))
     session = state.find(asked[0])
     if session is None:
-        raise UnheardError(refusal(404, "there is no such session: begin with initialize"))
+        raise RejectedRequestError(refusal(404, "there is no such session: begin with initialize"))
     return session
 
 
@@ -120,7 +120,7 @@ async def _post_in(
     except EndedError:
         if stream is None:
             why = "the server has ended: begin with initialize"
-            raise UnheardError(refusal(404, why, code=INTERNAL_ERROR)) from None
+            raise RejectedRequestError(refusal(404, why, code=INTERNAL_ERROR)) from None
     _heed_cancellations(session, state, posted)
     if stream is None:
         return responses.accepted()
@@ -140,11 +140,11 @@ def _json_within_s(session: McpSession, state: ListenerState, posted: RequestBod
 def _expect_fit(session: McpSession, posted: RequestBody) -> None:
     """Refuse what the gate would answer so that nobody could tell to what."""
     if posted.is_batch and session.version != methods.BATCHES_IN:
-        raise UnheardError(refusal(400, f"only {methods.BATCHES_IN} has batches"))
+        raise RejectedRequestError(refusal(400, f"only {methods.BATCHES_IN} has batches"))
     ids = [request.id for request in posted.requests]
     for id_ in ids:
         if session.is_in_use(id_) or ids.count(id_) > 1:
-            raise UnheardError(refusal(400, "the id is in use", request_id=id_))
+            raise RejectedRequestError(refusal(400, "the id is in use", request_id=id_))
 
 
 def _heed_cancellations(session: McpSession, state: ListenerState, posted: RequestBody) -> None:
@@ -179,6 +179,6 @@ async def _tell(
     try:
         return await responses.tell(request, stream, form, missed)
     except BusyError:
-        raise UnheardError(refusal(409, "another connection reads this stream")) from None
+        raise RejectedRequestError(refusal(409, "another connection reads this stream")) from None
     finally:
         session.forget_told(stream)

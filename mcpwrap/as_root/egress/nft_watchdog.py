@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, run
 from mcpwrap.machine import nft_table
 from mcpwrap.machine.nft_monitor import changes
@@ -134,11 +134,13 @@ def _put_back(*, was_known: bool) -> str:
     try:
         run(NFT, "-f", RULES)
     except ToolError as error:
-        say(f"the packet rules are gone and cannot be loaded: {error.problem}; stopping everything")
+        log_line(
+            f"the packet rules are gone and cannot be loaded: {error.problem}; stopping everything"
+        )
         _stop_everything()
         return ""
     if was_known:
-        say("somebody changed the packet rules: they are put back")
+        log_line("somebody changed the packet rules: they are put back")
     return _look()
 
 
@@ -150,7 +152,7 @@ def _stop_everything() -> None:
     try:
         run(SYSTEMCTL, "stop", "--no-block", "--job-mode=replace-irreversibly", "--", *_ALL)
     except ToolError as error:
-        say(f"not everything is stopped, and it is tried again: {error.problem}")
+        log_line(f"not everything is stopped, and it is tried again: {error.problem}")
 
 
 if __name__ == "__main__":

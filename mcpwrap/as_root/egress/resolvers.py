@@ -12,7 +12,7 @@ from mcpwrap.as_root.egress import squid
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import root_files
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.systemd.systemctl import run
 from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths
@@ -28,7 +28,7 @@ def main() -> int:
             _follow()
     except (McpwrapError, OSError) as error:
         told = file_error(error) if isinstance(error, OSError) else error
-        say(f"mcpwrap: {told}")
+        log_line(f"mcpwrap: {told}")
         return 1
     return 0
 

@@ -16,7 +16,7 @@ from mcpwrap.core.names import account_of, is_server_name
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities
 from mcpwrap.core.secrets.capability import Capability, Randomness
-from mcpwrap.core.wire.server_files import Spec, decode_spec
+from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.errors import (
     EXIT_FAILED,
     EXIT_OK,
@@ -27,7 +27,7 @@ from mcpwrap.errors import (
 )
 from mcpwrap.linux import accounts, clocks, root_files, tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
 
 
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         return _do_as_asked(sys.argv[1:])
     except OSError as error:
-        say(f"mcpwrap-mint: {file_error(error)}")
+        log_line(f"mcpwrap-mint: {file_error(error)}")
         return EXIT_FAILED
 
 
@@ -77,12 +77,12 @@ def reload(name: str) -> int:
         held = _held(name)
         _write_bundle(held, store.take(name, _spec(name).secrets))
     except McpwrapError as error:
-        say(f"mcpwrap-mint: {error}; nothing was changed")
+        log_line(f"mcpwrap-mint: {error}; nothing was changed")
         return EXIT_FAILED
     return EXIT_OK
 
 
-def _spec(name: str) -> Spec:
+def _spec(name: str) -> ServerSpec:
     try:
         return decode_spec(root_files.read_roots_own(paths.spec(name)))
     except (FileNotFoundError, msgspec.MsgspecError) as error:

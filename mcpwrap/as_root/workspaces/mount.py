@@ -27,7 +27,7 @@ from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, McpwrapError
 from mcpwrap.linux import accounts, root_files, tty
 from mcpwrap.linux.mount import mount_api
 from mcpwrap.linux.mount.mount_api import Attribute
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
 
 HOMES = "/home"  # the wrapper's unit hides it: a folder there needs those above it
@@ -63,7 +63,7 @@ def show(name: str, pid: int) -> int:
         workspaces, uid = _wanted(name)
         view_fd = mount_api.view_of(pid, uid)
     except (OSError, McpwrapError) as error:
-        say(f"mcpwrap-ws: {error}")
+        log_line(f"mcpwrap-ws: {error}")
         return EXIT_FAILED
     refused, by_path, links = "", {}, Links({}, {})
     try:

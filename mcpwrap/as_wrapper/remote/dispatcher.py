@@ -18,7 +18,7 @@ from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.http.upstream_session import Conversation, Exchange
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _AT_ONCE = 128  # requests; others wait
 _MAX_WAITING = 1024  # and others are refused
@@ -63,7 +63,7 @@ async def _converse(upstream: Upstream, output: line_io.Output, fd: int) -> Remo
     try:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(output.expect_reader())
-            desk = Desk(upstream, tasks)
+            desk = RequestDispatcher(upstream, tasks)
             async with aclosing(line_io.lines(fd)) as lines:
                 async for text in lines:
                     await desk.send(text)
@@ -86,7 +86,7 @@ async def _say_goodbye(upstream: Upstream) -> None:
             await upstream.client.end(upstream.conversation.session_headers())
 
 
-class Desk:
+class RequestDispatcher:
     """Request dispatcher: takes the agent's messages in order, each with a task of its own."""
 
     def __init__(self, upstream: Upstream, tasks: asyncio.TaskGroup) -> None:
@@ -166,14 +166,14 @@ class Desk:
             async with AsyncExitStack() as slot:
                 if not is_note:
                     await slot.enter_async_context(self._requests)
-                async with timeouts.within(timeouts.patience_s(exchange), timeouts.SILENT):
+                async with timeouts.time_limit(timeouts.timeout_s(exchange), timeouts.SILENT):
                     await self._deliver(exchange)
         except SessionGoneError:
             raise
         except RemoteError as why:
             await self._upstream.fail(exchange, why)
             if is_note:
-                say(f"what the agent sent did not arrive: {why}")
+                log_line(f"what the agent sent did not arrive: {why}")
 
     async def _deliver(self, exchange: Exchange) -> None:
         if exchange.line.step is HandshakeStep.INITIALIZE:

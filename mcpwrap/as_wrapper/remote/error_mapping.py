@@ -17,7 +17,7 @@ CONNECT_S = 10.0
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def mapped_errors() -> Iterator[None]:
     """Raise what goes wrong as a RemoteError."""
     try:
         yield

@@ -14,8 +14,8 @@ from yarl import URL
 
 from mcpwrap import __version__
 from mcpwrap.as_wrapper.remote.credentials import Credentials
-from mcpwrap.as_wrapper.remote.error_mapping import CONNECT_S, explained
-from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, SILENT, within
+from mcpwrap.as_wrapper.remote.error_mapping import CONNECT_S, mapped_errors
+from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, SILENT, time_limit
 from mcpwrap.core.http.upstream_errors import RemoteError
 
 EVENT_STREAM = "text/event-stream"
@@ -180,8 +180,8 @@ class UpstreamClient:
         self, method: str, url: URL, told: CIMultiDict[str], body: bytes | None
     ) -> ClientResponse:
         data = None if body is None else io.BytesIO(body)
-        with explained():
-            async with within(HEAD_S, SILENT):
+        with mapped_errors():
+            async with time_limit(HEAD_S, SILENT):
                 return await self._http.request(
                     method, url, headers=told, data=data, proxy=self._proxy, allow_redirects=False
                 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpwrap.core.http.upstream_errors import RemoteError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _CA_FILE = "SSL_CERT_FILE"  # of OpenSSL
 
@@ -31,7 +31,7 @@ def main() -> int:
         traceback.print_tb(bug.__traceback__)
         why = f"a mistake in mcpwrap: {type(bug).__name__}"
     if why:
-        say(f"mcpwrap-remote: {why}")
+        log_line(f"mcpwrap-remote: {why}")
     return 1 if why else 0
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from aiohttp import ClientError, ClientResponse
 
-from mcpwrap.as_wrapper.remote.error_mapping import explained
+from mcpwrap.as_wrapper.remote.error_mapping import mapped_errors
 from mcpwrap.as_wrapper.remote.http_client import EVENT_STREAM, JSON, kind_of
-from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, UNENDED, within
+from mcpwrap.as_wrapper.remote.timeouts import HEAD_S, UNENDED, time_limit
 from mcpwrap.core.http import header_values
 from mcpwrap.core.http.sse import EventBuffer, SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError
@@ -43,7 +43,7 @@ async def messages(answer: ClientResponse, take: Take, cursor: Cursor) -> None:
     """
     kind = kind_of(answer)
     if kind == JSON:
-        with explained():
+        with mapped_errors():
             text = await _whole(answer, MAX_LINE_BYTES)
         await take(text)
     elif kind == EVENT_STREAM:
@@ -66,7 +66,7 @@ async def events(
         RemoteError: an event is longer than we take.
     """
     buffer = EventBuffer()
-    with explained():
+    with mapped_errors():
         while chunk := await _next(answer):
             found = buffer.feed(chunk)
             cursor.follow(buffer)
@@ -94,7 +94,7 @@ async def _next(answer: ClientResponse) -> bytes:
 
 async def _whole(answer: ClientResponse, at_most_bytes: int) -> bytes:
     text = bytearray()
-    async with within(HEAD_S, UNENDED):
+    async with time_limit(HEAD_S, UNENDED):
         while chunk := await answer.content.readany():
             text += chunk
             if len(text) > at_most_bytes:

@@ -12,7 +12,7 @@ from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.as_wrapper.remote.upstream import Upstream, may_pass, pause_s
 from mcpwrap.core.http.sse import SseEvent
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _MAX_TRIES = 10  # the pauses between them grow no longer
 _ENDPOINT_S = 30.0
@@ -64,7 +64,7 @@ async def _take(upstream: Upstream, event: SseEvent) -> None:
     try:
         await upstream.take(event.data, None)
     except RemoteError as why:
-        say(f"on the stream of the session: {why}")
+        log_line(f"on the stream of the session: {why}")
 
 
 class OldStream:

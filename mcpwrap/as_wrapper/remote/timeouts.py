@@ -23,7 +23,7 @@ CANCELLED = "The request was cancelled, and the remote server has said nothing m
 _GREETINGS = frozenset({"initialize", "server/discover"})
 
 
-def patience_s(exchange: Exchange) -> float | None:
+def timeout_s(exchange: Exchange) -> float | None:
     """Return how long all of an exchange may take; None if it is only for the agent to say."""
     if not exchange.waiting:
         return NOTE_S
@@ -31,7 +31,7 @@ def patience_s(exchange: Exchange) -> float | None:
 
 
 @asynccontextmanager
-async def within(seconds: float | None, otherwise: str) -> AsyncIterator[None]:
+async def time_limit(seconds: float | None, otherwise: str) -> AsyncIterator[None]:
     """Give the block so long; None is for ever.
 
     Raises:

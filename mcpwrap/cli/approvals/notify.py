@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from mcpwrap.core.notify import desktop as notify_desktop
-from mcpwrap.core.notify.unseen import Newcomers
+from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import approvals
@@ -74,7 +74,7 @@ class _Telling:
 
     def __init__(self, around: ApprovalNotifySettings) -> None:
         self._around = around
-        self._known = Newcomers()
+        self._known = UnseenItems()
         self._new: list[Pending] = []
         self._waiting = 0
         self._next_at_s = 0.0

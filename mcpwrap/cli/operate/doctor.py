@@ -269,7 +269,7 @@ def _tried(server: Server, view: WrapperView, trial: _Trial) -> Check:
     unit = trial.proxy_unit
     if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
-    tried = live_probes.reach(view, *trial.what)
+    tried = live_probes.try_reach(view, *trial.what)
     if tried.ended is TrialStatus.UNKNOWN:
         return unknown(trial.title, tried.line, _AGAIN)
     if tried.ended is TrialStatus.NO_ANSWER:

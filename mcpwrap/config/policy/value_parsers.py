@@ -10,7 +10,7 @@ from mcpwrap.core.policy.argument_path import steps_of
 from mcpwrap.core.policy.regex import Pattern, PatternError
 from mcpwrap.core.policy.rules import Action, Dialect, SqlTest
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.methods import Era, PolicyScope
+from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.text.globs import matches_any
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def method(text: str) -> str:
 
 
 def _is_never_judged(name: str) -> bool:
-    ways = {methods.agent_request(name, era) for era in Era} | {
+    ways = {methods.agent_request(name, era) for era in ProtocolEra} | {
         methods.agent_notification(name),
         methods.server_request(name),
         methods.server_notification(name),

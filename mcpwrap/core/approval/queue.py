@@ -18,7 +18,7 @@ from mcpwrap.core.approval.entry import (
     QueuedApproval,
     QueuedQuestion,
 )
-from mcpwrap.core.approval.throttle import Fatigue
+from mcpwrap.core.approval.throttle import ApprovalThrottle
 from mcpwrap.core.wire.approval_socket import MINUTES, Decide, RefusedReply, Scope, Verdict
 
 MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
@@ -35,7 +35,7 @@ class Book:
         self._entry_by_id: dict[str, QueuedApproval] = {}
         self._id_by_key: dict[Key, str] = {}
         self._answers = Answers()
-        self.fatigue = Fatigue()
+        self.fatigue = ApprovalThrottle()
 
     def entries(self) -> list[QueuedApproval]:
         """Return what waits, the oldest first."""

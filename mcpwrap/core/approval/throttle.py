@@ -21,7 +21,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class ThrottlePause:
     """Pause in which one agent's requests to one server are refused without asking a person."""
 
     agent_uid: int
@@ -30,7 +30,7 @@ class Pause:
     until_s: float
 
 
-class Fatigue:
+class ApprovalThrottle:
     """Approval counters by agent UID and server. Times are seconds of one clock."""
 
     def __init__(self) -> None:
@@ -67,10 +67,10 @@ class Fatigue:
         """Forget the denials before an approval: they were no row."""
         self._of(uid, server).denied_at_s.clear()
 
-    def pauses(self, now_s: float) -> list[Pause]:
+    def pauses(self, now_s: float) -> list[ThrottlePause]:
         """Return those that hold now."""
         return [
-            Pause(uid, server, known.why, known.paused_until_s)
+            ThrottlePause(uid, server, known.why, known.paused_until_s)
             for (uid, server), known in self._known.items()
             if now_s < known.paused_until_s
         ]

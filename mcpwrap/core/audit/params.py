@@ -28,7 +28,7 @@ class StoredParams(msgspec.Struct, frozen=True):
     plain: msgspec.Raw = NOTHING
 
 
-class Keeper:
+class ParamsEncoder:
     """Encoder of params in one of the three forms."""
 
     def __init__(self, keep: Keep, digest_key: bytes, box: bytes) -> None:

@@ -10,7 +10,7 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.methods import TOOLS_CALL, Era, PolicyScope
+from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope, ProtocolEra
 
 _PASSED = {"allowed", "limited"}  # by the policy: limits come after it
 _BLOCKED, _HELD = "blocked", "held"
@@ -83,7 +83,7 @@ def judge(policy: CompiledPolicy, method: str, params: Params) -> Judgement:
 
 def _way(method: str) -> PolicyScope | None:
     """Return what rules have to say of a method: the same in all eras that have it."""
-    ways = (methods.agent_request(method, era) for era in Era)
+    ways = (methods.agent_request(method, era) for era in ProtocolEra)
     return next((way for way in ways if way is not None), None)
 
 

@@ -18,7 +18,7 @@ from mcpwrap.core.gate.session import (
     subject,
 )
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.case_variants import has_case_variant
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_REQUEST,
     Decoded,
@@ -71,7 +71,7 @@ def _judge_notification(
     if methods.is_request(notification.method):
         about = subject(notification.method)
         return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
-    if is_misspelt(notification.params):
+    if has_case_variant(notification.params):
         about = subject(notification.method)
         reason = "a key of params is in another spelling than MCP has it in"
         outcome = MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: {reason}"),))

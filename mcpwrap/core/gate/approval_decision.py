@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from mcpwrap.core.gate import approval_wait, error_responses
-from mcpwrap.core.gate.held_requests import MAX_HELD, Hold
+from mcpwrap.core.gate.held_requests import MAX_HELD, PendingApproval
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.ports import (
     ApprovalOutcome,
@@ -27,7 +27,7 @@ from mcpwrap.core.protocol.methods import TOOLS_CALL, PolicyScope
 from mcpwrap.core.text.sanitise import shown
 
 
-def ask(
+def request_approval(
     session: SessionState,
     request: Request,
     asked: RequestContext,
@@ -53,7 +53,7 @@ def ask(
         case AwaitingApproval(id_, digest):
             by_rule = f"waits for approval {id_}, rule {judgement.rule}"
             note = JournalNote(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, asked.target)
-            hold = Hold(
+            hold = PendingApproval(
                 number=number,
                 request=request,
                 json=json,
@@ -88,16 +88,16 @@ def _definition(session: SessionState, asked: RequestContext) -> str:
     return session.definition_of(asked.target) if asked.method == TOOLS_CALL else ""
 
 
-def told(session: SessionState, news: ApprovalOutcome) -> list[MessageOutcome]:
+def handle_outcome(session: SessionState, news: ApprovalOutcome) -> list[MessageOutcome]:
     """Return what becomes of a request that was held; nothing, if it waits no more."""
     hold = session.holds.take(news.hold)
     if hold is None:
         return []
-    closing = approval_wait.closing(hold)
+    closing = approval_wait.close_elicitation(hold)
     return [*closing, *_go_on(session, hold, _decided(session, hold, news))]
 
 
-def _decided(session: SessionState, hold: Hold, news: ApprovalOutcome) -> MessageOutcome:
+def _decided(session: SessionState, hold: PendingApproval, news: ApprovalOutcome) -> MessageOutcome:
     match news.what:
         case "approved":
             return _approved(session, hold, news)
@@ -112,7 +112,9 @@ def _decided(session: SessionState, hold: Hold, news: ApprovalOutcome) -> Messag
             assert_never(news.what)
 
 
-def _approved(session: SessionState, hold: Hold, news: ApprovalOutcome) -> MessageOutcome:
+def _approved(
+    session: SessionState, hold: PendingApproval, news: ApprovalOutcome
+) -> MessageOutcome:
     """Let it go on, if the policy still would, and the tool is what the person was told it is."""
     if _definition(session, hold.asked) != hold.definition:
         return _judged_anew(session, hold)
@@ -123,7 +125,7 @@ def _approved(session: SessionState, hold: Hold, news: ApprovalOutcome) -> Messa
     return MessageOutcome(hold.json, rule=judgement.rule, approval=approval)
 
 
-def _judged_anew(session: SessionState, hold: Hold) -> MessageOutcome:
+def _judged_anew(session: SessionState, hold: PendingApproval) -> MessageOutcome:
     """Judge it as if it had just come: what was asked is not what would run by now.
 
     The agent waits for as long as before in all.
@@ -135,7 +137,9 @@ def _judged_anew(session: SessionState, hold: Hold) -> MessageOutcome:
         case Decision.BLOCK:
             return _denied(hold.request.id, hold.asked, judgement)
         case Decision.NEEDS_APPROVAL:
-            asked = ask(session, hold.request, hold.asked, (hold.way, judgement), hold.json)
+            asked = request_approval(
+                session, hold.request, hold.asked, (hold.way, judgement), hold.json
+            )
             if asked.held is not None:
                 asked.held.goes_on_from(hold)
             return asked
@@ -143,7 +147,9 @@ def _judged_anew(session: SessionState, hold: Hold) -> MessageOutcome:
             assert_never(judgement.decision)
 
 
-def _go_on(session: SessionState, hold: Hold, outcome: MessageOutcome) -> list[MessageOutcome]:
+def _go_on(
+    session: SessionState, hold: PendingApproval, outcome: MessageOutcome
+) -> list[MessageOutcome]:
     """Write it down, and remember what is waited for from then on: an answer, or a person."""
     done = approval_wait.write(session, hold, outcome)
     if done.forward is not None:
@@ -154,7 +160,7 @@ def _go_on(session: SessionState, hold: Hold, outcome: MessageOutcome) -> list[M
     return [done, *approval_wait.begin(session, done.held)]
 
 
-def _refused(hold: Hold, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
+def _refused(hold: PendingApproval, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
     asked, rule = hold.asked, hold.judgement.rule
     text = f"Refused by mcpwrap ({why}). Approval {hold.approval.id}, rule {rule}."
     answer = error_responses.not_approved(hold.request.id, asked.method, asked.era, text, rule)

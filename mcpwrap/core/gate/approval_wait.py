@@ -1,7 +1,7 @@
 """Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
-from mcpwrap.core.gate.held_requests import ROUND_KEYS, Hold
+from mcpwrap.core.gate.held_requests import ROUND_KEYS, PendingApproval
 from mcpwrap.core.gate.session import (
     Approval,
     JournalNote,
@@ -12,26 +12,26 @@ from mcpwrap.core.gate.session import (
 )
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request, without
-from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, Era
+from mcpwrap.core.protocol.methods import IN_ROUNDS, PROGRESS, ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 
-WORD_EVERY_S = 5.0
+PROGRESS_EVERY_S = 5.0
 MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the agent reads it all
-_WORD = 1e-6  # of progress: whatever the server then says is more
+_PROGRESS_STEP = 1e-6  # of progress: whatever the server then says is more
 
 
-def begin(session: SessionState, hold: Hold) -> list[MessageOutcome]:
+def begin(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
     """Ask in the agent's own window too, where a rule allows that and there is one.
 
     There it is asked once: an agent whose user closes the window comes again at once.
     """
     if hold.comes_again or not hold.judgement.in_client or not elicitation.fits(hold):
         return []
-    if hold.asked.era is Era.MODERN:
+    if hold.asked.era is ProtocolEra.MODERN:
         if not (_has_rounds(hold) and elicitation.is_offered(hold.request)):
             return []
-        return [_come_again(session, hold, elicitation.input_requests(hold))]
+        return [_suspend_by_state(session, hold, elicitation.input_requests(hold))]
     if not session.can_elicit:
         return []
     hold.window = elicitation.id_for(hold)
@@ -44,9 +44,9 @@ def tick(session: SessionState) -> list[MessageOutcome]:
     for hold in session.holds:
         waited_s = session.now_s - hold.since_s
         if waited_s >= session.policy.times.wait_s:
-            outcomes += _put_off(session, hold)
-        elif hold.token is not None and waited_s >= hold.words * WORD_EVERY_S:
-            outcomes.append(_word(hold, waited_s))
+            outcomes += _suspend(session, hold)
+        elif hold.token is not None and waited_s >= hold.words * PROGRESS_EVERY_S:
+            outcomes.append(_progress(hold, waited_s))
     return outcomes
 
 
@@ -57,11 +57,11 @@ def due_in_s(session: SessionState) -> float | None:
     return max(0.0, min(_due_at_s(session, hold) for hold in session.holds) - session.now_s)
 
 
-def _due_at_s(session: SessionState, hold: Hold) -> float:
+def _due_at_s(session: SessionState, hold: PendingApproval) -> float:
     wait_s = session.policy.times.wait_s
     if hold.token is None:
         return hold.since_s + wait_s
-    return hold.since_s + min(wait_s, hold.words * WORD_EVERY_S)
+    return hold.since_s + min(wait_s, hold.words * PROGRESS_EVERY_S)
 
 
 def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
@@ -82,7 +82,7 @@ def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     return [outcome for hold in session.holds for outcome in _unanswered(session, hold, why)]
 
 
-def _unanswered(session: SessionState, hold: Hold, why: str) -> list[MessageOutcome]:
+def _unanswered(session: SessionState, hold: PendingApproval, why: str) -> list[MessageOutcome]:
     session.holds.take(hold.number)
     session.approvals.withdraw(hold.number, comes_again=False)
     outcome = MessageOutcome(
@@ -90,29 +90,29 @@ def _unanswered(session: SessionState, hold: Hold, why: str) -> list[MessageOutc
         notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
         approval=Approval(hold.approval.id, hold.approval.shown),
     )
-    return [*closing(hold), write(session, hold, outcome)]
+    return [*close_elicitation(hold), write(session, hold, outcome)]
 
 
-def closing(hold: Hold) -> list[MessageOutcome]:
+def close_elicitation(hold: PendingApproval) -> list[MessageOutcome]:
     """Return word to the agent that its window is not to ask any more, if it does."""
     return [MessageOutcome(answer=elicitation.close(hold))] if hold.window else []
 
 
-def _word(hold: Hold, waited_s: float) -> MessageOutcome:
-    hold.words = int(waited_s // WORD_EVERY_S) + 1  # what nobody came to say is not made up for
+def _progress(hold: PendingApproval, waited_s: float) -> MessageOutcome:
+    hold.words = int(waited_s // PROGRESS_EVERY_S) + 1  # what nobody came to say is not made up for
     id_ = hold.approval.id
     params: Json = {
         "progressToken": hold.token,
-        "progress": hold.words * _WORD,
+        "progress": hold.words * _PROGRESS_STEP,
         "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
     }
     return MessageOutcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
 
 
-def _put_off(session: SessionState, hold: Hold) -> list[MessageOutcome]:
+def _suspend(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
     """Have the agent come again, before it gives up by itself; the question stays."""
     if _has_rounds(hold):
-        return [_come_again(session, hold, None)]
+        return [_suspend_by_state(session, hold, None)]
     session.holds.take(hold.number)
     session.approvals.withdraw(hold.number, comes_again=True)
     text = f"Pending approval {hold.approval.id}: a person has been asked. Send it again to go on."
@@ -120,15 +120,15 @@ def _put_off(session: SessionState, hold: Hold) -> list[MessageOutcome]:
     answer = error_responses.not_approved(
         hold.request.id, hold.asked.method, hold.asked.era, f"Held by mcpwrap. {text}", rule
     )
-    return [*closing(hold), _write_put_off(session, hold, answer)]
+    return [*close_elicitation(hold), _record_suspension(session, hold, answer)]
 
 
-def _has_rounds(hold: Hold) -> bool:
-    return hold.asked.era is Era.MODERN and hold.asked.method in IN_ROUNDS
+def _has_rounds(hold: PendingApproval) -> bool:
+    return hold.asked.era is ProtocolEra.MODERN and hold.asked.method in IN_ROUNDS
 
 
-def _come_again(
-    session: SessionState, hold: Hold, inputs: dict[str, Json] | None
+def _suspend_by_state(
+    session: SessionState, hold: PendingApproval, inputs: dict[str, Json] | None
 ) -> MessageOutcome:
     state = session.holds.put_aside(hold)
     session.approvals.withdraw(hold.number, comes_again=True)
@@ -136,16 +136,18 @@ def _come_again(
     if inputs is not None:
         result["inputRequests"] = inputs
     answer = encode({"jsonrpc": "2.0", "id": hold.request.id, "result": result})
-    return _write_put_off(session, hold, answer)
+    return _record_suspension(session, hold, answer)
 
 
-def _write_put_off(session: SessionState, hold: Hold, answer: bytes) -> MessageOutcome:
+def _record_suspension(
+    session: SessionState, hold: PendingApproval, answer: bytes
+) -> MessageOutcome:
     approval = Approval(hold.approval.id, hold.approval.shown)
     notes = (note(hold, NoteKind.PUT_OFF),)
     return write(session, hold, MessageOutcome(answer=answer, notes=notes, approval=approval))
 
 
-def note(hold: Hold, kind: NoteKind, why: str = "") -> JournalNote:
+def note(hold: PendingApproval, kind: NoteKind, why: str = "") -> JournalNote:
     """Return what the journal hears of a request that was held."""
     about = subject(hold.asked.method, hold.asked.target, hold.request.id)
     text = f"{about}: approval {hold.approval.id}"
@@ -154,7 +156,7 @@ def note(hold: Hold, kind: NoteKind, why: str = "") -> JournalNote:
     return JournalNote(kind, text, hold.judgement.rule, hold.asked.target)
 
 
-def restored(session: SessionState, request: Request) -> Request:
+def restore_params(session: SessionState, request: Request) -> Request:
     """Return a request that comes again, with what it had of the server's own rounds.
 
     Raises:
@@ -170,7 +172,7 @@ def restored(session: SessionState, request: Request) -> Request:
     return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})
 
 
-def write(session: SessionState, hold: Hold, outcome: MessageOutcome) -> MessageOutcome:
+def write(session: SessionState, hold: PendingApproval, outcome: MessageOutcome) -> MessageOutcome:
     """Return what becomes of a hold: what was meant to, if that could be written down."""
     asked = hold.asked
     if decision_records.write_decision(session, asked, hold.request.id, outcome):

@@ -6,43 +6,43 @@ from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 
 
-def tell_of_result(session: SessionState, asked: RequestContext, value: Json) -> None:
+def report_result(session: SessionState, asked: RequestContext, value: Json) -> None:
     """Report the outcome of a call, from the result of a request."""
     match asked.method:
         case methods.TOOLS_CALL:
             if not _became_a_task(session, asked.target, value):
                 session.limits.tell(asked.target, failed=_is_error(value))
         case methods.TASKS_RESULT:
-            _tell_of_task(session, asked, failed=_is_error(value))
+            _report_task(session, asked, failed=_is_error(value))
         case methods.TASKS_GET:
-            tell_of_state(session, asked, value)
+            report_task_state(session, asked, value)
         case _:
             pass
 
 
-def tell_of_state(session: SessionState, asked: RequestContext, state: Json) -> None:
+def report_task_state(session: SessionState, asked: RequestContext, state: Json) -> None:
     """Report the outcome of a task from its state; a cancelled one has neither outcome."""
     match state:
         case {"status": "failed"} | {"error": _}:
-            _tell_of_task(session, asked, failed=True)
+            _report_task(session, asked, failed=True)
         case {"result": result}:
-            _tell_of_task(session, asked, failed=_is_error(result))
+            _report_task(session, asked, failed=_is_error(result))
         case _:
             pass
 
 
-def tell_of_failure(session: SessionState, asked: RequestContext) -> None:
+def report_failure(session: SessionState, asked: RequestContext) -> None:
     """Report the failure of a call: an error, or a response that cannot be read."""
     match asked.method:
         case methods.TOOLS_CALL:
             session.limits.tell(asked.target, failed=True)
         case methods.TASKS_RESULT:
-            _tell_of_task(session, asked, failed=True)
+            _report_task(session, asked, failed=True)
         case _:
             pass
 
 
-def _tell_of_task(session: SessionState, asked: RequestContext, *, failed: bool) -> None:
+def _report_task(session: SessionState, asked: RequestContext, *, failed: bool) -> None:
     if asked.task in session.untold_tasks:
         session.untold_tasks.remove(asked.task)
         session.limits.tell(asked.target, failed=failed)

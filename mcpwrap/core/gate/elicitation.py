@@ -5,7 +5,7 @@ of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
 from mcpwrap.core.approval.rendering import pretty_params
-from mcpwrap.core.gate.held_requests import Hold
+from mcpwrap.core.gate.held_requests import PendingApproval
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request
@@ -40,7 +40,7 @@ def _has_form(capabilities: Json) -> bool:
     return isinstance(modes, dict) and (not modes or "form" in modes)
 
 
-def id_for(hold: Hold) -> str:
+def id_for(hold: PendingApproval) -> str:
     """Return the id of the question about a request that is held."""
     return f"{_ID_PREFIX}{hold.approval.id}-{hold.number}"
 
@@ -50,7 +50,7 @@ def may_be_ours(request_id: Id) -> bool:
     return isinstance(request_id, str) and request_id.startswith(_ID_PREFIX)
 
 
-def elicitation(hold: Hold) -> bytes:
+def elicitation(hold: PendingApproval) -> bytes:
     """Return the question, as a request to the agent."""
     asked: Json = {
         "jsonrpc": "2.0", "id": hold.window, "method": ELICITATION, "params": _params(hold)
@@ -58,12 +58,12 @@ def elicitation(hold: Hold) -> bytes:
     return encode(asked)
 
 
-def input_requests(hold: Hold) -> dict[str, Json]:
+def input_requests(hold: PendingApproval) -> dict[str, Json]:
     """Return the question, as what a result asks for."""
     return {KEY: {"method": ELICITATION, "params": {"mode": "form", **_params(hold)}}}
 
 
-def close(hold: Hold) -> bytes:
+def close(hold: PendingApproval) -> bytes:
     """Return word to the agent that the question is not asked there any more."""
     params: Json = {"requestId": hold.window, "reason": "not asked here any more"}
     return encode({"jsonrpc": "2.0", "method": CANCELLED, "params": params})
@@ -87,15 +87,15 @@ def answer(result: Json) -> bool | None:
     return content.get("approve") is True
 
 
-def fits(hold: Hold) -> bool:
+def fits(hold: PendingApproval) -> bool:
     """Say whether all of it can be shown there."""
     return len(_message(hold)) <= _MAX_SHOWN_CHARS
 
 
-def _params(hold: Hold) -> dict[str, Json]:
+def _params(hold: PendingApproval) -> dict[str, Json]:
     return {"message": _message(hold), "requestedSchema": _SCHEMA}
 
 
-def _message(hold: Hold) -> str:
+def _message(hold: PendingApproval) -> str:
     what = f"{told_apart(hold.asked.target)}\n{pretty_params(hold.request.params)}"
     return f"mcpwrap asks for your approval (rule {hold.judgement.rule}): {what}"

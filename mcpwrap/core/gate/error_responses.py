@@ -5,7 +5,7 @@ from math import ceil
 from mcpwrap.core.policy.decision import Decision, Held, Judgement
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, error_response, result_response
-from mcpwrap.core.protocol.methods import CALL_RESULTS, Era
+from mcpwrap.core.protocol.methods import CALL_RESULTS, ProtocolEra
 
 # Outside of -32768 to -32000, which JSON-RPC and MCP keep for themselves.
 DENIED = -31403
@@ -13,34 +13,34 @@ LIMITED = -31429
 UNRECORDED = "Refused by mcpwrap: the audit cannot be written"
 
 
-def failed_call(text: str, era: Era) -> Json:
+def failed_call(text: str, era: ProtocolEra) -> Json:
     """Return a tool's result that says no: models read it, where an error ends with the client."""
     refusal: dict[str, Json] = {"content": [{"type": "text", "text": text}], "isError": True}
-    if era is Era.MODERN:
+    if era is ProtocolEra.MODERN:
         refusal["resultType"] = "complete"
     return refusal
 
 
-def denied(request_id: Id, method: str, era: Era, judgement: Judgement) -> bytes:
+def denied(request_id: Id, method: str, era: ProtocolEra, judgement: Judgement) -> bytes:
     """Return what a request gets that the policy refuses, or whose result it does."""
     if method in CALL_RESULTS:
         return result_response(request_id, failed_call(why(judgement), era))
     return error_response(request_id, DENIED, why(judgement), {"rule": judgement.rule})
 
 
-def held_back(request_id: Id, held: Held, era: Era) -> bytes:
+def held_back(request_id: Id, held: Held, era: ProtocolEra) -> bytes:
     """Return what a call gets that a limit holds back."""
     return result_response(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
 
 
-def not_approved(request_id: Id, method: str, era: Era, text: str, rule: str) -> bytes:
+def not_approved(request_id: Id, method: str, era: ProtocolEra, text: str, rule: str) -> bytes:
     """Return what a request gets that no person approved, or not yet."""
     if method in CALL_RESULTS:
         return result_response(request_id, failed_call(text, era))
     return error_response(request_id, DENIED, text, {"rule": rule})
 
 
-def unrecorded(request_id: Id, method: str, era: Era) -> bytes:
+def unrecorded(request_id: Id, method: str, era: ProtocolEra) -> bytes:
     """Return what a request gets that could not be written down."""
     if method in CALL_RESULTS:
         return result_response(request_id, failed_call(f"{UNRECORDED}.", era))

@@ -24,7 +24,7 @@ from mcpwrap.core.gate.session import (
 )
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.case_variants import has_case_variant
 from mcpwrap.core.protocol.confusable_names import why_deceptive
 from mcpwrap.core.protocol.json_keys import has_control_characters
 from mcpwrap.core.protocol.json_value import Json
@@ -79,7 +79,7 @@ def _forward(
     session: SessionState, request: Request, json: bytes
 ) -> tuple[RequestContext, MessageOutcome]:
     revision = methods.revision_of(request.params)
-    era = methods.Era.HANDSHAKE if revision is None else methods.Era.MODERN
+    era = methods.ProtocolEra.HANDSHAKE if revision is None else methods.ProtocolEra.MODERN
     way = _find_way(session, request, era)
     if revision is not None or request.method == methods.INITIALIZE:
         _check_revision(session, request, revision)
@@ -89,23 +89,25 @@ def _forward(
     asked = RequestContext(request.method, target, era, _task(request), revision)
     sent = request
     if "requestState" in request.params:
-        request, json = _come_again(session, request, json)
+        request, json = _resume(session, request, json)
     judgement = _ask_policy(session, request, asked, way)
     notes = logged(_about(request, asked), judgement.notes) if judgement.notes else ()
     if request.method == methods.TOOLS_CALL:
         _ask_limits(session, request, asked, notes)
     if judgement.decision is Decision.NEEDS_APPROVAL:
-        outcome = approval_decision.ask(session, request, asked, (way, judgement), json)
+        outcome = approval_decision.request_approval(
+            session, request, asked, (way, judgement), json
+        )
         if outcome.held is not None:
             outcome.held.comes_again = request is not sent
         return asked, replace(outcome, notes=(*notes, *outcome.notes))
     return asked, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
 
 
-def _come_again(session: SessionState, request: Request, json: bytes) -> tuple[Request, bytes]:
+def _resume(session: SessionState, request: Request, json: bytes) -> tuple[Request, bytes]:
     """Return a request that was put off as it was at first, if it brings our word for it."""
     try:
-        restored = approval_wait.restored(session, request)
+        restored = approval_wait.restore_params(session, request)
     except StateError as error:
         raise _bad_params(request, str(error)) from error
     if restored is request:
@@ -123,7 +125,7 @@ def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageO
     return MessageOutcome(answer=answer, notes=(JournalNote(kind, f"{about}: {reason}"),))
 
 
-def _find_way(session: SessionState, request: Request, era: methods.Era) -> PolicyScope:
+def _find_way(session: SessionState, request: Request, era: methods.ProtocolEra) -> PolicyScope:
     if methods.is_notification(request.method):
         reason = "a notification has no id"
         raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
@@ -164,7 +166,7 @@ def _check_id(session: SessionState, request: Request) -> None:
 def _check_params(request: Request) -> None:
     """Refuse what a server may read otherwise than it is judged, or a person than it is."""
     params = request.params
-    if is_misspelt(params):
+    if has_case_variant(params):
         raise _bad_params(request, "a key of params is in another spelling than MCP has it in")
     if "_meta" in params and methods.has_odd_envelope(params):
         raise _bad_params(request, "the revision in _meta is a text, under the key that MCP has")

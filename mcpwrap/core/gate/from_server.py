@@ -19,7 +19,7 @@ from mcpwrap.core.gate.session import (
     subject,
 )
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt
+from mcpwrap.core.protocol.case_variants import has_case_variant
 from mcpwrap.core.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -35,7 +35,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     error_response,
     without,
 )
-from mcpwrap.core.protocol.methods import Era, PolicyScope
+from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 
 _TOKEN = "progressToken"  # noqa: S105  # the name of a param
@@ -69,10 +69,12 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
     outcome = _answer_or_forward(session, request, json)
     if not decision_records.write_request(session, Sender.SERVER, request, outcome):
         can_be_answered = outcome.answer is not None or outcome.forward is not None
-        answer = error_responses.unrecorded(request.id, request.method, Era.HANDSHAKE)
+        answer = error_responses.unrecorded(request.id, request.method, ProtocolEra.HANDSHAKE)
         return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
     if outcome.forward is not None:
-        session.asked_by_server.add(request.id, RequestContext(request.method, "", Era.HANDSHAKE))
+        session.asked_by_server.add(
+            request.id, RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
+        )
     return outcome
 
 
@@ -92,7 +94,9 @@ def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> 
         return refused
     judgement = session.judge(way, request.method, request.params)
     if is_refused(judgement):
-        answer = error_responses.denied(request.id, request.method, Era.HANDSHAKE, judgement)
+        answer = error_responses.denied(
+            request.id, request.method, ProtocolEra.HANDSHAKE, judgement
+        )
         return MessageOutcome(answer=answer, notes=blocked(about, judgement))
     return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
 
@@ -103,7 +107,7 @@ def _check(session: SessionState, request: Request) -> MessageOutcome | None:
     if session.asked_by_server.is_full():
         reason = "too many requests wait for an answer"
         return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
-    if is_misspelt(request.params):
+    if has_case_variant(request.params):
         reason = "a key of params is in another spelling than MCP has it in"
         return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
     return None

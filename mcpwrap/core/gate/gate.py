@@ -72,7 +72,7 @@ class Gate:
     def told(self, told: ApprovalOutcome) -> list[Action]:
         """Return what is to be done about the answer to a request that is held."""
         self._session.size = 0
-        return _of_agent(approval_decision.told(self._session, told))
+        return _of_agent(approval_decision.handle_outcome(self._session, told))
 
     def tick(self) -> list[Action]:
         """Return what is to be done because time has passed."""

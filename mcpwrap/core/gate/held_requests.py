@@ -15,7 +15,7 @@ from mcpwrap.core.protocol.strict_json import encode_sorted
 from mcpwrap.core.secrets.aead import NONCE_BYTES, SealError, seal, unseal
 
 MAX_HELD = 128  # in one session: word of all of them fits into the buffer of a socket
-MAX_ASIDE = 32
+MAX_SUSPENDED = 32
 _BOUND = ("request state",)
 _PREFIX = "mcpwrap-"
 ROUND_KEYS = ("requestState", "inputResponses")  # of one round of a request in several (MRTR)
@@ -26,7 +26,7 @@ class StateError(ValueError):
 
 
 @dataclass(slots=True)
-class Hold:
+class PendingApproval:
     """One held request, as it would be forwarded."""
 
     number: int
@@ -49,20 +49,20 @@ class Hold:
         self.comes_again = before.comes_again
 
 
-class Holds:
+class PendingApprovals:
     """Held requests by number, by request id, and by the id of our elicitation."""
 
     def __init__(self, key: bytes) -> None:
         """`key` seals what agents are given to bring back: 32 bytes, of this session alone."""
         self._key = key
         self._number = 0
-        self._hold_by_number: dict[int, Hold] = {}
-        self._aside: dict[int, Hold] = {}  # the oldest first
+        self._hold_by_number: dict[int, PendingApproval] = {}
+        self._aside: dict[int, PendingApproval] = {}  # the oldest first
 
     def __contains__(self, request_id: Id) -> bool:
         return any(hold.request.id == request_id for hold in self._hold_by_number.values())
 
-    def __iter__(self) -> Iterator[Hold]:
+    def __iter__(self) -> Iterator[PendingApproval]:
         return iter(list(self._hold_by_number.values()))
 
     def __len__(self) -> int:
@@ -77,33 +77,33 @@ class Holds:
         self._number += 1
         return self._number
 
-    def add(self, hold: Hold) -> None:
+    def add(self, hold: PendingApproval) -> None:
         """Keep one that waits."""
         self._hold_by_number[hold.number] = hold
 
-    def take(self, number: int) -> Hold | None:
+    def take(self, number: int) -> PendingApproval | None:
         """Return and forget one that waits."""
         return self._hold_by_number.pop(number, None)
 
-    def by_request(self, request_id: Id) -> Hold | None:
+    def by_request(self, request_id: Id) -> PendingApproval | None:
         """Return the one that holds this request."""
         return next((hold for hold in self if hold.request.id == request_id), None)
 
-    def by_window(self, question: Id) -> Hold | None:
+    def by_window(self, question: Id) -> PendingApproval | None:
         """Return the one that this answer of the agent's is about."""
         return next((hold for hold in self if hold.window and hold.window == question), None)
 
-    def put_aside(self, hold: Hold) -> str:
+    def put_aside(self, hold: PendingApproval) -> str:
         """Keep one until the agent comes again; return the `requestState` it is to bring."""
         self._hold_by_number.pop(hold.number, None)
-        if len(self._aside) >= MAX_ASIDE:
+        if len(self._aside) >= MAX_SUSPENDED:
             del self._aside[next(iter(self._aside))]
         self._aside[hold.number] = hold
         nonce = hold.number.to_bytes(NONCE_BYTES)  # no two have the same under this key
         sealed = seal(b"%d" % hold.number, self._key, nonce=nonce, bound=_BOUND)
         return _PREFIX + sealed.hex()
 
-    def come_again(self, request: Request) -> Hold | None:
+    def come_again(self, request: Request) -> PendingApproval | None:
         """Return and forget the one that a request brings the state of; None if it brings none.
 
         Raises:

@@ -3,7 +3,7 @@
 import msgspec
 
 from mcpwrap.core.protocol.jsonrpc import Id
-from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.protocol.methods import ProtocolEra
 
 MAX_OPEN = 16_384  # agents have tens; each costs us some hundred bytes
 MAX_TARGET_CHARS = 8192  # a tool has 128, and longer URIs no browser takes
@@ -18,7 +18,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
     method: str
     target: str
-    era: Era
+    era: ProtocolEra
     task: str = ""
     revision: str | None = None  # in its envelope
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from mcpwrap.core.gate.session import ALLOWED, SessionState, is_refused
 from mcpwrap.core.policy.decision import Decision, Judgement
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
+from mcpwrap.core.protocol.case_variants import has_case_variant, has_case_variant_in_result
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.methods import PolicyScope
 
-MISSPELT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
+CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
 
 
@@ -28,8 +28,8 @@ def judge_error(session: SessionState, error: dict[str, Json]) -> Judgement:
     if error["code"] != methods.URL_ELICITATION_REQUIRED:
         return ALLOWED
     data = error.get("data")
-    if isinstance(data, dict) and is_misspelt_in_result(data):
-        return MISSPELT
+    if isinstance(data, dict) and has_case_variant_in_result(data):
+        return CASE_VARIANT
     urls = data.get("elicitations") if isinstance(data, dict) else None
     if not isinstance(urls, list):
         return _NO_INPUT
@@ -37,7 +37,7 @@ def judge_error(session: SessionState, error: dict[str, Json]) -> Judgement:
 
 
 def _input(request: Json) -> tuple[str, dict[str, Json]] | None:
-    if not isinstance(request, dict) or is_misspelt(request):
+    if not isinstance(request, dict) or has_case_variant(request):
         return None
     method, params = request.get("method"), request.get("params", {})
     if not isinstance(method, str) or method not in methods.INPUT_REQUESTS:
@@ -49,7 +49,11 @@ def _judge_one(session: SessionState, wanted: tuple[str, dict[str, Json]] | None
     if wanted is None:
         return _NO_INPUT
     method, params = wanted
-    return MISSPELT if is_misspelt(params) else session.judge(PolicyScope.JUDGE, method, params)
+    return (
+        CASE_VARIANT
+        if has_case_variant(params)
+        else session.judge(PolicyScope.JUDGE, method, params)
+    )
 
 
 def _judge_all(

@@ -3,14 +3,14 @@
 from msgspec.structs import replace
 
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.inputs import MISSPELT, judge_error, judge_inputs
+from mcpwrap.core.gate.inputs import CASE_VARIANT, judge_error, judge_inputs
 from mcpwrap.core.gate.session import SessionState, is_refused
 from mcpwrap.core.policy.decision import Judgement, ResultJudgement
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
+from mcpwrap.core.protocol.case_variants import has_case_variant_in_result
 from mcpwrap.core.protocol.confusable_names import why_deceptive
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.protocol.methods import ProtocolEra
 from mcpwrap.core.text.sanitise import shown
 
 # Lists whose entries the agent calls by name.
@@ -31,9 +31,9 @@ def judge_result(session: SessionState, asked: RequestContext, value: Json) -> R
     told = judged.value
     if judged.refusal is not None or not isinstance(told, dict):
         return judged
-    if is_misspelt_in_result(told):
-        return replace(judged, refusal=MISSPELT)
-    is_of_a_handshake = session.has_handshake and asked.era is Era.HANDSHAKE
+    if has_case_variant_in_result(told):
+        return replace(judged, refusal=CASE_VARIANT)
+    is_of_a_handshake = session.has_handshake and asked.era is ProtocolEra.HANDSHAKE
     if is_of_a_handshake or "inputRequests" not in told:
         return judged
     return _with(judged, judge_inputs(session, told["inputRequests"]))
@@ -49,8 +49,8 @@ def judge_failure(
         return judged
     told = error if judged.value is words else {**judged.value, "code": error["code"]}
     judged = replace(judged, value=told)
-    if is_misspelt_in_result(told):
-        return replace(judged, refusal=MISSPELT)
+    if has_case_variant_in_result(told):
+        return replace(judged, refusal=CASE_VARIANT)
     return _with(judged, judge_error(session, told))
 
 
@@ -103,7 +103,11 @@ def _judge_by_rules(session: SessionState, asked: RequestContext, value: Json) -
     method = methods.TOOLS_CALL if asked.method in methods.TASK_RESULTS else asked.method
     kept: dict[str, Json] = {}
     rest = value
-    if isinstance(value, dict) and asked.era is Era.MODERN and not value.keys().isdisjoint(_OPAQUE):
+    if (
+        isinstance(value, dict)
+        and asked.era is ProtocolEra.MODERN
+        and not value.keys().isdisjoint(_OPAQUE)
+    ):
         kept = {key: value[key] for key in value if key in _OPAQUE}
         rest = {key: value[key] for key in value if key not in _OPAQUE}
     judged = session.policy.judge_result(method, asked.target, rest)
@@ -120,8 +124,8 @@ def _judge_named(session: SessionState, method: str, value: dict[str, Json]) -> 
     entries = value.get(key)
     if not isinstance(entries, list):
         return ResultJudgement(value)
-    if any(isinstance(entry, dict) and is_misspelt_in_result(entry) for entry in entries):
-        return ResultJudgement(value, MISSPELT)
+    if any(isinstance(entry, dict) and has_case_variant_in_result(entry) for entry in entries):
+        return ResultJudgement(value, CASE_VARIANT)
     names = [_name(entry) for entry in entries]
     why = {name: reason for name in names if (reason := why_deceptive(name))}
     hidden = set(filter(session.policy.hides, names)) if method == methods.TOOLS_LIST else set()

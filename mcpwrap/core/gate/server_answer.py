@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from mcpwrap.core.gate import decision_records, error_responses
-from mcpwrap.core.gate.call_outcomes import tell_of_failure, tell_of_result, tell_of_state
+from mcpwrap.core.gate.call_outcomes import report_failure, report_result, report_task_state
 from mcpwrap.core.gate.in_flight import RequestContext
 from mcpwrap.core.gate.results import judge_failure, judge_result
 from mcpwrap.core.gate.session import (
@@ -29,7 +29,7 @@ from mcpwrap.core.protocol.jsonrpc import (
     error_response,
     result_response,
 )
-from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.protocol.methods import ProtocolEra
 from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 
@@ -58,7 +58,7 @@ def _judge_result(
     session: SessionState, asked: RequestContext, answer: Result, json: bytes
 ) -> MessageOutcome:
     value = answer.result
-    tell_of_result(session, asked, value)
+    report_result(session, asked, value)
     judged = judge_result(session, asked, value)
     if judged.refusal is not None:
         return _deny(session, asked, answer.id, judged.refusal, judged.notes)
@@ -80,7 +80,7 @@ def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
 def _judge_failure(
     session: SessionState, asked: RequestContext, answer: Failure, json: bytes
 ) -> MessageOutcome:
-    tell_of_failure(session, asked)
+    report_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
     judged = judge_failure(session, asked, answer.error)
     if judged.refusal is not None:
@@ -130,7 +130,7 @@ def give_up(session: SessionState, request_id: Id) -> bytes | None:
     asked = session.asked_by_agent.take(request_id)
     if asked is None:
         return None
-    tell_of_failure(session, asked)
+    report_failure(session, asked)
     _let_it_be_initialized_again(session, asked)
     return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
 
@@ -143,7 +143,7 @@ def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
 def _unanswered(
     session: SessionState, request_id: Id, asked: RequestContext, why: str
 ) -> MessageOutcome:
-    tell_of_failure(session, asked)
+    report_failure(session, asked)
     text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
     note = JournalNote(NoteKind.UNANSWERED, text, target=asked.target)
     outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
@@ -164,9 +164,9 @@ def judge_task_state(
         note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
         return MessageOutcome(notes=(note,))
     params: Json = notification.params
-    era = Era.MODERN if notification.method == methods.TASK_STATE else Era.HANDSHAKE
+    era = ProtocolEra.MODERN if notification.method == methods.TASK_STATE else ProtocolEra.HANDSHAKE
     asked = RequestContext(methods.TASKS_GET, tool, era, str(task))
-    tell_of_state(session, asked, params)
+    report_task_state(session, asked, params)
     judged = judge_result(session, asked, params)
     notes = logged(about, judged.notes)
     if judged.refusal is not None:

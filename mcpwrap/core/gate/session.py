@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from mcpwrap.core.gate.held_requests import Hold, Holds
+from mcpwrap.core.gate.held_requests import PendingApproval, PendingApprovals
 from mcpwrap.core.gate.in_flight import InFlight
 from mcpwrap.core.gate.ports import Approvals, Audit
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
@@ -67,7 +67,7 @@ class MessageOutcome(msgspec.Struct, frozen=True):
     rule: str = ""  # which allowed it, if one did
     is_changed: bool = False  # what goes on is not what came
     approval: Approval | None = None
-    held: Hold | None = None  # it waits, and nothing goes on
+    held: PendingApproval | None = None  # it waits, and nothing goes on
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class SessionState:
     limits: CallLimiter
     audit: Audit
     approvals: Approvals
-    holds: Holds = field(init=False)
+    holds: PendingApprovals = field(init=False)
     now_s: float = 0.0  # by a clock that nobody sets
     can_elicit: bool = False  # the agent said in its handshake that it has a window for questions
     # Hashes of tools as the server listed them first, and last.
@@ -92,7 +92,7 @@ class SessionState:
     untold_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know
 
     def __post_init__(self) -> None:
-        self.holds = Holds(self.approvals.state_key)
+        self.holds = PendingApprovals(self.approvals.state_key)
 
     def remember_tools(self, listed: Json) -> None:
         """Keep what the server says that its tools are."""

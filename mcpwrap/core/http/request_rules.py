@@ -61,14 +61,14 @@ class HttpRejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AcceptedRequest:
     """Accepted request: its endpoint. `session` is from the URL, in the old transport."""
 
     place: HttpEndpoint
     session: str = ""
 
 
-def judge(head: RequestHead, host: str) -> Heard | HttpRejection:
+def judge(head: RequestHead, host: str) -> AcceptedRequest | HttpRejection:
     """Return what a request is to, or why it is not heard. `host` is our one name."""
     if head.every("host") != [host]:
         return HttpRejection(421, f"this is http://{host}/, and was asked for by another name")
@@ -82,7 +82,7 @@ def judge(head: RequestHead, host: str) -> Heard | HttpRejection:
         known = METHODS_BY_ENDPOINT[place]
         return HttpRejection(405, f"only {', '.join(known)}", known)
     unheard = _judge_own(head) or _judge_body(head) or _judge_accept(head, place)
-    return unheard or Heard(place, dict(parse_qsl(query)).get("session", ""))
+    return unheard or AcceptedRequest(place, dict(parse_qsl(query)).get("session", ""))
 
 
 def _is_from_here(head: RequestHead, host: str) -> bool:

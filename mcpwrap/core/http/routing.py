@@ -7,7 +7,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Notification, Request, Result, as_id
 from mcpwrap.core.protocol.methods import PROGRESS
 
-STANDING = 0  # the stream that a GET reads, and belongs to no request
+STANDALONE = 0  # the stream that a GET reads, and belongs to no request
 # What a server says because of a request that it works on, rather than by itself.
 _OF_A_REQUEST = frozenset({"notifications/message", "notifications/elicitation/complete"})
 IsHeard = Callable[[int], bool]
@@ -71,11 +71,11 @@ class Routes:
         """
         open_now = dict.fromkeys(reversed(self._stream_by_id.values()))
         latest = [stream for stream in open_now if is_heard(stream)][:1]
-        standing = [STANDING] if is_heard(STANDING) else []
+        standing = [STANDALONE] if is_heard(STANDALONE) else []
         is_of_one = isinstance(message, Request) or message.method in _OF_A_REQUEST
         for stream in [*latest, *standing] if is_of_one else [*standing, *latest]:
             return stream
-        return STANDING
+        return STANDALONE
 
 
 def _token(request: Request) -> Id | None:

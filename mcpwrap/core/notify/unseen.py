@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mcpwrap.core.wire.approval_socket import Pending
 
 
-class Newcomers:
+class UnseenItems:
     """Pending approvals of the last call, and nothing else, so it grows with nothing else."""
 
     def __init__(self) -> None:

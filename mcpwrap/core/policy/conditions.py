@@ -29,7 +29,7 @@ from mcpwrap.core.policy.tristate import (
     FAILS,
     HOLDS,
     UNJUDGEABLE,
-    Truth,
+    Tristate,
     all_of,
     any_of,
     holds,
@@ -41,7 +41,7 @@ from mcpwrap.core.protocol.json_value import Json
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
 _NUL = "\0"  # where a text ends for a server that keeps it as a C string
-Judge = Callable[[Json], Truth]
+Judge = Callable[[Json], Tristate]
 PatternsByPath = dict[str, ArgumentPatterns]
 
 
@@ -73,7 +73,7 @@ def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
     test = _test(condition.test, patterns.get(condition.arg))
     default = PathMarker.MISSING if condition.default is None else _decoded(condition.default)
 
-    def judge(value: PathValue) -> Truth:
+    def judge(value: PathValue) -> Tristate:
         if (value is None or value is PathMarker.MISSING) and default is not PathMarker.MISSING:
             value = default
         return UNJUDGEABLE if isinstance(value, PathMarker) else test(value)
@@ -133,7 +133,7 @@ def _one_of(texts: tuple[str, ...]) -> Judge:
 def _matches(pattern: str, patterns: ArgumentPatterns) -> Judge:
     number = patterns.texts.index(pattern)
 
-    def judge(value: Json) -> Truth:
+    def judge(value: Json) -> Tristate:
         if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
             return UNJUDGEABLE
         try:
@@ -144,7 +144,7 @@ def _matches(pattern: str, patterns: ArgumentPatterns) -> Judge:
     return judge
 
 
-def _of_text(judge: Callable[[str], Truth]) -> Judge:
+def _of_text(judge: Callable[[str], Tristate]) -> Judge:
     return lambda value: (
         judge(value) if isinstance(value, str) and _NUL not in value else UNJUDGEABLE
     )
@@ -165,7 +165,7 @@ def _number(value: Json) -> float | int | None:
 
 def _within(
     value: float | int | None, least: float | int | None, most: float | int | None
-) -> Truth:
+) -> Tristate:
     if value is None or _is_beside(value, least) or _is_beside(value, most):
         return UNJUDGEABLE
     return holds((least is None or value >= least) and (most is None or value <= most))
@@ -185,7 +185,7 @@ def _is_beside(value: float | int, bound: float | int | None) -> bool:
     )
 
 
-def _same(value: Json, wanted: Json) -> Truth:
+def _same(value: Json, wanted: Json) -> Tristate:
     """Compare two values. Of another type is not judged: servers take "true" and 1 for true."""
     if isinstance(value, dict) and isinstance(wanted, dict):
         if value.keys() != wanted.keys():

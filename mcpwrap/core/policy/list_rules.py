@@ -16,7 +16,7 @@ from mcpwrap.core.policy.result_rules import (
     ResultRefusedError,
 )
 from mcpwrap.core.protocol import methods
-from mcpwrap.core.protocol.case_variants import is_misspelt_in_result
+from mcpwrap.core.protocol.case_variants import has_case_variant_in_result
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.sanitise import shown
 
@@ -106,7 +106,7 @@ class _Judging:
             after = _checked(checks, part)
             if after is part:
                 continue
-            if after is None or is_misspelt_in_result(after) or _differ(part, after, ids):
+            if after is None or has_case_variant_in_result(after) or _differ(part, after, ids):
                 self._left_out_by.setdefault(rule, []).append(name)
                 return None
             self._changed_by[rule] = None

@@ -3,7 +3,7 @@
 import re
 from unicodedata import normalize
 
-from mcpwrap.core.policy.tristate import UNJUDGEABLE, Truth, holds
+from mcpwrap.core.policy.tristate import UNJUDGEABLE, Tristate, holds
 from mcpwrap.core.text.sanitise import visible
 
 _TRIMMED_BY_SOME = (" ", '"', "'")
@@ -12,7 +12,7 @@ _HIDDEN_UP = re.compile(r"(?<![\w.])\.\.(?![\w.])|%(?:2e|2f|5c)", re.IGNORECASE)
 _MAX_CHARS = 4096  # PATH_MAX of Linux
 
 
-def inside(untrusted_path: str, folder: str) -> Truth:
+def inside(untrusted_path: str, folder: str) -> Tristate:
     r"""Say whether the path is in `folder`, which is absolute and in its shortest form.
 
     Links are not looked at: what a server can reach is for the kernel to say. Not judged is what

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 
-class Truth(Enum):
+class Tristate(Enum):
     """Truth value of a condition. What cannot be judged counts against its sender."""
 
     HOLDS = "holds"
@@ -14,26 +14,26 @@ class Truth(Enum):
 
 
 # Looking a member up in its class takes as long as a comparison of two texts.
-HOLDS: Final = Truth.HOLDS
-FAILS: Final = Truth.FAILS
-UNJUDGEABLE: Final = Truth.UNJUDGEABLE
+HOLDS: Final = Tristate.HOLDS
+FAILS: Final = Tristate.FAILS
+UNJUDGEABLE: Final = Tristate.UNJUDGEABLE
 
 
-def inverted(truth: Truth) -> Truth:
+def inverted(truth: Tristate) -> Tristate:
     """Return the answer to the opposite."""
     if truth is UNJUDGEABLE:
         return truth
     return FAILS if truth is HOLDS else HOLDS
 
 
-def holds(fact: bool) -> Truth:  # noqa: FBT001 - it is the fact, and picks no behaviour
+def holds(fact: bool) -> Tristate:  # noqa: FBT001 - it is the fact, and picks no behaviour
     """Return the answer that a fact gives."""
     return HOLDS if fact else FAILS
 
 
-def any_of(truths: Iterable[Truth]) -> Truth:
+def any_of(truths: Iterable[Tristate]) -> Tristate:
     """Say whether one of them holds; if none does, one that cannot be judged might have."""
-    result: Truth = FAILS
+    result: Tristate = FAILS
     for truth in truths:
         if truth is HOLDS:
             return truth
@@ -42,9 +42,9 @@ def any_of(truths: Iterable[Truth]) -> Truth:
     return result
 
 
-def all_of(truths: Iterable[Truth]) -> Truth:
+def all_of(truths: Iterable[Tristate]) -> Tristate:
     """Say whether all of them hold; one that fails settles it."""
-    result: Truth = HOLDS
+    result: Tristate = HOLDS
     for truth in truths:
         if truth is FAILS:
             return truth

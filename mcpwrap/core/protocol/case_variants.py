@@ -30,7 +30,7 @@ _FOLDED = frozenset({*map(folded, _JUDGED), ANY})
 _QUESTIONS = folded("inputRequests")
 
 
-def is_misspelt(keys: Collection[str]) -> bool:
+def has_case_variant(keys: Collection[str]) -> bool:
     """Say whether a key of a request's params is in another spelling than MCP has it in."""
     # Nearly all have none but these.
     return not _JUDGED.issuperset(keys) and any(
@@ -38,7 +38,7 @@ def is_misspelt(keys: Collection[str]) -> bool:
     )
 
 
-def is_misspelt_in_result(keys: Collection[str]) -> bool:
+def has_case_variant_in_result(keys: Collection[str]) -> bool:
     """Say whether a key of a result, an error or a tool is in other letters than MCP has it in."""
     return not _JUDGED.issuperset(keys) and any(
         key not in _JUDGED and (key.casefold() in _CASEFOLDED or folded(key) == _QUESTIONS)

@@ -32,7 +32,7 @@ TASK_STATE = "notifications/tasks"
 TASK_STATUS = "notifications/tasks/status"  # its name until 2025-11-25, without results
 
 
-class Era(Enum):
+class ProtocolEra(Enum):
     """Protocol generation: a handshake sets the revision, or each request carries its own."""
 
     HANDSHAKE = "handshake"
@@ -47,11 +47,11 @@ class PolicyScope(Enum):
     JUDGE = "judge"  # its default too
 
 
-_BOTH = frozenset(Era)
-_HANDSHAKE = frozenset({Era.HANDSHAKE})
-_MODERN = frozenset({Era.MODERN})
+_BOTH = frozenset(ProtocolEra)
+_HANDSHAKE = frozenset({ProtocolEra.HANDSHAKE})
+_MODERN = frozenset({ProtocolEra.MODERN})
 
-_AGENT_REQUESTS: Mapping[str, tuple[frozenset[Era], PolicyScope]] = {
+_AGENT_REQUESTS: Mapping[str, tuple[frozenset[ProtocolEra], PolicyScope]] = {
     INITIALIZE: (_BOTH, PolicyScope.FORWARD),  # a modern server says itself that it has none
     "ping": (_HANDSHAKE, PolicyScope.FORWARD),
     DISCOVER: (_BOTH, PolicyScope.FORWARD),  # a server says itself which envelope it wants
@@ -148,9 +148,9 @@ _REQUESTS = _AGENT_REQUESTS.keys() | _SERVER_REQUESTS.keys()
 _NOTIFICATIONS = _AGENT_NOTIFICATIONS.keys() | _SERVER_NOTIFICATIONS.keys()
 
 
-def era_of(params: Mapping[str, Json]) -> Era:
+def era_of(params: Mapping[str, Json]) -> ProtocolEra:
     """Return the era of a request by its envelope: a client of before 2026-07-28 has none."""
-    return Era.HANDSHAKE if revision_of(params) is None else Era.MODERN
+    return ProtocolEra.HANDSHAKE if revision_of(params) is None else ProtocolEra.MODERN
 
 
 def revision_of(params: Mapping[str, Json]) -> str | None:
@@ -174,7 +174,7 @@ def has_odd_envelope(params: Mapping[str, Json]) -> bool:
     )
 
 
-def agent_request(method: str, era: Era) -> PolicyScope | None:
+def agent_request(method: str, era: ProtocolEra) -> PolicyScope | None:
     """Return what to do with a request of the agent's; None if there is none such."""
     eras, way = _AGENT_REQUESTS.get(method, (_BOTH, None))
     return way if era in eras else None

@@ -55,7 +55,7 @@ class RemoteSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     oauth: OAuth | None = None  # with which a token is added
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Server descriptor for its wrapper. `/var/lib/mcpwrap/servers/NAME.json`."""
 
     name: str
@@ -88,7 +88,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.remote is not None and self.remote.oauth is not None
 
 
-class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Access rule of one server, and the variables that the gate requests from a stub."""
 
     uids: tuple[int, ...]
@@ -108,10 +108,10 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return uid in self.uids or not gids.isdisjoint(self.gids)
 
 
-class Admissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccessList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Access list of the gate. `/var/lib/mcpwrap/gate.json`; without the file it is empty."""
 
-    by_server: dict[str, Admission] = {}
+    by_server: dict[str, AccessRule] = {}
     same_uid_approves: bool = False  # who runs the agent may answer for it, without any proof
 
 
@@ -121,22 +121,22 @@ def encode(value: msgspec.Struct) -> str:
     return msgspec.json.format(text, indent=1).decode() + "\n"
 
 
-def decode_spec(text: bytes) -> Spec:
+def decode_spec(text: bytes) -> ServerSpec:
     """Return the server in a file of root's.
 
     Raises:
         msgspec.MsgspecError: it is not one, or of another version.
     """
-    return _decode(text, Spec)
+    return _decode(text, ServerSpec)
 
 
-def decode_admissions(text: str | bytes) -> Admissions:
+def decode_access_list(text: str | bytes) -> AccessList:
     """Return the guest list in a file of root's.
 
     Raises:
         msgspec.MsgspecError: it is not one, or of another version.
     """
-    return _decode(text, Admissions)
+    return _decode(text, AccessList)
 
 
 def _decode(text: str | bytes, kind: type[T]) -> T:

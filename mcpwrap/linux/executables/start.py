@@ -1,11 +1,11 @@
 """Ownership check of a server's code by the wrapper, before each start of the server."""
 
-from mcpwrap.core.wire.server_files import Spec
+from mcpwrap.core.wire.server_files import ServerSpec
 from mcpwrap.linux.executables.launch import launch_of
 from mcpwrap.linux.executables.look import ExecutableScan
 
 
-def expect_unchanged(spec: Spec) -> None:
+def expect_unchanged(spec: ServerSpec) -> None:
     """Refuse to start what not root alone can change, unless root allowed that.
 
     Raises:

@@ -8,7 +8,7 @@ the flag is set without one.
 import mmap
 
 
-class Bell:
+class DoorbellFlag:
     """Shared flag, made before the fork. It is only a hint: either process may set or clear it."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ _WORDS = _KEY + KEY_BYTES // _WORD
 _MOST_TRIES = 1000  # a process of ours writes far less often than that while a head is read
 
 
-class Tally:
+class SharedCounters:
     """Shared page, made before the fork. A session's content is a claim about itself alone."""
 
     def __init__(self) -> None:

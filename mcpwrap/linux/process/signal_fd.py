@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
-def hold_back(number: signal.Signals) -> None:
+def block_signal(number: signal.Signals) -> None:
     """Let a signal wait for `on_signals`; it would end the process before."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
@@ -35,7 +35,7 @@ def off() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-class NewNames:
+class CreatedNames:
     """Names made in watched folders, by any account, and perhaps gone again. Source: inotify(7)."""
 
     def __init__(self, folders: Iterable[str]) -> None:

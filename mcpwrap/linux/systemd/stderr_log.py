@@ -6,7 +6,7 @@ from contextlib import suppress
 from mcpwrap.core.text.sanitise import visible
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Write a line to standard error, which systemd reads (systemd.exec(5), StandardError=)."""
     with suppress(OSError):  # whoever has the stream too may have broken it; we go on
         sys.stderr.write(visible(text.replace("\n", " ")) + "\n")

@@ -41,7 +41,7 @@ def process_of(connection: socket.socket) -> int:
     return os.pidfd_open(pid)
 
 
-def of(connection: socket.socket) -> Peer:
+def credentials_of(connection: socket.socket) -> Peer:
     """Return who connected. Source: unix(7), SO_PEERCRED and SO_PEERGROUPS.
 
     The identity stays the connector's, whoever holds the socket later. Of an account in over 256

@@ -59,7 +59,7 @@ class WrapperView:
     net_fd: int
 
 
-def break_off() -> None:
+def cancel_trials() -> None:
     """End what is being tried, by whichever thread, and try nothing more in this process."""
     _is_broken_off.set()
     for process in _at_work.copy():
@@ -95,7 +95,7 @@ def open_wrapper_view(server: str) -> Iterator[WrapperView]:
         yield WrapperView(account_of(server), mount_fd, net_fd)
 
 
-def reach(view: WrapperView, *what: str) -> TrialResult:
+def try_reach(view: WrapperView, *what: str) -> TrialResult:
     """Try one thing as the server would. `what`: see `mcpwrap.as_wrapper.network_probe`."""
     try:
         entry = pwd.getpwnam(view.account)

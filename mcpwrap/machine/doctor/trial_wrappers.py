@@ -24,7 +24,7 @@ def side_by_side() -> Iterator[ThreadPoolExecutor]:
     try:
         yield pool
     except BaseException:  # Ctrl-C, or an output that is closed
-        live_probes.break_off()
+        live_probes.cancel_trials()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -44,7 +44,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *egress_steps.open_ways_out(want, have),
         *_write_servers(want, have, gone),
         *_start(want, have),
-        *_write({paths.ADMISSIONS: specs.encode(want.admissions)}, have),
+        *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
         *diff_listeners.open_all(want, have),
         *diff_webhook.load_webhook(want, have),
         *_shut_states(want, have),
@@ -72,14 +72,14 @@ def _write(files: Mapping[str, str], have: Observed) -> list[Step]:
 
 def _shut_out(want: Desired, have: Observed) -> list[Step]:
     """Take from the guest list, now, everything that the new one does not have."""
-    if paths.ADMISSIONS not in have.files:
+    if paths.ACCESS_LIST not in have.files:
         return []
     try:
-        now = specs.decode_admissions(have.files[paths.ADMISSIONS])
+        now = specs.decode_access_list(have.files[paths.ACCESS_LIST])
     except msgspec.MsgspecError:
-        return [steps.WriteFile(paths.ADMISSIONS, specs.encode(specs.Admissions()))]
+        return [steps.WriteFile(paths.ACCESS_LIST, specs.encode(specs.AccessList()))]
     by_server, same_uid = want.admissions.by_server, want.admissions.same_uid_approves
-    kept = specs.Admissions(
+    kept = specs.AccessList(
         by_server={
             name: both
             for name, guests in now.by_server.items()
@@ -87,10 +87,10 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
         },
         same_uid_approves=now.same_uid_approves and same_uid,
     )
-    return [] if kept == now else [steps.WriteFile(paths.ADMISSIONS, specs.encode(kept))]
+    return [] if kept == now else [steps.WriteFile(paths.ACCESS_LIST, specs.encode(kept))]
 
 
-def _in_both(now: specs.Admission, then: specs.Admission) -> specs.Admission | None:
+def _in_both(now: specs.AccessRule, then: specs.AccessRule) -> specs.AccessRule | None:
     """Return who stays; None if there is more to it than accounts that come and go alone.
 
     These are agents by HTTP, and members of groups. The files of its policy admit nobody.

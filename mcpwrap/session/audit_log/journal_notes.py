@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.rate_limit import RateLimit
-from mcpwrap.linux.systemd.stderr_log import say
+from mcpwrap.linux.systemd.stderr_log import log_line
 
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
 
@@ -23,7 +23,7 @@ class Notes:
         """Leave a line; of a flood, how many lines it had."""
         if self._quota.admits(time.monotonic()):
             if count := self._quota.take_left_out():
-                say(f"{self._who}: {count} lines were left out here")
+                log_line(f"{self._who}: {count} lines were left out here")
             self._write(note)
         elif self._quota.is_first_left_out():
-            say(f"{self._who}: too many lines, so some are left out")
+            log_line(f"{self._who}: too many lines, so some are left out")

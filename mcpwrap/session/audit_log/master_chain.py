@@ -25,8 +25,8 @@ from mcpwrap.core.audit.records import (
     SessionOpened,
     Start,
 )
-from mcpwrap.linux.process.shared_memory import Tally
-from mcpwrap.linux.process.zeroize import wipe
+from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.zeroize import zeroize
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,7 +38,7 @@ class AuditedSession:
     """Session that was opened, and is not yet closed in the chain."""
 
     session: str
-    tally: Tally
+    tally: SharedCounters
     part: int = 1
     told: int = 0  # the count that the chain last told of
     is_over: bool = False
@@ -67,7 +67,7 @@ class Ledger:
         self._open: dict[str, AuditedSession] = {}
         self._folder.mkdir(_FOLDER_MODE)
         try:
-            self._file = ChainedFile(self._create(records.MASTER), Chain(start.key, wipe=wipe))
+            self._file = ChainedFile(self._create(records.MASTER), Chain(start.key, wipe=zeroize))
             start.key[:] = bytes(len(start.key))
             began = Began(epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid())
             self._write(began)
@@ -87,7 +87,7 @@ class Ledger:
         return self._file.chain.mac.hex()
 
     def open(
-        self, server: str, uid: int, pid: int, tally: Tally
+        self, server: str, uid: int, pid: int, tally: SharedCounters
     ) -> tuple[AuditedSession, bytearray, int]:
         """Begin a session; return it, the key of its chain, and its file, open for appending.
 

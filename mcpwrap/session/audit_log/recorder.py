@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.gate.ports import Decided
 from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.core.text.uris import bare
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 
 # What either side can send without end, and is refused: else it would fill the disk for all.
@@ -33,8 +33,8 @@ class Recorder:
         self,
         about: Recorded,
         file: ChainedFile,
-        keeper: Keeper,
-        tally: Tally,
+        keeper: ParamsEncoder,
+        tally: SharedCounters,
         next_part: Callable[[], int | None],
     ) -> None:
         """`next_part` returns the next file to write to, once a part is full."""

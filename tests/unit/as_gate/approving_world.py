@@ -15,12 +15,12 @@ import pytest
 
 from mcpwrap.as_gate.approvals import connections
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
-from mcpwrap.as_gate.approvals.connections import People
+from mcpwrap.as_gate.approvals.connections import ApproverConnections
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.session.approval_client import Asking
+from mcpwrap.as_gate.session.approval_client import SessionApprovals
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.state.audit_writer import Writing
-from mcpwrap.as_gate.state.children import Child, Family
+from mcpwrap.as_gate.state.audit_writer import AuditWriter
+from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.audit.records import Answered
@@ -44,8 +44,8 @@ from mcpwrap.core.wire.approval_socket import (
     ToPerson,
     encode_question,
 )
-from mcpwrap.linux.process.bell import Bell
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
@@ -65,7 +65,7 @@ class InForce:
         return compile_policy(Policy(rules=(rule,)), server)
 
 
-class Written(Writing):
+class Written(AuditWriter):
     """Audit that keeps people's answers, unless it is broken."""
 
     def __init__(self) -> None:
@@ -92,7 +92,9 @@ class Session:
     def __init__(self, world: "World", pid: int, uid: int, server: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         verdicts, self.told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.child = Child(pid, Peer(1, uid, frozenset()), ours, verdicts, Bell(), Tally(), "")
+        self.child = Child(
+            pid, Peer(1, uid, frozenset()), ours, verdicts, DoorbellFlag(), SharedCounters(), ""
+        )
         self.child.server, self.child.entry = server, AuditedSession(f"12-{pid}", self.child.tally)
         world.sockets += [ours, theirs, verdicts, self.told]
         world.family.add(self.child)
@@ -100,8 +102,8 @@ class Session:
         self._world = world
         self.message = "Look."
         recorder = About(Recorded(f"12-{pid}", server, uid))
-        self.to_monitor = ToMonitor(theirs, Bell(), Backoff())
-        self.asking = Asking(self.to_monitor, cast("Recorder", recorder))
+        self.to_monitor = ToMonitor(theirs, DoorbellFlag(), Backoff())
+        self.asking = SessionApprovals(self.to_monitor, cast("Recorder", recorder))
 
     def ask(
         self, hold: int, tool: str = "drop", /, **arguments: Json
@@ -182,15 +184,15 @@ class World:
         monkeypatch.setattr(
             connections, "_uid", lambda name: WEB_UID if name == "mcpwrap-web" else HOOK_UID
         )
-        monkeypatch.setattr(peer_credentials, "of", lambda _: self._next_peer)
+        monkeypatch.setattr(peer_credentials, "credentials_of", lambda _: self._next_peer)
         self._next_peer = Peer(7, 0, frozenset())
         self._path = tmp_path / "approve.sock"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(str(self._path))
         listener.listen()
         self.sockets = [listener]
-        self.poll, self.family, self.audit = select.poll(), Family(), Written()
-        self.people = People(listener, self.poll)
+        self.poll, self.family, self.audit = select.poll(), ChildTable(), Written()
+        self.people = ApproverConnections(listener, self.poll)
         self.approving = ApprovalBroker(
             self.people, self.family, cast(Policies, InForce()), self.audit, self.poll
         )

@@ -8,13 +8,13 @@ import pytest
 
 from mcpwrap.as_gate import agent_identity
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.server_files import Admission
+from mcpwrap.core.wire.server_files import AccessRule
 from mcpwrap.linux import accounts
 from mcpwrap.linux.unix_socket import peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 ALICE, BOB, GUESTS = 1000, 1001, 900
-ADMISSION = Admission(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BOB,))
+ADMISSION = AccessRule(uids=(ALICE,), gids=(GUESTS,), inherits=(), http_uids=(BOB,))
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ import pytest
 from mcpwrap.as_wrapper.session import SessionRequest, WrapperContext, _program
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.oauth_session_file import Given, read_given
-from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, SecretPart, Spec
+from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, SecretPart, ServerSpec
 from mcpwrap.linux.unix_socket import fd_passing
 
 PROXY = {"HTTPS_PROXY": "http://127.77.0.1:3128"}
-SPEC = Spec(
+SPEC = ServerSpec(
     name="far",
     command="/usr/lib/mcpwrap/mcpwrap-remote",
     args=(),
@@ -69,7 +69,9 @@ def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("spec", "is_allowed"), [(SPEC, False), (WITH_LOGIN, True)])
-def test_a_person_logs_in_only_where_there_is_a_login(*, spec: Spec, is_allowed: bool) -> None:
+def test_a_person_logs_in_only_where_there_is_a_login(
+    *, spec: ServerSpec, is_allowed: bool
+) -> None:
     to_read, to_write, to_say = os.pipe(), os.pipe(), os.pipe()
     fds = [to_read[0], to_write[1], to_say[1]]
     opening = SessionRequest(agent_uid="0", inherited={"MCPWRAP_LOGIN": "login"}, fds=fds)
@@ -165,7 +167,7 @@ HERE = msgspec.structs.replace(SPEC, remote=None)
     ],
 )
 def test_a_server_has_the_umask_that_root_wrote_or_its_agents(
-    spec: Spec, agents: str, mask: int
+    spec: ServerSpec, agents: str, mask: int
 ) -> None:
     opening = SessionRequest(agent_uid="1000", inherited={}, fds=[], umask=agents)
     assert opening.umask_for(spec) == mask

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.session_shares import Holder, refusal
-from mcpwrap.core.wire.server_files import Admission
+from mcpwrap.core.wire.server_files import AccessRule
 
 ALICE, BOB, CAROL, DAVE = 1000, 1001, 1002, 1003
 GUESTS, STAFF = 50, 60
@@ -18,8 +18,8 @@ def admission(
     uids: tuple[int, ...] = (),
     gids: tuple[int, ...] = (),
     members: tuple[int, ...] = (),
-) -> Admission:
-    return Admission(uids=uids, gids=gids, inherits=(), members=members, sessions=sessions)
+) -> AccessRule:
+    return AccessRule(uids=uids, gids=gids, inherits=(), members=members, sessions=sessions)
 
 
 def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list[Holder]:
@@ -87,7 +87,7 @@ def opened(*counts: tuple[int, int], gids: frozenset[int] = frozenset()) -> list
     ],
 )
 def test_some_places_are_kept_for_the_others(
-    guests: Admission,
+    guests: AccessRule,
     uid: int,
     holders: list[Holder],
     is_refused: bool,  # noqa: FBT001 - a column of the table

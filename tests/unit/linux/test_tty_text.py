@@ -94,7 +94,7 @@ def test_so_has_the_word_of_a_service(
 ) -> None:
     stream = StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    stderr_log.say(f"{name} is there")
+    stderr_log.log_line(f"{name} is there")
     assert stream.getvalue() == f"{shown} is there\n".replace("\\n", " ")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.core.wire.server_files import Admission, Admissions, encode
+from mcpwrap.core.wire.server_files import AccessList, AccessRule, encode
 from mcpwrap.machine import observer
 from mcpwrap.machine.policy_files import gone
 from mcpwrap.plan import paths
@@ -38,9 +38,11 @@ def test_of_a_guest_list_that_cannot_be_read_no_policy_is_gone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
     lost = str(folder / "lost.yaml")
-    guests = Admissions(by_server={"git": Admission(uids=(), gids=(), inherits=(), policy=(lost,))})
-    monkeypatch.setattr(paths, "ADMISSIONS", str(folder / "gate.json"))
-    Path(paths.ADMISSIONS).write_text(encode(guests))
+    guests = AccessList(
+        by_server={"git": AccessRule(uids=(), gids=(), inherits=(), policy=(lost,))}
+    )
+    monkeypatch.setattr(paths, "ACCESS_LIST", str(folder / "gate.json"))
+    Path(paths.ACCESS_LIST).write_text(encode(guests))
     assert observer.vanished_policies() == {"git": (lost,)}
-    Path(paths.ADMISSIONS).write_bytes(damage)
+    Path(paths.ACCESS_LIST).write_bytes(damage)
     assert observer.vanished_policies() == {}

@@ -206,8 +206,8 @@ class Machine:
             if name in self.listening and name not in self.running:
                 self._start(name)
 
-    def admissions(self) -> specs.Admissions:
-        return specs.decode_admissions(self.files.get(paths.ADMISSIONS, "{}"))
+    def admissions(self) -> specs.AccessList:
+        return specs.decode_access_list(self.files.get(paths.ACCESS_LIST, "{}"))
 
     def current_files(self, name: str) -> tuple[str, ...]:
         """Return all that a server sees of root's files, as it is now."""

@@ -3,11 +3,11 @@
 import pytest
 
 from mcpwrap.core.wire.server_files import (
-    Admission,
+    AccessRule,
     OAuth,
     RemoteSpec,
     SecretPart,
-    Spec,
+    ServerSpec,
     decode_spec,
 )
 from mcpwrap.core.wire.webhook_file import Webhook, decode
@@ -40,7 +40,7 @@ limits = { memory = "16M", tasks = 5, cpu = "150%", sessions = 2 }
 
 def test_a_wrapper_is_told_all_that_it_runs() -> None:
     text = wanted(FULL, Observed()).server_files["git"][paths.spec("git")]
-    assert decode_spec(text.encode()) == Spec(
+    assert decode_spec(text.encode()) == ServerSpec(
         name="git",
         command="/usr/bin/git-mcp",
         args=("--é", ""),
@@ -86,7 +86,7 @@ def test_who_is_admitted(ours: str, uids: tuple[int, ...], gids: tuple[int, ...]
     runs = f"{GIT}inherits = ['TZ']\ninherits_any = ['X']\n"
     want = wanted(f"{runs}[mcp_servers.git.mcpwrap]\n{ours}", Observed())
     members = (1000, 1002) if gids else ()  # root is no agent
-    admission = Admission(
+    admission = AccessRule(
         uids=uids, gids=gids, inherits=("TZ",), inherits_any=("X",), members=members, sessions=16
     )
     assert want.admissions.by_server == {"git": admission}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import LAST, Listener
-from mcpwrap.core.wire.server_files import Admission, encode
+from mcpwrap.core.wire.server_files import AccessRule, encode
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import http_listeners, paths
 from mcpwrap.plan.observed import Observed
@@ -27,8 +27,8 @@ ListenStream=127.78.0.1:52100
 """
 
 
-def guests(*http_uids: int) -> Admission:
-    return Admission(uids=(), gids=(), inherits=(), http_uids=http_uids)
+def guests(*http_uids: int) -> AccessRule:
+    return AccessRule(uids=(), gids=(), inherits=(), http_uids=http_uids)
 
 
 def numbers(registry: Registry) -> dict[str, dict[str, int]]:
@@ -56,7 +56,7 @@ def registry_of(**http: dict[str, int]) -> Registry:
     ],
 )  # fmt: skip
 def test_who_has_an_address_keeps_it_and_others_get_the_first_that_is_free(
-    before: Registry, admissions: dict[str, Admission], expected: dict[str, dict[str, int]]
+    before: Registry, admissions: dict[str, AccessRule], expected: dict[str, dict[str, int]]
 ) -> None:
     found = http_listeners.assigned(before, admissions)
     assert numbers(found) == expected

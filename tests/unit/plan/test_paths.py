@@ -64,5 +64,5 @@ def test_under_which_lock_a_file_is_written(path: str, lock: str) -> None:
 
 def test_what_the_gate_refuses_is_what_root_is_told_of() -> None:
     assert {*map(str, admit.PANIC)} <= {*paths.OTHER_FILES}
-    assert str(access_list.PATH) == paths.ADMISSIONS
+    assert str(access_list.PATH) == paths.ACCESS_LIST
     assert str(admit.SERVERS) == paths.SPECS

@@ -9,7 +9,7 @@ from mcpwrap.core.policy.sql.sql_rows import is_unbounded
 from mcpwrap.core.policy.sql.text import Explained, Plainly, Statement, statements
 from mcpwrap.core.policy.sql.values import collects
 from mcpwrap.core.policy.sql.where import is_for_all_rows
-from mcpwrap.core.policy.tristate import Truth, any_of, holds
+from mcpwrap.core.policy.tristate import Tristate, any_of, holds
 
 _OfOne = Literal[  # of one statement
     "unbounded_select", "delete_without_where", "update_without_where", "drop", "writes"
@@ -24,25 +24,25 @@ _SQLITE_SCHEMA = frozenset({
 })  # fmt: skip
 
 
-def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Truth:
+def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
     """Say whether the test holds for one statement of the text or more. It never raises."""
     found = statements(untrusted_text, dialect)
     if not found:
-        return Truth.UNJUDGEABLE
+        return Tristate.UNJUDGEABLE
     if test == "several_statements":
         return holds(len(found) > 1)
     try:
         return any_of(_judge(statement, test, dialect) for statement in found)
     except Exception:  # noqa: BLE001 - RecursionError, and what no tree of sqlglot had until now
-        return Truth.UNJUDGEABLE
+        return Tristate.UNJUDGEABLE
 
 
-def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Truth:
+def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Tristate:
     match statement:
         case Plainly.UNKNOWN:
-            return Truth.UNJUDGEABLE
+            return Tristate.UNJUDGEABLE
         case Plainly.TELLS:
-            return Truth.FAILS
+            return Tristate.FAILS
         case Plainly.LISTS:
             return holds(test == "unbounded_select")
         case Plainly.SETS:
@@ -55,13 +55,13 @@ def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Truth:
             assert_never(statement)
 
 
-def _judge_explained(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Truth:
+def _judge_explained(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
     if test == "unbounded_select":  # a plan has few rows, and constants that are computed
         return holds(collects(tree, dialect))
     return _judge_tree(tree, test, dialect)
 
 
-def _judge_tree(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Truth:
+def _judge_tree(tree: exp.Expr, test: _OfOne, dialect: Dialect) -> Tristate:
     match test:
         case "unbounded_select":
             return holds(is_unbounded(tree, dialect))
@@ -87,19 +87,19 @@ def _is_drop(node: exp.Expr) -> bool:
     return isinstance(node, exp.Drop | exp.TruncateTable)
 
 
-def _overwrites(tree: exp.Expr) -> Truth:
+def _overwrites(tree: exp.Expr) -> Tristate:
     """Say whether an INSERT of what a query finds may change rows that are there."""
     for insert in tree.find_all(exp.Insert):
         conflict = insert.args.get("conflict")
         changes = (conflict and conflict.expressions) or insert.args.get("alternative") == "REPLACE"
         if changes and not isinstance(insert.expression, exp.Values):
-            return Truth.UNJUDGEABLE
-    return Truth.FAILS
+            return Tristate.UNJUDGEABLE
+    return Tristate.FAILS
 
 
 def _without_where(
     tree: exp.Expr, kind: type[exp.Delete] | type[exp.Update], dialect: Dialect
-) -> Truth:
+) -> Tristate:
     if tree.find(exp.Merge):
-        return Truth.UNJUDGEABLE
+        return Tristate.UNJUDGEABLE
     return any_of(is_for_all_rows(found, dialect) for found in tree.find_all(kind))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate, all_of, any_of
 
 # Functions without parentheses that sqlglot takes for columns.
 _NO_COLUMNS = frozenset({
@@ -21,7 +21,7 @@ _SET_IN_ALL_ROWS = frozenset({
 _OUTER = frozenset({"LEFT", "RIGHT", "FULL"})
 
 
-def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Truth:
+def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Tristate:
     """Say whether a statement changes all rows of a table; UNJUDGEABLE if a schema would tell."""
     where = change.args.get("where")
     if not isinstance(where, exp.Where):
@@ -33,7 +33,7 @@ def is_for_all_rows(change: exp.Delete | exp.Update, dialect: Dialect) -> Truth:
     )
 
 
-def _leaves_none(conditions: list[exp.Expr], target: "_Target") -> Truth:
+def _leaves_none(conditions: list[exp.Expr], target: "_Target") -> Tristate:
     """Say whether the conditions hold for all rows of one table: the first is that of WHERE."""
     if target.passes(conditions[0]) is HOLDS:
         return HOLDS
@@ -71,7 +71,7 @@ class _Target:
     has_others: bool
     dialect: Dialect
 
-    def passes(self, condition: exp.Expr) -> Truth:
+    def passes(self, condition: exp.Expr) -> Tristate:
         """Say whether a condition holds for all rows."""
         truth = self._holds_for_all(condition)
         if truth is FAILS and self.dialect == "sqlite":
@@ -79,7 +79,7 @@ class _Target:
             return FAILS if self._holds_for_all(as_text) is FAILS else UNJUDGEABLE
         return truth
 
-    def _holds_for_all(self, condition: exp.Expr) -> Truth:
+    def _holds_for_all(self, condition: exp.Expr) -> Tristate:
         """Say whether a condition does not depend on the row, or has an alternative that does not.
 
         Only what shows without a schema: `1`, `true`, `1=1`, `id = id`, `id = 5 OR 1=1`.
@@ -98,7 +98,7 @@ class _Target:
             case _:
                 return self._is_independent(condition)
 
-    def _is_independent(self, condition: exp.Expr) -> Truth:
+    def _is_independent(self, condition: exp.Expr) -> Tristate:
         columns = list(filter(_is_column, condition.find_all(exp.Column)))
         if not columns and condition.find(exp.Table) is None:
             return HOLDS

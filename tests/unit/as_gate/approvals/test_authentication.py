@@ -17,8 +17,8 @@ from mcpwrap.as_gate.approvals.authentication import (
     MAX_AT_ONCE,
     MAX_FAILURES,
     MAX_OF_UID,
-    Proven,
-    Proving,
+    Authenticator,
+    AuthResult,
     account_of,
     by_password,
 )
@@ -49,8 +49,8 @@ def open_fds() -> set[str]:
 
 
 @pytest.fixture
-def checks() -> Iterator[Proving]:
-    made = Proving()
+def checks() -> Iterator[Authenticator]:
+    made = Authenticator()
     yield made
     made.end_all()
     for fd, job in made._jobs.items():
@@ -78,17 +78,19 @@ def test_who_has_the_password() -> None:
     ],
 )
 def test_who_has_not(user: str, password: bytes, why: str) -> None:
-    assert by_password(user, password) == Proven(why=why)
+    assert by_password(user, password) == AuthResult(why=why)
 
 
 def test_without_the_file_nobody_has_one(path: Path) -> None:
     path.unlink()
-    assert by_password(ME, RIGHT) == Proven(why="wrong password")
+    assert by_password(ME, RIGHT) == AuthResult(why="wrong password")
 
 
-def ended(checks: Proving, check: Callable[[], Proven], key: tuple[int, str] = (1, "x")) -> Proven:
+def ended(
+    checks: Authenticator, check: Callable[[], AuthResult], key: tuple[int, str] = (1, "x")
+) -> AuthResult:
     """Return what a check came to."""
-    came: list[Proven] = []
+    came: list[AuthResult] = []
     fd = checks.start(key, check, came.append)
     assert checks.has(fd)
     pid = checks._jobs[fd].pid
@@ -99,11 +101,11 @@ def ended(checks: Proving, check: Callable[[], Proven], key: tuple[int, str] = (
     return came[0]
 
 
-def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Proving) -> None:
+def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Authenticator) -> None:
     inherited = os.memfd_create("of the monitor")
 
-    def check() -> Proven:
-        return Proven(uid=5, gids=(os.getpid(),), why=" ".join(sorted(open_fds(), key=int)))
+    def check() -> AuthResult:
+        return AuthResult(uid=5, gids=(os.getpid(),), why=" ".join(sorted(open_fds(), key=int)))
 
     proven = ended(checks, check)
     os.close(inherited)
@@ -113,56 +115,59 @@ def test_a_check_is_another_process_which_has_nothing_of_ours_open(checks: Provi
 
 
 def test_a_check_that_fails_proves_nothing_and_leaves_its_traceback(
-    checks: Proving, capfd: pytest.CaptureFixture[str], path: Path, monkeypatch: pytest.MonkeyPatch
+    checks: Authenticator,
+    capfd: pytest.CaptureFixture[str],
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stderr", sys.__stderr__)  # that of the tests is closed there
     path.write_text("{")
     proven = ended(checks, lambda: by_password(ME, RIGHT))
-    assert proven == Proven(why="it could not be checked: see the journal of mcpwrap-gate")
+    assert proven == AuthResult(why="it could not be checked: see the journal of mcpwrap-gate")
     assert "DecodeError" in capfd.readouterr().err
 
 
-def test_nor_does_one_that_is_killed(checks: Proving) -> None:
-    def check() -> Proven:
+def test_nor_does_one_that_is_killed(checks: Authenticator) -> None:
+    def check() -> AuthResult:
         os.kill(os.getpid(), 9)
-        return Proven(uid=0)
+        return AuthResult(uid=0)
 
     assert ended(checks, check).uid == -1
 
 
-def test_wrong_ones_are_few(checks: Proving) -> None:
+def test_wrong_ones_are_few(checks: Authenticator) -> None:
     now_s = time.monotonic()
     for _ in range(MAX_FAILURES):
         assert checks.why_not(1, "x", now_s) == ""
-        ended(checks, lambda: Proven(why="wrong password"))
+        ended(checks, lambda: AuthResult(why="wrong password"))
     assert checks.why_not(1, "x", time.monotonic()).startswith("5 proofs were wrong: again in ")
     assert checks.why_not(1, "y", now_s) == checks.why_not(2, "x", now_s) == ""
     assert checks.why_not(1, "x", time.monotonic() + FAILURES_WITHIN_S) == ""
 
 
-def test_a_right_one_makes_up_for_the_wrong_ones(checks: Proving) -> None:
-    for each in [Proven()] * (MAX_FAILURES - 1) + [Proven(uid=1)] + [Proven()]:
+def test_a_right_one_makes_up_for_the_wrong_ones(checks: Authenticator) -> None:
+    for each in [AuthResult()] * (MAX_FAILURES - 1) + [AuthResult(uid=1)] + [AuthResult()]:
         ended(checks, lambda each=each: each)  # type: ignore[misc]
     assert checks.why_not(1, "x", time.monotonic()) == ""
 
 
 def test_no_number_of_failures_makes_one_forgotten(
-    checks: Proving, monkeypatch: pytest.MonkeyPatch
+    checks: Authenticator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "_MAX_KNOWN", 2)
     for user in ("x", "y"):
-        ended(checks, Proven, (1, user))
+        ended(checks, AuthResult, (1, user))
     now_s = time.monotonic()
     assert checks.why_not(1, "z", now_s) == "too many proofs were wrong"
     assert checks.why_not(1, "z", now_s + FAILURES_WITHIN_S) == ""
 
 
-def asleep() -> Proven:
+def asleep() -> AuthResult:
     time.sleep(60)
-    return Proven()
+    return AuthResult()
 
 
-def test_nobody_keeps_the_others_waiting(checks: Proving) -> None:
+def test_nobody_keeps_the_others_waiting(checks: Authenticator) -> None:
     for _ in range(MAX_OF_UID):
         assert checks.why_not(1, "x", 0.0) == ""
         checks.start((1, "x"), asleep, print)
@@ -174,7 +179,7 @@ def test_nobody_keeps_the_others_waiting(checks: Proving) -> None:
 
 
 def test_where_no_process_can_be_made_nothing_is_left_open(
-    checks: Proving, monkeypatch: pytest.MonkeyPatch
+    checks: Authenticator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> int:
         raise OSError(11, "Resource temporarily unavailable")
@@ -182,7 +187,7 @@ def test_where_no_process_can_be_made_nothing_is_left_open(
     monkeypatch.setattr(os, "fork", fail)
     before = open_fds()
     with pytest.raises(OSError, match="temporarily"):
-        checks.start((1, "x"), Proven, print)
+        checks.start((1, "x"), AuthResult, print)
     assert open_fds() == before
 
 

@@ -27,7 +27,7 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import Held
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.bell import DoorbellFlag
 from mcpwrap.linux.unix_socket import memfd
 
 DIGEST = bytes(range(16))
@@ -77,7 +77,7 @@ def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
 def test_an_answer_and_a_policy_that_overtakes_it() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        bell = Bell()
+        bell = DoorbellFlag()
         to_monitor = ToMonitor(child, bell, Backoff())
         assert to_monitor.news() == PolicyUpdate()
         for text in (b"old", b"new"):
@@ -99,7 +99,7 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
 def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        bell = Bell()
+        bell = DoorbellFlag()
         to_monitor = ToMonitor(child, bell, Backoff())
         for text in (b"first", b"second", b"third"):
             fd = memfd.sealed("policy", text)
@@ -134,7 +134,7 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
     """Whatever policy overtakes the answer."""
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child, (tmp_path / "1").open("wb") as one, (tmp_path / "2").open("wb") as two:
-        to_monitor = ToMonitor(child, Bell(), Backoff())
+        to_monitor = ToMonitor(child, DoorbellFlag(), Backoff())
         policy_fd = memfd.sealed("policy", b"new")
         packets.hand_out(monitor, "12ab", policy_fd)
         packets.open_audit(monitor, AuditFileHandle("3-1", one.fileno()))
@@ -158,7 +158,7 @@ def test_whoever_has_too_many_sessions_is_told_so() -> None:
     with monitor, child:
         packets.refuse_more(monitor, "this account has 128 sessions already")
         with pytest.raises(RefusalError, match="has 128 sessions") as refused:
-            ToMonitor(child, Bell(), Backoff()).name("sqlite", "1000")
+            ToMonitor(child, DoorbellFlag(), Backoff()).name("sqlite", "1000")
         assert refused.value.status is session_socket.Exit.BUSY
         assert packets.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
 
@@ -166,7 +166,7 @@ def test_whoever_has_too_many_sessions_is_told_so() -> None:
 def test_an_audit_that_cannot_be_written_is_refused() -> None:
     monitor, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with monitor, child:
-        to_monitor = ToMonitor(child, Bell(), Backoff())
+        to_monitor = ToMonitor(child, DoorbellFlag(), Backoff())
         packets.refuse_audit(monitor)
         packets.refuse_audit(monitor)
         assert to_monitor.name("sqlite", "") is None

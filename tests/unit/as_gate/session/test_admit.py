@@ -16,7 +16,7 @@ from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.bell import DoorbellFlag
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 NOW, KEPT = "run/panic.json", "lib/panic.json"
@@ -99,7 +99,7 @@ def watch() -> Iterator[Callable[[int], select.epoll]]:
     monitor, its_monitor = socket.socketpair()
     pidfd = os.pidfd_open(os.getpid())
     with stub, its_stub, monitor, its_monitor:
-        to_monitor = ToMonitor(monitor, Bell(), Backoff())
+        to_monitor = ToMonitor(monitor, DoorbellFlag(), Backoff())
         yield lambda fd: admit._ends(stub, pidfd, to_monitor, fd)
     os.close(pidfd)
 

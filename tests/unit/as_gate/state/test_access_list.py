@@ -5,23 +5,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_gate.state.access_list import GuestList
-from mcpwrap.core.wire.server_files import Admission, Admissions, encode
+from mcpwrap.as_gate.state.access_list import AccessListFile
+from mcpwrap.core.wire.server_files import AccessList, AccessRule, encode
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import root_files
 
-ALICE = Admissions(by_server={"git": Admission(uids=(1000,), gids=(), inherits=())})
-CAROL = Admissions(by_server={"git": Admission(uids=(1002,), gids=(), inherits=())})
-NOBODY = Admissions()
+ALICE = AccessList(by_server={"git": AccessRule(uids=(1000,), gids=(), inherits=())})
+CAROL = AccessList(by_server={"git": AccessRule(uids=(1002,), gids=(), inherits=())})
+NOBODY = AccessList()
 
 
 def test_without_a_file_nobody_is_admitted(tmp_path: Path) -> None:
-    assert GuestList(tmp_path / "gate.json").current() == NOBODY
+    assert AccessListFile(tmp_path / "gate.json").current() == NOBODY
 
 
 def test_a_list_that_root_replaced_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
-    guests = GuestList(path)
+    guests = AccessListFile(path)
     for admissions in (ALICE, CAROL, NOBODY, ALICE):  # the first two are of one size
         root_files.replace(str(path), encode(admissions))
         assert guests.current() == guests.current() == admissions
@@ -38,7 +38,7 @@ def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
     tmp_path: Path, garbage: bytes
 ) -> None:
     path = tmp_path / "gate.json"
-    guests = GuestList(path)
+    guests = AccessListFile(path)
     root_files.replace(str(path), encode(ALICE))
     assert guests.current() == ALICE
     path.write_bytes(garbage)
@@ -51,7 +51,7 @@ def test_by_garbage_nobody_is_admitted_until_it_is_put_right(
 
 def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
-    guests = GuestList(path)
+    guests = AccessListFile(path)
     root_files.replace(str(path), encode(ALICE))
     assert guests.current() == ALICE
     path.rename(tmp_path / "kept.json")
@@ -65,7 +65,7 @@ def test_the_very_file_that_was_there_before_garbage_is_read_again(tmp_path: Pat
 def test_a_list_that_others_could_have_written_admits_nobody(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     root_files.replace(str(path), encode(ALICE))
-    guests = GuestList(path)
+    guests = AccessListFile(path)
     assert guests.current() == ALICE
     for spoiled, mode in ((path, 0o666), (tmp_path, 0o777)):
         before = spoiled.stat().st_mode

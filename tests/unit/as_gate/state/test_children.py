@@ -4,20 +4,22 @@ import socket
 
 import pytest
 
-from mcpwrap.as_gate.state.children import Child, Family
-from mcpwrap.linux.process.bell import Bell
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.as_gate.state.children import Child, ChildTable
+from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 
 def child(pid: int) -> Child:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.close()
-    return Child(pid, Peer(1, 1000, frozenset()), ours, ours.dup(), Bell(), Tally(), "")
+    return Child(
+        pid, Peer(1, 1000, frozenset()), ours, ours.dup(), DoorbellFlag(), SharedCounters(), ""
+    )
 
 
 def test_a_child_lets_go_of_all_that_are_not_reaped() -> None:
-    family, children = Family(), [child(1), child(2)]
+    family, children = ChildTable(), [child(1), child(2)]
     for each in children:
         family.add(each)
     family.hang_up(children[0])  # it is not reaped yet: it has ended its side a moment ago

@@ -13,8 +13,8 @@ from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.gate_client import queries
 from mcpwrap.linux import accounts
-from mcpwrap.linux.process.bell import Bell
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 ROOT = Peer(1, 0, frozenset({0}))
@@ -22,11 +22,11 @@ GIDS = {"adm": 4, "mcpwrap": 990}
 
 
 def child(server: str, *decisions: str) -> Child:
-    tally = Tally()
+    tally = SharedCounters()
     for decision in decisions:
         tally.count(decision, 10)
     with socket.socket(socket.AF_UNIX) as channel:
-        return Child(1, ROOT, channel, channel, Bell(), tally, "", server)
+        return Child(1, ROOT, channel, channel, DoorbellFlag(), tally, "", server)
 
 
 def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stats:

@@ -8,7 +8,7 @@ import pytest
 
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.policy.rules import Rule, decode
-from mcpwrap.core.wire.server_files import Admission, Admissions
+from mcpwrap.core.wire.server_files import AccessList, AccessRule
 from mcpwrap.errors import UsageError
 from mcpwrap.machine import policy_files
 
@@ -30,17 +30,17 @@ def write(folder: Path, name: str) -> None:
     (folder / f"{name}.yaml").write_text(RULE.replace("NAME", name).replace("SERVER", name))
 
 
-def recorded(folder: Path) -> Callable[[], Admissions]:
+def recorded(folder: Path) -> Callable[[], AccessList]:
     """Return the guest list as `apply` wrote it with both files."""
     by_server = {
-        name: Admission(uids=(), gids=(), inherits=(), policy=(str(folder / f"{name}.yaml"),))
+        name: AccessRule(uids=(), gids=(), inherits=(), policy=(str(folder / f"{name}.yaml"),))
         for name in ("git", "time")
     }
-    by_server["other"] = Admission(uids=(), gids=(), inherits=())
-    return lambda: Admissions(by_server=by_server)
+    by_server["other"] = AccessRule(uids=(), gids=(), inherits=())
+    return lambda: AccessList(by_server=by_server)
 
 
-def missing(policies: Policies, guests: Callable[[], Admissions]) -> list[str]:
+def missing(policies: Policies, guests: Callable[[], AccessList]) -> list[str]:
     """Return the servers that are refused."""
     return [name for name, one in guests().by_server.items() if policies.missing(one)]
 
@@ -76,7 +76,7 @@ def test_once_apply_has_seen_it_they_are_served_without(folder: Path) -> None:
     policies, guests = Policies(), recorded(folder)
     policies.reload(guests)
     time = guests().by_server["time"]
-    after = Admissions(by_server={"git": Admission(uids=(), gids=(), inherits=()), "time": time})
+    after = AccessList(by_server={"git": AccessRule(uids=(), gids=(), inherits=()), "time": time})
     assert missing(policies, lambda: after) == []
     policies.reload(lambda: after)
     assert policies.what_vanished() == ""
@@ -105,7 +105,7 @@ def test_where_others_can_remove_one_none_is_taken_and_it_is_said(folder: Path) 
 
 
 def test_without_a_guest_list_nobody_knows_what_is_gone(folder: Path) -> None:
-    def unreadable() -> Admissions:
+    def unreadable() -> AccessList:
         raise UsageError("others can write it", where="gate.json", fix="")
 
     policies = Policies()

@@ -67,7 +67,7 @@ def test_a_gate_of_another_version(
         listening.listen()
 
         async def knock() -> None:
-            knocked = asyncio.to_thread(gate_connection.knock, path, "notes", 1000)
+            knocked = asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
             task = asyncio.ensure_future(knocked)
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
@@ -90,7 +90,7 @@ def test_a_gate_that_hears_and_does_not_answer(
         listening.bind(path)
         listening.listen()
         with pytest.raises(SessionRefusedError) as refused:
-            gate_connection.knock(path, "notes", 1000)
+            gate_connection.open_gate_connection(path, "notes", 1000)
     assert refused.value.status == 69
 
 
@@ -147,7 +147,7 @@ def test_so_many_wait_idle_and_no_more(gate: StandingGate, monkeypatch: pytest.M
 
 
 async def _session(path: str) -> GateSession:
-    opened = await asyncio.to_thread(gate_connection.knock, path, "notes", 1000)
+    opened = await asyncio.to_thread(gate_connection.open_gate_connection, path, "notes", 1000)
     return GateSession(opened, _spawn)
 
 
@@ -251,7 +251,7 @@ def test_who_leaves_while_the_gate_is_asked_leaves_nothing(
     gate: StandingGate, clock: Clock
 ) -> None:
     async def leave() -> None:
-        pool = session_pool.Gates(gate.path, LISTENER, _spawn, clock)
+        pool = session_pool.GateSessionPool(gate.path, LISTENER, _spawn, clock)
         opening = asyncio.ensure_future(pool.open())
         await asyncio.sleep(0)
         opening.cancel()

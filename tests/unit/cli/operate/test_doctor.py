@@ -71,7 +71,7 @@ def checks(
         yield WrapperView("mcpw-one", -1, -1)
 
     monkeypatch.setattr(live_probes, "open_wrapper_view", inside)
-    monkeypatch.setattr(live_probes, "reach", lambda *_: TrialResult(ended, "said"))
+    monkeypatch.setattr(live_probes, "try_reach", lambda *_: TrialResult(ended, "said"))
     monkeypatch.setattr(systemctl, "run", lambda *_: "")
     allocation = Allocation(uid=20_000, squid="proxy-1")
     monkeypatch.setattr(observer, "registry", lambda: Registry(by_name={"one": allocation}))
@@ -190,7 +190,7 @@ def test_a_file_that_is_gone_by_then_was_not_refused(
     with monkeypatch.context() as during:
         found = tried(during, TrialStatus.REFUSED)
         (home / "notes").mkdir(exist_ok=True)
-        during.setattr(live_probes, "reach", reach)
+        during.setattr(live_probes, "try_reach", reach)
         found = states(doctor.server_checks(configured(), 20_000))
     assert found[f"read {home}/notes"] == "unknown"
 

@@ -9,22 +9,22 @@ from mcpwrap.core.approval.throttle import (
     MAX_NEW,
     NEW_WITHIN_S,
     PAUSE_S,
-    Fatigue,
-    Pause,
+    ApprovalThrottle,
+    ThrottlePause,
 )
 
 ALICE = (1000, "sqlite")
 
 
 def test_many_denials_pause_an_agent() -> None:
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     for number in range(MAX_DENIALS):
         assert kept.why_paused(*ALICE, float(number)) == ""
         kept.denied(*ALICE, float(number))
     why = "paused: 5 requests were denied"
     assert kept.why_paused(*ALICE, 4.0) == f"{why}; asks again in 601 s"
     assert kept.why_paused(*ALICE, 603.5) == f"{why}; asks again in 1 s"
-    assert kept.pauses(603.5) == [Pause(*ALICE, why, 4.0 + PAUSE_S)]
+    assert kept.pauses(603.5) == [ThrottlePause(*ALICE, why, 4.0 + PAUSE_S)]
     assert kept.why_paused(*ALICE, 604.0) == ""
     assert kept.pauses(604.0) == []
     # Others are not.
@@ -36,11 +36,11 @@ def test_many_denials_pause_an_agent() -> None:
 
 
 def test_denials_over_a_long_time_or_with_an_approval_between_are_no_row() -> None:
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     for number in range(3 * MAX_DENIALS):
         kept.denied(*ALICE, number * DENIALS_WITHIN_S / (MAX_DENIALS - 1))
     assert kept.pauses(0.0) == []
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     for number in range(3 * MAX_DENIALS):
         kept.denied(*ALICE, 0.0)
         if number % (MAX_DENIALS - 1) == 0:
@@ -49,7 +49,7 @@ def test_denials_over_a_long_time_or_with_an_approval_between_are_no_row() -> No
 
 
 def test_many_questions_pause_it_for_less_long() -> None:
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     assert [kept.asked(*ALICE, float(number)) for number in range(MAX_NEW)] == [""] * MAX_NEW
     why = f"paused: {MAX_NEW} questions in 60 s"
     assert kept.asked(*ALICE, 30.0) == why
@@ -59,14 +59,14 @@ def test_many_questions_pause_it_for_less_long() -> None:
 
 
 def test_questions_that_come_slowly_are_all_asked() -> None:
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     every_s = NEW_WITHIN_S / MAX_NEW
     assert not any(kept.asked(*ALICE, every_s * number) for number in range(5 * MAX_NEW))
 
 
 def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttle, "_MAX_KNOWN", 2)
-    kept = Fatigue()
+    kept = ApprovalThrottle()
     for uid in (1, 2, 1, 3):
         kept.asked(uid, "sqlite", 0.0)
     assert list(kept._known) == [(1, "sqlite"), (3, "sqlite")]  # the longest silent has gone

@@ -8,7 +8,7 @@ from nacl.exceptions import CryptoError
 from nacl.public import SealedBox
 
 from mcpwrap.core.audit import records
-from mcpwrap.core.audit.params import MAX_BYTES, Keeper, StoredParams
+from mcpwrap.core.audit.params import MAX_BYTES, ParamsEncoder, StoredParams
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.server_files import Keep
 
@@ -17,9 +17,9 @@ MARKER = "[redacted by audit]"
 PARAMS: dict[str, Json] = {"name": "t", "arguments": {"a": [1, "ü"], "b": None}}
 
 
-def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> Keeper:
+def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> ParamsEncoder:
     start = records.start_of(root_key, epoch=1)
-    return Keeper(keep, start.digest_key, start.box)
+    return ParamsEncoder(keep, start.digest_key, start.box)
 
 
 @pytest.mark.parametrize("keep", ["hash", "sealed", "plain"])

@@ -336,10 +336,10 @@ def test_of_many_states_the_oldest_is_good_no_more() -> None:
     policy = ScriptedPolicy({"tools/call a": Judgement(Decision.NEEDS_APPROVAL, "all")})
     gate = Gate(policy, ScriptedLimits(), ScriptedAudit(), ScriptedApprovals())
     call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a","_meta":{%s}%s}}'
-    for number in range(held_requests.MAX_ASIDE + 1):
+    for number in range(held_requests.MAX_SUSPENDED + 1):
         gate.from_agent((call % (number, MODERN, "")).encode())
     gate.at(100.0)
-    assert len(gate.tick()) == 2 * (held_requests.MAX_ASIDE + 1)  # a note, and a result
+    assert len(gate.tick()) == 2 * (held_requests.MAX_SUSPENDED + 1)  # a note, and a result
     again = [re.sub(r"STATE(\d)", state, f',"requestState":"STATE{n}"') for n in (1, 2)]
     note, _ = gate.from_agent((call % (90, MODERN, again[0])).encode())
     assert spoken(note) == "note> malformed: tools/call id=90: requestState was used already"

@@ -1,10 +1,10 @@
 """Requests in flight: a response answers one request, and their number is bounded."""
 
 from mcpwrap.core.gate.in_flight import InFlight, RequestContext
-from mcpwrap.core.protocol.methods import Era
+from mcpwrap.core.protocol.methods import ProtocolEra
 
-PING = RequestContext("ping", "", Era.HANDSHAKE)
-CALL = RequestContext("tools/call", "a", Era.MODERN)
+PING = RequestContext("ping", "", ProtocolEra.HANDSHAKE)
+CALL = RequestContext("tools/call", "a", ProtocolEra.MODERN)
 
 
 def test_a_question_is_answered_once() -> None:

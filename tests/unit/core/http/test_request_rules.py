@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.http.request_rules import (
-    Heard,
+    AcceptedRequest,
     HttpEndpoint,
     HttpRejection,
     RequestHead,
@@ -100,10 +100,10 @@ def test_who_is_heard(
 
 
 def test_where_a_request_goes() -> None:
-    assert judge(_head("GET", "/sse"), HOST) == Heard(HttpEndpoint.OLD_STREAM)
+    assert judge(_head("GET", "/sse"), HOST) == AcceptedRequest(HttpEndpoint.OLD_STREAM)
     old = judge(_head("POST", "/messages?session=a-b_c"), HOST)
-    assert old == Heard(HttpEndpoint.OLD_MESSAGES, "a-b_c")
-    assert judge(_head("POST", "/"), HOST) == Heard(HttpEndpoint.ENDPOINT)
+    assert old == AcceptedRequest(HttpEndpoint.OLD_MESSAGES, "a-b_c")
+    assert judge(_head("POST", "/"), HOST) == AcceptedRequest(HttpEndpoint.ENDPOINT)
 
 
 def test_a_wrong_method_is_told_the_right_ones() -> None:

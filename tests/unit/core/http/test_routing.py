@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.http.in_band_tags import Untagged
-from mcpwrap.core.http.routing import STANDING, Routes
+from mcpwrap.core.http.routing import STANDALONE, Routes
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
 
@@ -65,4 +65,4 @@ def test_what_is_answered_is_forgotten(routes: Routes) -> None:
     assert routes.stream_of(1) is None
     told = Untagged(_note("progress", progressToken="one"), b"")
     assert routes.route(told, {1}.__contains__) == 1  # because nobody else is there
-    assert routes.route(told, {STANDING, 1}.__contains__) == STANDING
+    assert routes.route(told, {STANDALONE, 1}.__contains__) == STANDALONE

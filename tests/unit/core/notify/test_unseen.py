@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpwrap.core.notify.unseen import Newcomers
+from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(
@@ -16,20 +16,20 @@ def pending(*ids: str) -> list[Pending]:
 
 
 def test_only_what_did_not_wait_before_is_new() -> None:
-    newcomers = Newcomers()
+    newcomers = UnseenItems()
     listed = "ab", "abc", "cb", "", "c"
     found = [[one.id for one in newcomers.among(pending(*ids))] for ids in listed]
     assert found == [["a", "b"], ["c"], [], [], ["c"]]
 
 
 def test_what_is_asked_again_is_not_new() -> None:
-    newcomers = Newcomers()
+    newcomers = UnseenItems()
     [one] = newcomers.among(pending("a"))
     assert newcomers.among([msgspec.structs.replace(one, times=2)]) == []
 
 
 def test_it_is_known_what_waits() -> None:
-    newcomers = Newcomers()
+    newcomers = UnseenItems()
     assert not newcomers.waits("a")
     newcomers.among(pending("a"))
     assert newcomers.waits("a")

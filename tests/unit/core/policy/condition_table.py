@@ -12,10 +12,10 @@ from mcpwrap.core.policy.rules import (
     Sql,
     Test,
 )
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 from mcpwrap.core.protocol.json_value import Json
 
-TESTS: list[tuple[Test, Json, Truth]] = [
+TESTS: list[tuple[Test, Json, Tristate]] = [
     (Equals('"a"'), "a", HOLDS),
     (Equals('"a"'), "A", FAILS),
     (Equals('"a"'), 5, UNJUDGEABLE),

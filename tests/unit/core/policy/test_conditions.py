@@ -16,18 +16,18 @@ from mcpwrap.core.policy.rules import (
     OfArgument,
     Test,
 )
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 from mcpwrap.core.protocol.json_value import Json
 from tests.unit.core.json_values import OF_FEW_KEYS
 from tests.unit.core.policy.condition_table import TESTS
 
 
-def judged(condition: Condition, root: Json) -> Truth:
+def judged(condition: Condition, root: Json) -> Tristate:
     return compiled(condition, patterns_by_path([condition]))(root)
 
 
 @pytest.mark.parametrize(("test", "value", "truth"), TESTS)
-def test_a_test_of_a_value(test: Test, value: Json, truth: Truth) -> None:
+def test_a_test_of_a_value(test: Test, value: Json, truth: Tristate) -> None:
     assert judged(OfArgument("x", test), {"x": value}) is truth
     assert judged(OfArgument("y[0].x", test), {"y": [{"x": value}]}) is truth
     opposite = {HOLDS: FAILS, FAILS: HOLDS, UNJUDGEABLE: UNJUDGEABLE}[truth]
@@ -56,7 +56,9 @@ SAFE = NotSo(Inside("/a"))
         ({}, UNJUDGEABLE, UNJUDGEABLE),
     ],
 )
-def test_some_and_none_of_a_list(root: Json, some_outside: Truth, none_outside: Truth) -> None:
+def test_some_and_none_of_a_list(
+    root: Json, some_outside: Tristate, none_outside: Tristate
+) -> None:
     assert judged(OfArgument("p[*]", SAFE), root) is some_outside
     assert judged(Inverted(OfArgument("p[*]", SAFE)), root) is none_outside
 
@@ -73,7 +75,7 @@ def test_some_and_none_of_a_list(root: Json, some_outside: Truth, none_outside: 
         ("force", UNJUDGEABLE),
     ],
 )
-def test_what_a_server_takes_where_nothing_is(root: Json, truth: Truth) -> None:
+def test_what_a_server_takes_where_nothing_is(root: Json, truth: Tristate) -> None:
     assert judged(OfArgument("force", Equals("true"), "false"), root) is truth
 
 
@@ -108,5 +110,5 @@ def test_patterns_of_one_path_are_looked_for_at_once() -> None:
 @given(OF_FEW_KEYS, st.sampled_from(["x", "x.y", "x[*]", "x[*].y[*]", "[0]"]))
 def test_no_arguments_raise(root: Json, path: str) -> None:
     for test in {type(test): test for test, _, _ in TESTS}.values():
-        assert isinstance(judged(OfArgument(path, test), root), Truth)
-        assert isinstance(judged(Inverted(OfArgument(path, test, "1")), root), Truth)
+        assert isinstance(judged(OfArgument(path, test), root), Tristate)
+        assert isinstance(judged(Inverted(OfArgument(path, test, "1")), root), Tristate)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.policy.paths import inside
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
         ("/home/a/caf\u00e9/cafe\u0301/\u2026 more", HOLDS),
     ],
 )
-def test_a_path_and_the_folder(path: str, truth: Truth) -> None:
+def test_a_path_and_the_folder(path: str, truth: Tristate) -> None:
     assert inside(path, "/home/a") is truth
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth, all_of, any_of, inverted
+from mcpwrap.core.policy.tristate import (
+    FAILS,
+    HOLDS,
+    UNJUDGEABLE,
+    Tristate,
+    all_of,
+    any_of,
+    inverted,
+)
 
 
 def test_the_opposite_of_what_cannot_be_judged_cannot_be_judged() -> None:
@@ -24,6 +32,6 @@ def test_the_opposite_of_what_cannot_be_judged_cannot_be_judged() -> None:
         ([HOLDS], HOLDS, HOLDS),
     ],
 )
-def test_one_and_all(truths: list[Truth], of_any: Truth, of_all: Truth) -> None:
+def test_one_and_all(truths: list[Tristate], of_any: Tristate, of_all: Tristate) -> None:
     assert any_of(truths) is of_any
     assert all_of(truths) is of_all

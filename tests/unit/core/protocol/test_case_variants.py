@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.rules import Policy, ResultRule, Rule
-from mcpwrap.core.protocol.case_variants import is_misspelt, is_misspelt_in_result
+from mcpwrap.core.protocol.case_variants import has_case_variant, has_case_variant_in_result
 from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spoken
 
 
@@ -29,7 +29,7 @@ from tests.unit.core.scripted import MODERN, ScriptedAudit, ScriptedLimits, spok
     ],
 )
 def test_a_key_in_another_spelling_is_found(keys: list[str], expected: bool) -> None:  # noqa: FBT001
-    assert is_misspelt(keys) == expected
+    assert has_case_variant(keys) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_in_results_all_but_questions_may_have_marks(
     keys: list[str],
     expected: bool,  # noqa: FBT001
 ) -> None:
-    assert is_misspelt_in_result(keys) == expected
+    assert has_case_variant_in_result(keys) == expected
 
 
 def test_a_rule_that_changes_keys_makes_no_question_that_is_not_judged() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
-from mcpwrap.core.protocol.methods import Era, PolicyScope, era_of
+from mcpwrap.core.protocol.methods import PolicyScope, ProtocolEra, era_of
 
 # The requests of the agent's, as schema.ts of each revision and the extensions have them.
 BOTH = [
@@ -37,8 +37,8 @@ MODERN = ["subscriptions/listen", "tasks/update"]
 
 @pytest.mark.parametrize("method", [*BOTH, *HANDSHAKE, *MODERN])
 def test_a_request_of_the_agents_is_of_its_era(method: str) -> None:
-    in_handshake = methods.agent_request(method, Era.HANDSHAKE) is not None
-    in_modern = methods.agent_request(method, Era.MODERN) is not None
+    in_handshake = methods.agent_request(method, ProtocolEra.HANDSHAKE) is not None
+    in_modern = methods.agent_request(method, ProtocolEra.MODERN) is not None
     assert in_handshake == (method in BOTH + HANDSHAKE)
     assert in_modern == (method in BOTH + MODERN)
     assert methods.is_request(method)
@@ -61,7 +61,7 @@ def test_there_are_no_others() -> None:
     ],
 )
 def test_what_is_the_servers_is_no_request_of_the_agents(method: str) -> None:
-    assert all(methods.agent_request(method, era) is None for era in Era)
+    assert all(methods.agent_request(method, era) is None for era in ProtocolEra)
     assert methods.agent_notification(method) is None
 
 
@@ -90,14 +90,14 @@ def test_nothing_is_both_a_request_and_a_notification() -> None:
 @pytest.mark.parametrize(
     ("params", "era"),
     [
-        ({}, Era.HANDSHAKE),
-        ({"_meta": {}}, Era.HANDSHAKE),
-        ({"_meta": {"progressToken": 1}}, Era.HANDSHAKE),
-        ({"_meta": {methods.PROTOCOL_VERSION: "2026-07-28"}}, Era.MODERN),
-        ({"_meta": {methods.PROTOCOL_VERSION: "2027-01-01"}}, Era.MODERN),  # one to come
-        ({"_meta": {methods.PROTOCOL_VERSION: 1}}, Era.HANDSHAKE),
-        ({"_meta": [methods.PROTOCOL_VERSION]}, Era.HANDSHAKE),
+        ({}, ProtocolEra.HANDSHAKE),
+        ({"_meta": {}}, ProtocolEra.HANDSHAKE),
+        ({"_meta": {"progressToken": 1}}, ProtocolEra.HANDSHAKE),
+        ({"_meta": {methods.PROTOCOL_VERSION: "2026-07-28"}}, ProtocolEra.MODERN),
+        ({"_meta": {methods.PROTOCOL_VERSION: "2027-01-01"}}, ProtocolEra.MODERN),  # one to come
+        ({"_meta": {methods.PROTOCOL_VERSION: 1}}, ProtocolEra.HANDSHAKE),
+        ({"_meta": [methods.PROTOCOL_VERSION]}, ProtocolEra.HANDSHAKE),
     ],
 )
-def test_the_era_is_in_the_envelope(params: dict[str, Json], era: Era) -> None:
+def test_the_era_is_in_the_envelope(params: dict[str, Json], era: ProtocolEra) -> None:
     assert era_of(params) is era

@@ -4,16 +4,16 @@ import msgspec
 import pytest
 
 from mcpwrap.core.wire.server_files import (
-    Admission,
-    Admissions,
+    AccessList,
+    AccessRule,
     SecretPart,
-    Spec,
-    decode_admissions,
+    ServerSpec,
+    decode_access_list,
     decode_spec,
     encode,
 )
 
-SPEC = Spec(
+SPEC = ServerSpec(
     name="git",
     command="/usr/bin/git-mcp",
     args=("--é",),
@@ -31,8 +31,8 @@ SPEC = Spec(
     memory_bytes=1,
     tasks=1,
 )
-ADMISSION = Admission(uids=(1000, 1001), gids=(50,), inherits=())
-ADMISSIONS = Admissions(by_server={"git": ADMISSION})
+ADMISSION = AccessRule(uids=(1000, 1001), gids=(50,), inherits=())
+ADMISSIONS = AccessList(by_server={"git": ADMISSION})
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_stranger_is_not_admitted(uid: int, gids: set[int]) -> None:
 
 
 def test_a_list_with_nobody_admits_nobody() -> None:
-    assert not Admission(uids=(), gids=(), inherits=()).admits(0, frozenset({0}))
+    assert not AccessRule(uids=(), gids=(), inherits=()).admits(0, frozenset({0}))
 
 
 def test_files_are_read_as_they_were_written() -> None:
     assert decode_spec(encode(SPEC).encode()) == SPEC
-    assert decode_admissions(encode(ADMISSIONS)) == ADMISSIONS
+    assert decode_access_list(encode(ADMISSIONS)) == ADMISSIONS
 
 
 BACKWARDS = dict(reversed(SPEC.env.items()))
@@ -91,7 +91,7 @@ NOT_ADMISSIONS = [
 @pytest.mark.parametrize("text", NOT_ADMISSIONS)
 def test_another_guest_list_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        decode_admissions(text)
+        decode_access_list(text)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import os
 
-from mcpwrap.linux.process.bell import Bell
+from mcpwrap.linux.process.bell import DoorbellFlag
 
 
 def test_a_bell_that_rang_is_heard_once_by_the_other_process() -> None:
-    bell = Bell()
+    bell = DoorbellFlag()
     from_child, to_parent = os.pipe()
     from_parent, to_child = os.pipe()
     if (pid := os.fork()) == 0:

@@ -14,7 +14,7 @@ from mcpwrap.core.gate.decision_records import ALLOWED, APPROVED, CHANGED
 from mcpwrap.core.gate.session import NoteKind
 from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
 from mcpwrap.linux.process import shared_memory as tally_module
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 
 
 def mac_of(count: int) -> bytes:
@@ -23,7 +23,7 @@ def mac_of(count: int) -> bytes:
 
 
 @contextmanager
-def forked_writer(tally: Tally) -> Iterator[None]:
+def forked_writer(tally: SharedCounters) -> Iterator[None]:
     """Have a process write heads as fast as it can, until it is killed."""
     if (pid := os.fork()) == 0:
         count = 0
@@ -39,7 +39,7 @@ def forked_writer(tally: Tally) -> Iterator[None]:
 
 def test_a_head_is_whole_while_it_is_written_and_after_its_writer_was_killed() -> None:
     for _ in range(20):
-        tally, last = Tally(), 0
+        tally, last = SharedCounters(), 0
         with forked_writer(tally):
             until_s = time.monotonic() + random.uniform(0.001, 0.02)
             while time.monotonic() < until_s:
@@ -55,7 +55,7 @@ def test_a_head_is_whole_while_it_is_written_and_after_its_writer_was_killed() -
 class Overtaken:
     """Memory as a reader sees it whose writer moves on by two heads during one read."""
 
-    def __init__(self, writer: Tally) -> None:
+    def __init__(self, writer: SharedCounters) -> None:
         self._writer = writer
         self._is_done = False
 
@@ -85,21 +85,21 @@ class Restless:
 def test_a_slot_that_is_written_while_it_is_read_is_read_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writer, reader = Tally(), Tally()
+    writer, reader = SharedCounters(), SharedCounters()
     writer.wrote(1, mac_of(1))
     monkeypatch.setattr(reader, "_words", Overtaken(writer))
     assert reader.head() == (3, mac_of(3))
 
 
 def test_a_writer_that_was_taken_over_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    tally, restless = Tally(), Restless()
+    tally, restless = SharedCounters(), Restless()
     monkeypatch.setattr(tally, "_words", restless)
     assert tally.head() == (0, bytes(16))
     assert restless.reads == 2 * tally_module._MOST_TRIES + 1
 
 
 def test_a_key_is_handed_over_once() -> None:
-    tally, key = Tally(), bytes(range(32))
+    tally, key = SharedCounters(), bytes(range(32))
     tally.wrote(7, mac_of(7))
     tally.hand_over(bytearray(key))
     if (child := os.fork()) == 0:
@@ -112,7 +112,7 @@ def test_a_key_is_handed_over_once() -> None:
 
 
 def test_decisions_are_counted_by_kind_and_time() -> None:
-    tally = Tally()
+    tally = SharedCounters()
     if (child := os.fork()) == 0:
         tally.count("allowed", 0)
         tally.count("allowed", 1)
@@ -145,6 +145,6 @@ def test_every_kind_of_decision_is_counted() -> None:
 
 
 def test_it_may_be_closed_twice() -> None:
-    tally = Tally()
+    tally = SharedCounters()
     tally.close()
     tally.close()  # a child lets go of all that the family has, and of all that the audit has

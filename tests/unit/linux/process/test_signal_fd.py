@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.process.signal_fd import NewNames
+from mcpwrap.linux.process.signal_fd import CreatedNames
 from tests.shared import pace
 from tests.unit.plain_account import NOBODY, without_root
 
@@ -103,7 +103,7 @@ def test_no_program_inherits_the_descriptor() -> None:
 def test_what_is_made_in_a_folder_is_told_also_if_it_is_gone_again(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "there").touch()
-    names = NewNames([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
+    names = CreatedNames([str(tmp_path), f"{tmp_path}/not-there", f"{tmp_path}/there"])
     assert names.read() == set()
     (tmp_path / "there").write_text("changed")
     (tmp_path / "other/below").touch()
@@ -130,15 +130,15 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over(
             os.chown(name, NOBODY, NOBODY)
 
     def watch() -> None:
-        NewNames(["open"])  # the twin
+        CreatedNames(["open"])  # the twin
         with pytest.raises(PermissionError, match=r"Permission denied: 'hidden'"):
-            NewNames(["open", "hidden"])
+            CreatedNames(["open", "hidden"])
 
     without_root(watch)
 
 
 def test_names_that_the_kernel_could_not_keep_are_not_passed_over(tmp_path: Path) -> None:
-    names = NewNames([str(tmp_path)])
+    names = CreatedNames([str(tmp_path)])
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(most + 1):  # equal ones in a row would be one event
         (tmp_path / "ab"[number % 2]).touch()

@@ -21,7 +21,11 @@ def ourselves(pid: int) -> Peer:
 def test_both_ends_of_a_pair_are_ourselves() -> None:
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with ours, theirs:
-        assert peer_credentials.of(ours) == peer_credentials.of(theirs) == ourselves(os.getpid())
+        assert (
+            peer_credentials.credentials_of(ours)
+            == peer_credentials.credentials_of(theirs)
+            == ourselves(os.getpid())
+        )
 
 
 def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None:
@@ -33,7 +37,7 @@ def test_who_connects_is_the_peer_even_when_it_has_ended(tmp_path: Path) -> None
             assert agent.wait() == 0
         connection, _ = listener.accept()
         with connection:
-            assert peer_credentials.of(connection) == ourselves(agent.pid)
+            assert peer_credentials.credentials_of(connection) == ourselves(agent.pid)
 
 
 @pytest.mark.parametrize(

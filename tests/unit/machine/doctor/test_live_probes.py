@@ -143,7 +143,7 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
     with ThreadPoolExecutor() as pool:
         tried = pool.submit(live_probes.session, "root", "one")
         pace.until(begun.exists)
-        live_probes.break_off()
+        live_probes.cancel_trials()
         assert tried.result().ended is TrialStatus.UNKNOWN
     begun.unlink()
     program.write_text(f"#!/bin/sh\nsleep 600; : > {begun}\n")

@@ -113,7 +113,7 @@ def test_leaving_early_breaks_off_what_is_tried_and_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken_off, ended = threading.Event(), threading.Event()
-    monkeypatch.setattr(live_probes, "break_off", broken_off.set)
+    monkeypatch.setattr(live_probes, "cancel_trials", broken_off.set)
 
     def one() -> None:
         broken_off.wait()

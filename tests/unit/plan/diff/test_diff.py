@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from mcpwrap.core.wire.server_files import Admissions
+from mcpwrap.core.wire.server_files import AccessList
 from mcpwrap.plan import paths, steps
 from mcpwrap.plan.diff.diff import diff
 from mcpwrap.plan.observed import Observed
@@ -278,8 +278,8 @@ def test_nobody_is_shut_out_when_a_policy_comes_or_goes() -> None:
     have = machine.seen_by_root()
     want = wanted(HTTP, have)
     one = msgspec.structs.replace(want.admissions.by_server["git"], policy=("/etc/policy.yaml",))
-    todo = diff(replace(want, admissions=Admissions(by_server={"git": one})), have)
-    assert described(todo) == [f"write {paths.ADMISSIONS}"]
+    todo = diff(replace(want, admissions=AccessList(by_server={"git": one})), have)
+    assert described(todo) == [f"write {paths.ACCESS_LIST}"]
     for left in stages(machine, todo):
         assert left.admissions().by_server["git"].uids == (1000,)
 
@@ -539,7 +539,7 @@ def test_a_guest_list_that_cannot_be_read_admits_nobody_and_is_put_right() -> No
     complete = applied(GIT)
     have = complete.seen_by_root()
     old = '{"by_server": {"git": {"uids": [1000]}}}'  # of a version before `gids`
-    todo = plan(GIT, replace(have, files={**have.files, paths.ADMISSIONS: old}))
+    todo = plan(GIT, replace(have, files={**have.files, paths.ACCESS_LIST: old}))
     assert after(complete, todo) == complete
     assert todo
 

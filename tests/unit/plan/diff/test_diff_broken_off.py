@@ -152,7 +152,7 @@ def test_nobody_approves_their_own_unless_both_configurations_say_so(
     *stopped, complete = broken_off(before, text)
     for machine in stopped[1:]:
         may = machine.admissions().same_uid_approves
-        assert may <= (then.same_uid_approves or machine.files[paths.ADMISSIONS] == encode(now))
+        assert may <= (then.same_uid_approves or machine.files[paths.ACCESS_LIST] == encode(now))
     assert complete.admissions().same_uid_approves == now.same_uid_approves
 
 
@@ -165,7 +165,7 @@ def test_no_server_starts_before_squid_serves_its_allowlist_and_no_other(
     want = wanted(text, machine.seen_by_root())
     todo = plan(text, machine.seen_by_root())
     for index, step in enumerate(todo):
-        lets_in = isinstance(step, steps.WriteFile) and step.path == paths.ADMISSIONS and index > 3
+        lets_in = isinstance(step, steps.WriteFile) and step.path == paths.ACCESS_LIST and index > 3
         if lets_in or isinstance(step, steps.StartSockets | steps.RestartServers):
             expect_ways_out(machine, want)
         machine.carry_out(step)

@@ -7,7 +7,7 @@ import pytest
 
 from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.master_chain import Ledger
 from tests.unit.session.audit_log.sessions import (
@@ -31,7 +31,7 @@ def open_fds() -> int:
 
 
 def test_an_epoch_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    ledger, tally = ledger_in(tmp_path), Tally()
+    ledger, tally = ledger_in(tmp_path), SharedCounters()
     entry, key, fd = ledger.open("git", 1000, 77, tally)
     assert (entry.session, key) == ("3-1", opening_key(1))
     os.write(fd, b"x")
@@ -79,10 +79,10 @@ def test_a_session_that_cannot_be_opened_leaves_no_file(
     with monkeypatch.context() as disk:
         disk.setattr(ChainedFile, "append", full)
         with pytest.raises(OSError, match="the audit cannot be written"):
-            ledger.open("git", 1000, 77, Tally())
+            ledger.open("git", 1000, 77, SharedCounters())
     assert names_in(tmp_path) == {"master.jsonl"}
     assert open_fds() == fds
-    entry, _, _ = ledger.open("git", 1000, 77, Tally())
+    entry, _, _ = ledger.open("git", 1000, 77, SharedCounters())
     assert entry.session == "3-2"  # a name is never given twice
     assert names_in(tmp_path) == {"master.jsonl", "2-1.jsonl"}
 
@@ -90,7 +90,7 @@ def test_a_session_that_cannot_be_opened_leaves_no_file(
 def test_a_session_goes_on_in_its_next_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, tally = ledger_in(tmp_path), Tally()
+    ledger, tally = ledger_in(tmp_path), SharedCounters()
     entry, _, _ = ledger.open("git", 1000, 77, tally)
     tally.wrote(9, MAC)
     with monkeypatch.context() as disk:
@@ -113,7 +113,7 @@ def test_an_end_that_could_not_be_written_is_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_in(tmp_path)
-    tallies = [Tally(), Tally()]
+    tallies = [SharedCounters(), SharedCounters()]
     entries = [ledger.open("git", 1000, 77, tally)[0] for tally in tallies]
     tallies[0].wrote(4, MAC)
     with monkeypatch.context() as disk:
@@ -130,7 +130,7 @@ def test_an_end_that_could_not_be_written_is_written_later(
 
 def test_heads_are_those_of_sessions_that_went_on(tmp_path: Path) -> None:
     ledger = ledger_in(tmp_path)
-    one, two, three = tallies = [Tally(), Tally(), Tally()]
+    one, two, three = tallies = [SharedCounters(), SharedCounters(), SharedCounters()]
     for tally in tallies:
         ledger.open("git", 1000, 77, tally)
     assert not ledger.catch_up()  # nobody has written anything
@@ -155,8 +155,8 @@ def test_heads_are_those_of_sessions_that_went_on(tmp_path: Path) -> None:
 
 def test_a_session_that_says_it_wrote_nothing_keeps_its_file(tmp_path: Path) -> None:
     """It was taken over, and would rather that nobody read what it has written."""
-    ledger, knocked = ledger_in(tmp_path), Tally()
-    said_nothing, _, fd = ledger.open("git", 1000, 77, Tally())
+    ledger, knocked = ledger_in(tmp_path), SharedCounters()
+    said_nothing, _, fd = ledger.open("git", 1000, 77, SharedCounters())
     only_knocked, _, _ = ledger.open("git", 1000, 77, knocked)
     os.write(fd, b"what it did")
     ledger.close(said_nothing)
@@ -168,7 +168,7 @@ def test_a_part_whose_file_could_not_be_made_is_made_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_in(tmp_path)
-    entry, _, _ = ledger.open("git", 1000, 77, Tally())
+    entry, _, _ = ledger.open("git", 1000, 77, SharedCounters())
     with monkeypatch.context() as disk:
         disk.setattr(os, "open", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         with pytest.raises(OSError, match="full"):
@@ -180,7 +180,7 @@ def test_a_part_whose_file_could_not_be_made_is_made_the_next_time(
 
 
 def test_a_child_has_no_key_and_no_share_in_other_sessions(tmp_path: Path) -> None:
-    ledger, tally = ledger_in(tmp_path), Tally()
+    ledger, tally = ledger_in(tmp_path), SharedCounters()
     ledger.open("git", 1000, 77, tally)
     ledger.forget()
     ledger.policy("12ab")  # written with a key that everybody knows

@@ -8,10 +8,10 @@ import pytest
 
 from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
-from mcpwrap.core.audit.params import Keeper
+from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.gate.ports import Decided
-from mcpwrap.linux.process.shared_memory import Tally
+from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log import recorder
 from mcpwrap.session.audit_log.chained_file import ChainedFile
 from mcpwrap.session.audit_log.recorder import Recorded, Recorder
@@ -27,14 +27,14 @@ class Written:
         self._folder = folder
         self.parts = 0
         self.has_room = True
-        self.tally = Tally()
+        self.tally = SharedCounters()
         start = audit_records.start_of(KEY, 1)
         fd = self.next_part()
         assert fd is not None
         self.recorder = Recorder(
             Recorded("1-1", "git", 1000),
             ChainedFile(fd, Chain(KEY)),
-            Keeper("hash", start.digest_key, start.box),
+            ParamsEncoder("hash", start.digest_key, start.box),
             self.tally,
             self.next_part,
         )

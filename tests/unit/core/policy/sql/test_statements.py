@@ -5,7 +5,7 @@ import pytest
 from mcpwrap.core.policy.rules import Dialect, SqlTest
 from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.sql.text import MAX_CHARS, MAX_TOKENS
-from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Truth
+from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 
 ROWS: SqlTest = "unbounded_select"
 GROWING = (
@@ -42,7 +42,7 @@ def folded(values: str, times: int) -> str:
     return f"WITH {', '.join([first, *ctes])} SELECT s FROM x{times - 1} LIMIT 1"
 
 
-TABLE: list[tuple[SqlTest, str, Truth]] = [
+TABLE: list[tuple[SqlTest, str, Tristate]] = [
     (ROWS, "SELECT * FROM t", HOLDS),
     (ROWS, "select a from t where b = 'LIMIT 5'", HOLDS),
     (ROWS, "SELECT * FROM t -- LIMIT 5", HOLDS),
@@ -260,7 +260,7 @@ TABLE: list[tuple[SqlTest, str, Truth]] = [
     ("writes", "VACUUM INTO 'x'", UNJUDGEABLE),
     ("writes", "SELECT load FROM t; ~", UNJUDGEABLE),
 ]  # fmt: skip
-OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
+OTHERS: list[tuple[Dialect, SqlTest, str, Tristate]] = [
     ("postgres", ROWS, "SELECT * FROM t FETCH FIRST 5 ROWS ONLY", FAILS),
     ("postgres", ROWS, "SELECT * FROM t ORDER BY a FETCH FIRST 5 ROWS WITH TIES", HOLDS),
     ("postgres", ROWS, "SELECT * FROM t FETCH FIRST ROW ONLY", FAILS),
@@ -452,12 +452,14 @@ OTHERS: list[tuple[Dialect, SqlTest, str, Truth]] = [
 
 
 @pytest.mark.parametrize(("test", "text", "truth"), TABLE)
-def test_what_is_asked_of_sqlite(test: SqlTest, text: str, truth: Truth) -> None:
+def test_what_is_asked_of_sqlite(test: SqlTest, text: str, truth: Tristate) -> None:
     assert judge_sql(text, test, "sqlite") is truth
 
 
 @pytest.mark.parametrize(("dialect", "test", "text", "truth"), OTHERS)
-def test_what_is_asked_of_others(dialect: Dialect, test: SqlTest, text: str, truth: Truth) -> None:
+def test_what_is_asked_of_others(
+    dialect: Dialect, test: SqlTest, text: str, truth: Tristate
+) -> None:
     assert judge_sql(text, test, dialect) is truth
 
 
