@@ -38,7 +38,7 @@ class UsageError(McpwrapError):
     exit_code = EXIT_USAGE
 
 
-class HalfDoneError(OSError):
+class PartialWriteError(OSError):
     """Replacement of several files of which only some were replaced."""
 
 
@@ -64,7 +64,7 @@ def nothing_changed() -> Iterator[None]:
     """
     try:
         yield
-    except HalfDoneError as error:
+    except PartialWriteError as error:
         raise file_error(error, "broken off here: the same command completes it") from error
     except OSError as error:
         raise file_error(error, "nothing was changed") from error

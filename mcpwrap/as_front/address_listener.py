@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from mcpwrap.as_front.dns_server import Dns
 from mcpwrap.as_front.endpoint import MAX_CONNECTIONS, ServerEndpoint
-from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.as_front.sni_connection import Connection
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -17,10 +17,10 @@ _PAUSE_S = 0.5  # when there is no descriptor left for another connection
 Serve = Callable[[socket.socket], Awaitable[None]]
 
 
-class Address:
+class AddressListener:
     """Three sockets of one server (TLS, DNS over UDP and TCP), and their connections."""
 
-    def __init__(self, place: ServerEndpoint, events: Events) -> None:
+    def __init__(self, place: ServerEndpoint, events: EventLog) -> None:
         """Listen, on all three or on none.
 
         Raises:

@@ -5,7 +5,7 @@ import socket
 from contextlib import suppress
 
 from mcpwrap.as_front.endpoint import ServerEndpoint
-from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.as_front.splice import give_way
 from mcpwrap.core.egress import dns
 
@@ -16,7 +16,7 @@ _PAUSE_S = 0.1
 class Dns:
     """Synthetic resolver of one server; it logs the names that the server queries."""
 
-    def __init__(self, place: ServerEndpoint, events: Events) -> None:
+    def __init__(self, place: ServerEndpoint, events: EventLog) -> None:
         self._place = place
         self._events = events
 

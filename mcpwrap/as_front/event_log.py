@@ -16,7 +16,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Events:
+class EventLog:
     """Event log writer. A failed write is logged to the journal once, and service goes on."""
 
     def __init__(self, path: Path = PATH) -> None:

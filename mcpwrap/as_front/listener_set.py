@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_front.address_listener import Address
+from mcpwrap.as_front.address_listener import AddressListener
 from mcpwrap.as_front.endpoint import Ports, ServerEndpoint
-from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.core.wire.sni_front_file import Front, decode_front
 from mcpwrap.linux.systemd.stderr_log import log_line
 
@@ -18,14 +18,16 @@ PATH = Path("/var/lib/mcpwrap/front.json")
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    address: Address
+    address: AddressListener
     task: asyncio.Task[None]
 
 
-class Listeners:
+class ListenerSet:
     """Addresses that are listened on. A reload does not touch those that stay the same."""
 
-    def __init__(self, path: Path, ports: Ports, events: Events, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, path: Path, ports: Ports, events: EventLog, tasks: asyncio.TaskGroup
+    ) -> None:
         self._path = path
         self._ports = ports
         self._events = events
@@ -75,7 +77,7 @@ class Listeners:
 
     def _open(self, place: ServerEndpoint) -> None:
         try:
-            address = Address(place, self._events)
+            address = AddressListener(place, self._events)
         except OSError as error:
             problem = f"{place.server}: cannot listen on {place.address}: {error.strerror}"
             self._why_not_by_place[place] = problem

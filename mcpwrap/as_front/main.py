@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mcpwrap.as_front import event_log, listener_set
 from mcpwrap.as_front.endpoint import Ports
-from mcpwrap.as_front.event_log import Events
-from mcpwrap.as_front.listener_set import Listeners
+from mcpwrap.as_front.event_log import EventLog
+from mcpwrap.as_front.listener_set import ListenerSet
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.sd_notify import Notifier
 
@@ -37,9 +37,9 @@ async def serve(around: FrontSettings) -> None:
     received: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
-    notifier, record = Notifier(), Events(around.events)
+    notifier, record = Notifier(), EventLog(around.events)
     async with asyncio.TaskGroup() as tasks:
-        served = Listeners(around.configuration, around.ports, record, tasks)
+        served = ListenerSet(around.configuration, around.ports, record, tasks)
         await served.reload()
         notifier.ready(served.status())
         while (woken_by := await _next(received)) != signal.SIGTERM:

@@ -38,7 +38,7 @@ def reload(pid: int, configuration: Path, ports: Ports) -> int:
     missing = {(address, ports.tls) for address in front.by_server.values()}
     missing |= {(address, ports.dns) for address in front.by_server.values()}
     give_up_at_s = time.monotonic() + _PATIENCE_S
-    while missing := missing - tcp_listeners.of(os.geteuid()):
+    while missing := missing - tcp_listeners.addresses_of(os.geteuid()):
         if time.monotonic() > give_up_at_s:
             where = ", ".join(f"{address}:{port}" for address, port in sorted(missing))
             log_line(f"not listened on: {where}; `systemctl status mcpwrap-front` says why")

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import assert_never
 
 from mcpwrap.as_front.endpoint import ServerEndpoint
-from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.as_front.splice import CHUNK_BYTES, Splice, give_way, tune
 from mcpwrap.core.egress import http_connect, tls_client_hello
 from mcpwrap.core.egress.tls_client_hello import HelloIncomplete, NoName, NotTls, ServerName
@@ -29,7 +29,7 @@ class Alert(IntEnum):
 class Connection:
     """One TLS connection of one server. If the server breaks it off, OSError is raised."""
 
-    def __init__(self, server: socket.socket, place: ServerEndpoint, events: Events) -> None:
+    def __init__(self, server: socket.socket, place: ServerEndpoint, events: EventLog) -> None:
         self._server = server
         self._place = place
         self._events = events
@@ -84,7 +84,7 @@ class Connection:
             match await self._ask(proxy, host):
                 case http_connect.TunnelEstablished(rest):
                     await self._splice(proxy, host, rest)
-                case http_connect.Denied(status, reason) as denied:
+                case http_connect.TunnelRefused(status, reason) as denied:
                     by_rule = denied.is_by_rule()
                     self._note_refused(host, f"{status} {reason}".rstrip())
                     await self._alert(Alert.ACCESS_DENIED if by_rule else Alert.INTERNAL_ERROR)
@@ -99,7 +99,7 @@ class Connection:
 
     async def _ask(
         self, proxy: socket.socket, host: str
-    ) -> http_connect.TunnelEstablished | http_connect.Denied | str:
+    ) -> http_connect.TunnelEstablished | http_connect.TunnelRefused | str:
         """Return the proxy's answer, or why there is none."""
         try:
             async with asyncio.timeout(PROXY_S):
@@ -111,7 +111,7 @@ class Connection:
 
     async def _read_reply(
         self, proxy: socket.socket, host: str
-    ) -> http_connect.TunnelEstablished | http_connect.Denied | str:
+    ) -> http_connect.TunnelEstablished | http_connect.TunnelRefused | str:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(proxy, self._place.at(self._place.ports.proxy))
         await loop.sock_sendall(proxy, http_connect.request(host))
@@ -121,7 +121,7 @@ class Connection:
             match http_connect.reply(untrusted):
                 case http_connect.HeadIncomplete():
                     continue
-                case http_connect.TunnelEstablished() | http_connect.Denied() as reply:
+                case http_connect.TunnelEstablished() | http_connect.TunnelRefused() as reply:
                     return reply
                 case http_connect.NotHttp():
                     return "its answer is no HTTP"

@@ -10,7 +10,7 @@ import time
 
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.policy_store import Policies
-from mcpwrap.gate_client.queries import standing
+from mcpwrap.gate_client.queries import policy_in_force
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _PATIENCE_S = 10.0
@@ -36,6 +36,6 @@ def main() -> int:
 
 def _now() -> str:
     try:
-        return standing()
+        return policy_in_force()
     except OSError as error:
         return f"it does not answer: {error}"  # yet, perhaps

@@ -7,7 +7,7 @@ from mcpwrap.as_http.event_streams import Stream
 from mcpwrap.as_http.gate.gate_session import GateSession
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import History, StreamEvent
-from mcpwrap.core.http.in_band_tags import Untagged, untagged
+from mcpwrap.core.http.in_band_tags import UntaggedMessage, remove_tags
 from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.http.routing import STANDALONE, Routes
 from mcpwrap.core.protocol.jsonrpc import (
@@ -95,15 +95,15 @@ class McpSession:
     async def _deliver(self, line: bytes) -> None:
         match decode(line, Sender.SERVER, MAX_BATCH):
             case Decoded() as decoded:
-                await self._tell(untagged(decoded))
+                await self._tell(remove_tags(decoded))
             case Batch(items):
                 for item in items:
                     if isinstance(item, Decoded):
-                        await self._tell(untagged(item))
+                        await self._tell(remove_tags(item))
             case _:  # the gate writes none
                 return
 
-    async def _tell(self, told: Untagged) -> None:
+    async def _tell(self, told: UntaggedMessage) -> None:
         if told.is_closed:
             self._have_polled(told)
             return
@@ -138,14 +138,14 @@ class McpSession:
             json = error_response(request_id, code, f"mcpwrap: {text}")
             await self._put(number, StreamEvent(number, 0, json, request_id, code))
 
-    def _have_polled(self, told: Untagged) -> None:
+    def _have_polled(self, told: UntaggedMessage) -> None:
         """End the response of a request, so that the agent asks for the rest a little later."""
         number = None if told.about is None else self._routes.stream_of(told.about)
         stream = None if number is None else self._streams.get(number)
         if stream is not None and self.primes:
             stream.pause()
 
-    def _learn(self, told: Untagged) -> None:
+    def _learn(self, told: UntaggedMessage) -> None:
         if isinstance(told.message, Result) and isinstance(told.message.result, dict):
             self._params.remember(told.message.result)
             version = told.message.result.get("protocolVersion")
@@ -164,7 +164,7 @@ class McpSession:
             del self._streams[unread.pop(0).number]
 
 
-def event_of(told: Untagged) -> StreamEvent:
+def event_of(told: UntaggedMessage) -> StreamEvent:
     """Return a message as an event of no number yet."""
     match told.message:
         case Result(id=answered):

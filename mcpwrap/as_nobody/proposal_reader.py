@@ -5,7 +5,7 @@ import resource
 
 from mcpwrap.config.proposal import texts_of
 from mcpwrap.core.wire import proposal_answer
-from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, ProposalAnswer
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.isolation import landlock, prctl
 from mcpwrap.linux.isolation.landlock import Tcp
@@ -48,12 +48,12 @@ def close_behind() -> None:
     door.enter()
 
 
-def reading(untrusted: bytes) -> Reading:
+def reading(untrusted: bytes) -> ProposalAnswer:
     """Return the servers in a proposal, or what is wrong with it."""
     try:
-        return Reading(text_by_name=texts_of(untrusted))
+        return ProposalAnswer(text_by_name=texts_of(untrusted))
     except McpwrapError as error:
-        return Reading(wrong=_shortened(str(error)))
+        return ProposalAnswer(wrong=_shortened(str(error)))
 
 
 def _shortened(text: str) -> str:

@@ -13,7 +13,7 @@ from mcpwrap.as_root.secrets import command
 from mcpwrap.errors import EXIT_OK, EXIT_USAGE, McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation import prctl
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 
 
 def main() -> int:
@@ -96,9 +96,9 @@ def _reads_input(argv: list[str]) -> bool:
 def _do_as_asked(argv: list[str], given: str) -> int:
     match argv:
         case ["apply"]:
-            apply.apply(Retired.KEEP)
+            apply.apply(RetirementPolicy.KEEP)
         case ["apply", "--purge"]:
-            apply.apply(Retired.PURGE)
+            apply.apply(RetirementPolicy.PURGE)
         case ["secret", *rest]:
             return _secret(rest, given)
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from mcpwrap.as_web import forms, responses
-from mcpwrap.as_web.approval_client import Call
+from mcpwrap.as_web.approval_client import PendingCall
 from mcpwrap.as_web.forms import FormError
 from mcpwrap.as_web.login import read_form
 from mcpwrap.as_web.login_sessions import LoginSession
@@ -68,10 +68,10 @@ async def answer(request: web.Request, session: LoginSession, viewer: Viewer) ->
         return await _one(request, call, kept, error.problem, responses.status_of(error))
     session.notice = f"{call.pending.target}: {done.text}"
     session.notice_at_s = request.app[STATE].clock()
-    return responses.to("/")
+    return responses.redirect_to("/")
 
 
-async def _call(request: web.Request, viewer: Viewer) -> Call | None:
+async def _call(request: web.Request, viewer: Viewer) -> PendingCall | None:
     id_ = request.match_info["id"]
     try:
         return await request.app[STATE].gate.call(id_, viewer.sees)
@@ -83,7 +83,7 @@ async def _call(request: web.Request, viewer: Viewer) -> Call | None:
 
 async def _one(
     request: web.Request,
-    call: Call,
+    call: PendingCall,
     form: forms.Form | None = None,
     problem: str = "",
     status: int = 200,
@@ -125,4 +125,4 @@ def _log_in_first(request: web.Request) -> web.Response:
     if request.path in {"/list", "/events"}:
         return responses.problem(request, 401, "you are not logged in any more")
     id_ = request.match_info.get("id", "")
-    return responses.to(f"/login?call={id_}" if id_ else "/login")
+    return responses.redirect_to(f"/login?call={id_}" if id_ else "/login")

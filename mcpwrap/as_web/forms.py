@@ -12,7 +12,7 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_REASON_BYTES,
     MAX_TIMES,
     Channel,
-    Decide,
+    DecideRequest,
     Proof,
     Scope,
     Verdict,
@@ -54,7 +54,7 @@ def credentials(form: Form) -> LoginForm:
     return LoginForm(user, _password(form), call if ID.fullmatch(call) else "")
 
 
-def decide(form: Form, id_: str, user: str) -> Decide:
+def decide(form: Form, id_: str, user: str) -> DecideRequest:
     """Return the answer that was given.
 
     Raises:
@@ -64,7 +64,7 @@ def decide(form: Form, id_: str, user: str) -> Decide:
         raise FormError("the form does not say what was shown")
     verdict = _one_of(Verdict, form.get("verdict", ""), "choose what you answer")
     scope = _one_of(Scope, form.get("scope", Scope.ONCE), "choose for how long")
-    return Decide(
+    return DecideRequest(
         id=id_,
         digest=form["digest"],
         verdict=verdict,

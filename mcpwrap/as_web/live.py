@@ -5,12 +5,12 @@ import os
 from contextlib import suppress
 
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 
 _RETRY_S = 1.0  # the gate restarts in less
 
 
-class Live:
+class ListingFeed:
     """Last listing that the gate sent of itself; none while it does not answer."""
 
     def __init__(self, path: str) -> None:
@@ -31,7 +31,7 @@ class Live:
             await asyncio.sleep(_RETRY_S)
 
     async def _watch(self) -> None:
-        with await asyncio.to_thread(Door, self._path) as door:
+        with await asyncio.to_thread(ApprovalConnection, self._path) as door:
             self._set(await asyncio.to_thread(door.watch))
             while True:
                 await _readable(door.fileno())

@@ -38,7 +38,7 @@ async def _let_in(request: web.Request, given: LoginForm) -> web.Response:
     if await state.viewer(given.user) is None:
         return _page(request, given.call, "there is no such account here", status=403)
     state.sessions.close(request.cookies.get(SESSION_COOKIE, ""))
-    response = responses.to(f"/approval/{given.call}" if given.call else "/")
+    response = responses.redirect_to(f"/approval/{given.call}" if given.call else "/")
     # A token of its own for each login: one that somebody planted before is worth nothing.
     responses.set_cookie(response, SESSION_COOKIE, state.sessions.open(given.user, state.clock()))
     response.del_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="Strict")
@@ -51,7 +51,7 @@ async def log_out(request: web.Request) -> web.Response:
     if session and not forms.is_ours(await read_form(request), session.csrf):
         return responses.problem(request, 403, "this form is from before", "load the page again")
     request.app[STATE].sessions.close(request.cookies.get(SESSION_COOKIE, ""))
-    response = responses.to("/login")
+    response = responses.redirect_to("/login")
     response.del_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="Strict")
     return response
 

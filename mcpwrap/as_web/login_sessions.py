@@ -27,7 +27,7 @@ class LoginSession:
         return now_s - self.begun_at_s >= MAX_AGE_S or now_s - self.used_at_s >= MAX_IDLE_S
 
 
-class Sessions:
+class LoginSessions:
     """Sessions of this process, by the hash of the token: a comparison leaks nothing of it."""
 
     def __init__(self) -> None:

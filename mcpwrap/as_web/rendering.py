@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mcpwrap.as_web.approval_client import Call
+from mcpwrap.as_web.approval_client import PendingCall
 from mcpwrap.as_web.viewer import name_of
 from mcpwrap.core.approval.rendering import DiffLine, difference, pretty
 from mcpwrap.core.text.sanitise import visible
@@ -58,7 +58,7 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def in_full(call: Call) -> dict[str, object]:
+def in_full(call: PendingCall) -> dict[str, object]:
     """Return what the page of one call shows beside what the list has of it. Takes its time."""
     now, before = pretty(call.seen.question), call.seen.before
     values: dict[str, object] = {"call": call.pending, "seen": call.seen, "arguments": now}

@@ -67,7 +67,7 @@ def status_of(error: McpwrapError) -> int:
     return _STATUS_BY_CODE[error.code] if isinstance(error, ApprovalRefusedError) else 503
 
 
-def to(path: str) -> web.Response:
+def redirect_to(path: str) -> web.Response:
     """Send the browser to another of our pages, by GET."""
     return web.Response(status=303, headers={"Location": path})
 

@@ -10,8 +10,8 @@ from aiohttp import web
 from mcpwrap.as_web import viewer
 from mcpwrap.as_web.approval_client import ApprovalClient
 from mcpwrap.as_web.connections import WebConnectionLimits, WebConnections
-from mcpwrap.as_web.live import Live
-from mcpwrap.as_web.login_sessions import LoginTokens, Sessions
+from mcpwrap.as_web.live import ListingFeed
+from mcpwrap.as_web.login_sessions import LoginSessions, LoginTokens
 from mcpwrap.as_web.rendering import Pages
 from mcpwrap.as_web.viewer import Viewer
 from mcpwrap.gate_client import approvals
@@ -22,7 +22,7 @@ class WebSettings:
     """Settings that tests replace."""
 
     gate: str = approvals.PATH
-    viewer_of: Callable[[str], Viewer | None] = viewer.of
+    viewer_of: Callable[[str], Viewer | None] = viewer.viewer_of
     clock: Callable[[], float] = time.monotonic
     limits: WebConnectionLimits = field(default_factory=WebConnectionLimits)
     idle_s: float = 300.0  # without a session and a connection; the socket starts us anew
@@ -36,10 +36,10 @@ class WebState:
         self.hosts = (f"127.0.0.1:{port}",)
         self.viewer_of = around.viewer_of
         self.clock = around.clock
-        self.sessions = Sessions()
+        self.sessions = LoginSessions()
         self.login_tokens = LoginTokens()
         self.gate = ApprovalClient(around.gate)
-        self.live = Live(around.gate)
+        self.live = ListingFeed(around.gate)
         self.pages = Pages()
         self.connections: WebConnections | None = None
         self._idle_s = around.idle_s

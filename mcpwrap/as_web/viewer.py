@@ -32,7 +32,7 @@ class Viewer(msgspec.Struct, frozen=True):
         return Listing(pending, paused)
 
 
-def of(user: str) -> Viewer | None:
+def viewer_of(user: str) -> Viewer | None:
     """Return what the account may see, by the groups it is in now; nothing if there is none."""
     try:
         account = pwd.getpwnam(user)

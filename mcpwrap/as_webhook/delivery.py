@@ -8,7 +8,7 @@ import msgspec
 
 from mcpwrap.as_webhook import http_post, watching
 from mcpwrap.as_webhook.http_post import Poster, Text
-from mcpwrap.as_webhook.rate_limited_log import Complaints
+from mcpwrap.as_webhook.rate_limited_log import RateLimitedLog
 from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
@@ -31,7 +31,7 @@ class WebhookSettings:
 class WebhookDelivery:
     """Queue that posts each pending request once, some at a time, the oldest first."""
 
-    def __init__(self, around: WebhookSettings, poster: Poster, of_gate: Complaints) -> None:
+    def __init__(self, around: WebhookSettings, poster: Poster, of_gate: RateLimitedLog) -> None:
         self._door = around.door
         self._poster = poster
         self._of_gate = of_gate
@@ -77,8 +77,8 @@ class WebhookDelivery:
 async def serve(around: WebhookSettings) -> None:
     """Serve for good. There is nothing to finish: systemd ends it by a signal."""
     async with http_post.session() as http, asyncio.TaskGroup() as tasks:
-        poster = Poster(around.url, around.key, http, Complaints())
-        webhook = WebhookDelivery(around, poster, Complaints())
+        poster = Poster(around.url, around.key, http, RateLimitedLog())
+        webhook = WebhookDelivery(around, poster, RateLimitedLog())
         for _ in range(http_post.AT_A_TIME):
             tasks.create_task(webhook.work())
         tasks.create_task(webhook.watch())

@@ -9,7 +9,7 @@ from enum import Enum
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from mcpwrap import __version__
-from mcpwrap.as_webhook.rate_limited_log import Complaints
+from mcpwrap.as_webhook.rate_limited_log import RateLimitedLog
 from mcpwrap.core.notify.webhook_post import HEADER, signature
 
 AT_A_TIME = 4
@@ -52,7 +52,9 @@ def session() -> ClientSession:
 class Poster:
     """HTTP client for one URL, which signs with one key."""
 
-    def __init__(self, url: str, key: bytes, http: ClientSession, complaints: Complaints) -> None:
+    def __init__(
+        self, url: str, key: bytes, http: ClientSession, complaints: RateLimitedLog
+    ) -> None:
         self._url = url
         self._key = key
         self._http = http

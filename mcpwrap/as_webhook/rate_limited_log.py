@@ -10,7 +10,7 @@ EVERY_S = 60.0
 _MAX_CHARS = 300  # an error can quote what a receiver sent
 
 
-class Complaints:
+class RateLimitedLog:
     """Error log that writes the first at once, then one a minute with the number left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from mcpwrap.as_webhook.rate_limited_log import Complaints
+from mcpwrap.as_webhook.rate_limited_log import RateLimitedLog
 from mcpwrap.core.approval.document import Question
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import ApprovalRefusedError, Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError, Listing
 
 _AGAIN_S = 5.0
 
 
 async def listings(
-    door: str, complaints: Complaints, *, again_s: float = _AGAIN_S
+    door: str, complaints: RateLimitedLog, *, again_s: float = _AGAIN_S
 ) -> AsyncIterator[Listing]:
     """Yield what waits, now and whenever it has changed, for good."""
     while True:
         try:
-            with Door(door) as gate:
+            with ApprovalConnection(door) as gate:
                 yield await asyncio.to_thread(gate.watch)
                 complaints.mended("the gate says again what waits")
                 while True:
@@ -43,7 +43,7 @@ async def question(door: str, id_: str) -> Question | None:
 
 
 def _ask(door: str, id_: str) -> Question:
-    with Door(door) as gate:
+    with ApprovalConnection(door) as gate:
         return gate.show(id_).question
 
 

@@ -31,7 +31,7 @@ _MAX_TEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
+class PersistentFolder:
     """Folder that lasts, `state` or `cache`, and its limit."""
 
     name: str
@@ -42,7 +42,7 @@ class Lasting:
 class DiskUsage:
     """Disk usage of one server, as it was counted last."""
 
-    def __init__(self, folders: Sequence[Lasting]) -> None:
+    def __init__(self, folders: Sequence[PersistentFolder]) -> None:
         self._folders = folders
         self._why = ""
         self._is_counted = False
@@ -140,7 +140,7 @@ class DiskUsage:
         """In the child: write how far it is to the nearest limit, and which is reached."""
         status = 1
         try:
-            signal_fd.off()
+            signal_fd.restore_signals()
             os.dup2(result_fd, _RESULT_FD)  # the sessions' connections are not to be held open
             os.closerange(_RESULT_FD + 1, _ALL_FDS)
             with suppress(OSError):
@@ -158,7 +158,7 @@ def _is_readable(fd: int, within_s: float) -> bool:
     return bool(poll.poll(within_s * 1000))
 
 
-def counted(folders: Sequence[Lasting]) -> tuple[int, str]:
+def counted(folders: Sequence[PersistentFolder]) -> tuple[int, str]:
     """Return how many bytes are left to the nearest limit, and which is reached, if one is.
 
     Raises:

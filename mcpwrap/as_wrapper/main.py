@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from mcpwrap.as_wrapper.disk_usage import Lasting
+from mcpwrap.as_wrapper.disk_usage import PersistentFolder
 from mcpwrap.as_wrapper.session import WrapperContext
 from mcpwrap.as_wrapper.supervisor import SecretSource, Supervisor, refuse
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
@@ -90,12 +90,12 @@ def _context(spec: ServerSpec, account: str, environ: Mapping[str, str]) -> Wrap
     )
 
 
-def _lasting(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[Lasting]:
+def _lasting(spec: ServerSpec, environ: Mapping[str, str]) -> Iterator[PersistentFolder]:
     """Yield the folders that systemd has made for it (systemd.exec(5), StateDirectory=)."""
     if folder := environ.get("STATE_DIRECTORY"):
-        yield Lasting("state", Path(folder), spec.state_bytes)
+        yield PersistentFolder("state", Path(folder), spec.state_bytes)
     if folder := environ.get("CACHE_DIRECTORY"):
-        yield Lasting("cache", Path(folder), spec.cache_bytes)
+        yield PersistentFolder("cache", Path(folder), spec.cache_bytes)
 
 
 def _turn_away(listener: socket.socket, why: str) -> None:

@@ -41,7 +41,7 @@ def _become(
     """In the child: keep four descriptors beside our own, copy until the server has said all."""
     status = 1
     try:
-        signal_fd.off()
+        signal_fd.restore_signals()
         above = [os.dup(fd) for fd in (*from_fds, *to_fds)]
         while min(above) <= _LAST_FD:
             above = [os.dup(fd) for fd in above]

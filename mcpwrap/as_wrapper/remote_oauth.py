@@ -7,15 +7,17 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core.oauth_key import KEY
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from mcpwrap.core.wire.server_files import OAuth
 
 STORE = "oauth.sealed"
 
 
-def given(name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str]) -> Given:
+def oauth_session_file(
+    name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str]
+) -> OAuthSessionFile:
     """Return what a session is given. `state` is the server's folder that lasts."""
-    return Given(
+    return OAuthSessionFile(
         name=name,
         key=value_by_key[KEY],
         store=str(state / STORE),
@@ -25,7 +27,7 @@ def given(name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str])
     )
 
 
-def write(what: Given, folder: Path) -> dict[str, str]:
+def write_oauth_file(what: OAuthSessionFile, folder: Path) -> dict[str, str]:
     """Write the file into a session's folder; return the variable that tells where it is.
 
     Raises:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting
+from mcpwrap.as_wrapper.disk_usage import DiskUsage, PersistentFolder
 from mcpwrap.as_wrapper.session import ServerSession
 from mcpwrap.as_wrapper.session_cleanup import SHARED
 from mcpwrap.core.wire.server_files import ServerSpec
@@ -18,10 +18,10 @@ _SIGNALS = 128  # as in a shell: 128 + N is signal N
 KILLED = _SIGNALS + signal.SIGKILL
 
 
-class Bounds:
+class ResourceLimits:
     """Resource limits of one server's sessions."""
 
-    def __init__(self, spec: ServerSpec, lasting: Sequence[Lasting]) -> None:
+    def __init__(self, spec: ServerSpec, lasting: Sequence[PersistentFolder]) -> None:
         self._spec = spec
         self.disk = DiskUsage(lasting)
         self._kills_before = cgroup.kills_for_memory()

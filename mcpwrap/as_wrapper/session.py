@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpwrap.as_wrapper import session_files
-from mcpwrap.as_wrapper.disk_usage import Lasting
+from mcpwrap.as_wrapper.disk_usage import PersistentFolder
 from mcpwrap.as_wrapper.session_files import _secret_files
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core import environment, umask
@@ -37,7 +37,7 @@ class WrapperContext:
     limits: CgroupLimits | None  # None: no controller was delegated, and the unit's own must do
     view: WorkspaceMounts | None  # None: it has no workspace
     logins: Path | None = None  # where those to a remote server are kept, if there are any
-    lasting: tuple[Lasting, ...] = ()  # all that stays on the disk
+    lasting: tuple[PersistentFolder, ...] = ()  # all that stays on the disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class SessionSlot:
     place: Path  # its own file system, sized
     folder: Path
     leaf: Leaf
-    process: spawn.Prepared
+    process: spawn.PreparedProcess
 
     def give_up(self) -> None:
         """End the process. The folder is the caller's to remove."""
@@ -176,7 +176,7 @@ def open_session(
         ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
         stdio = (opening.fds[0], *output_fds)
         ready.process.run(program, stdio, opening.umask_for(around.spec))
-        connection.send(session_socket.encode(session_socket.Started(ready.session_id)))
+        connection.send(session_socket.encode(session_socket.ServerStarted(ready.session_id)))
     finally:
         if copier_pid:
             fd_passing.close_all(list(output_fds))
@@ -198,13 +198,15 @@ def _program(
         name: environment.filled_in(template, text_by_key) for name, template in spec.env.items()
     }
     if spec.remote:
-        session_files.write(spec.remote, folder, value_by_key)
+        session_files.write_headers_file(spec.remote, folder, value_by_key)
         declared |= session_files.variables(spec.remote, folder)
         if spec.remote.oauth and around.logins:
             from mcpwrap.as_wrapper import remote_oauth as oauth  # noqa: PLC0415 - libsodium
 
-            has = oauth.given(spec.name, spec.remote.oauth, around.logins, value_by_key)
-            declared |= oauth.write(has, folder)
+            has = oauth.oauth_session_file(
+                spec.name, spec.remote.oauth, around.logins, value_by_key
+            )
+            declared |= oauth.write_oauth_file(has, folder)
     env = environment.build(
         account=around.account,
         home=str(home),

@@ -15,7 +15,7 @@ def path_in(folder: Path) -> Path:
     return folder / "secrets" / "headers.json"
 
 
-def write(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
+def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
     """Write the file of a session, or replace it: its program reads it anew when it has changed.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mcpwrap.as_wrapper import session_files
-from mcpwrap.as_wrapper.resource_limits import KILLED, Bounds
+from mcpwrap.as_wrapper.resource_limits import KILLED, ResourceLimits
 from mcpwrap.as_wrapper.session import ServerSession, SessionRequest, WrapperContext, open_session
 from mcpwrap.as_wrapper.session_cleanup import SessionCleanup
 from mcpwrap.as_wrapper.session_slots import SessionSlots
@@ -50,7 +50,7 @@ class Supervisor:
         self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
-        self._bounds = Bounds(spec, around.lasting)
+        self._bounds = ResourceLimits(spec, around.lasting)
         self._leftovers = SessionCleanup()
         self._berths = SessionSlots(around, self._leftovers)
         self._session_by_fd: dict[int, ServerSession] = {}
@@ -144,7 +144,9 @@ class Supervisor:
             return
         for session in self._session_by_fd.values():
             try:
-                session_files.write(remote, session.berth.folder, self._secrets.values())
+                session_files.write_headers_file(
+                    remote, session.berth.folder, self._secrets.values()
+                )
             except OSError as error:
                 log_line(f"session {session.berth.session_id} keeps its headers: {error}")
 

@@ -10,7 +10,7 @@ _INDENT, _ON = "    ", "  > "  # a line goes on; of what is proposed nothing els
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ProposalReview:
     """Proposal, and its effect on this machine."""
 
     path: str
@@ -21,13 +21,13 @@ class Offer:
     notes: Sequence[str]
 
 
-def shown(offer: Offer, columns: int) -> str:
+def shown(offer: ProposalReview, columns: int) -> str:
     """Return the text for a terminal that is so wide."""
     width = max(_MIN_COLUMNS, min(columns, _MAX_COLUMNS))
     return "".join(f"{part}\n" for line in _lines(offer) for part in folded(line, width))
 
 
-def question(offer: Offer) -> str:
+def question(offer: ProposalReview) -> str:
     """Return what is asked at the end."""
     return f"Nothing was changed so far. Accept {_counted(offer.servers)}? Type yes or no: "
 
@@ -42,7 +42,7 @@ def folded(text: str, columns: int) -> Iterator[str]:
             yield f"{_ON}{line[start : start + width]}"
 
 
-def _lines(offer: Offer) -> Iterator[str]:
+def _lines(offer: ProposalReview) -> Iterator[str]:
     yield f"{offer.path!a}"
     yield f"proposes {_counted(offer.servers)}. With `yes` this goes into /etc/mcpwrap/conf.d,"
     yield "and is applied, with all else that stands in /etc/mcpwrap:"

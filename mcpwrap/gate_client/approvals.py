@@ -10,19 +10,19 @@ from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    FromPerson,
-    List,
+    EndOfList,
+    FromApprover,
+    ListRequest,
     LoginRequest,
     Paused,
     Pending,
     RefusedReply,
-    Show,
-    ToPerson,
-    Watch,
+    ShowRequest,
+    ToApprover,
+    WatchRequest,
 )
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing, memfd
@@ -39,7 +39,7 @@ class Listing(msgspec.Struct, frozen=True):
     paused: tuple[Paused, ...]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class QuestionDetails(msgspec.Struct, frozen=True):
     """Approval question in full, and the last approved one of the same tool."""
 
     digest: str
@@ -67,7 +67,7 @@ _FIX = {
 }
 
 
-class Door:
+class ApprovalConnection:
     """Connection to the approval socket. As a context manager it is closed at the end."""
 
     def __init__(self, path: str = PATH) -> None:
@@ -96,7 +96,7 @@ class Door:
 
     def listing(self) -> Listing:
         """Return what waits."""
-        self._send(List())
+        self._send(ListRequest())
         return self.next_listing()
 
     def watch(self) -> Listing:
@@ -104,7 +104,7 @@ class Door:
 
         Nothing else may be asked on this connection any more.
         """
-        self._send(Watch())
+        self._send(WatchRequest())
         listing = self.next_listing()
         self._socket.settimeout(None)
         return listing
@@ -119,16 +119,16 @@ class Door:
                     pending.append(one)
                 case Paused() as one:
                     paused.append(one)
-                case End():
+                case EndOfList():
                     return Listing(tuple(pending), tuple(paused))
                 case RefusedReply() as refused:
                     raise ApprovalRefusedError(refused)
                 case _:
                     raise _another_version()
 
-    def show(self, id_: str) -> Seen:
+    def show(self, id_: str) -> QuestionDetails:
         """Return a question in full, once its document is seen to be the one that it names."""
-        self._send(Show(id_))
+        self._send(ShowRequest(id_))
         packet, fds = self._receive()
         try:
             texts = [memfd.read_all(fd) for fd in fds]
@@ -142,7 +142,7 @@ class Door:
             case _:
                 raise _another_version()
 
-    def decide(self, decide: Decide) -> DoneReply:
+    def decide(self, decide: DecideRequest) -> DoneReply:
         """Answer a question; `Decide.digest` is that of what was shown."""
         return self._ask(decide)
 
@@ -150,7 +150,7 @@ class Door:
         """Say whether that is the account's password."""
         return self._ask(LoginRequest(user, password))
 
-    def _ask(self, packet: FromPerson) -> DoneReply:
+    def _ask(self, packet: FromApprover) -> DoneReply:
         self._send(packet)
         match self._receive()[0]:
             case DoneReply() as done:
@@ -160,7 +160,7 @@ class Door:
             case _:
                 raise _another_version()
 
-    def _send(self, packet: FromPerson) -> None:
+    def _send(self, packet: FromApprover) -> None:
         try:
             self._socket.send(approval_socket.encode_question(packet))
         except ApprovalProtocolError as error:
@@ -168,7 +168,7 @@ class Door:
         except OSError as error:
             raise _unreachable(error) from error
 
-    def _receive(self) -> tuple[ToPerson, list[int]]:
+    def _receive(self) -> tuple[ToApprover, list[int]]:
         try:
             packet, fds = fd_passing.receive(self._socket, approval_socket.MAX_BYTES)
         except OSError as error:
@@ -184,12 +184,12 @@ class Door:
             raise _another_version() from error
 
 
-def _seen(digest: str, texts: list[bytes]) -> Seen:
+def _seen(digest: str, texts: list[bytes]) -> QuestionDetails:
     try:
         question, *before = [document.read(text) for text in texts]
     except ValueError as error:  # msgspec's are too
         raise _another_version() from error
-    return Seen(digest, len(texts[0]), question, before[0] if before else None)
+    return QuestionDetails(digest, len(texts[0]), question, before[0] if before else None)
 
 
 def _unreachable(error: OSError) -> McpwrapError:

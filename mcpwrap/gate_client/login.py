@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Self, TypeVar
 
 from mcpwrap.core.wire import login_pipe, session_socket
-from mcpwrap.core.wire.login_pipe import Failed, LoginProtocolError, Word
+from mcpwrap.core.wire.login_pipe import LoginFailed, LoginProtocolError, Word
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing
 
@@ -18,7 +18,7 @@ _LAST_WORDS_S = 2.0
 T = TypeVar("T", bound=Word)
 
 
-class LoginDoor:
+class LoginClient:
     """One login or logout. As a context manager it is over at the end."""
 
     def __init__(self, name: str, verb: str, path: str = PATH) -> None:
@@ -73,7 +73,7 @@ class LoginDoor:
     def _until_started(self) -> None:
         while True:
             match session_socket.decode(self._gate.recv(session_socket.MAX_PACKET_BYTES)):
-                case session_socket.Started():
+                case session_socket.ServerStarted():
                     return
                 case session_socket.VariablesRequest():
                     self._gate.send(b"\0")
@@ -97,7 +97,7 @@ class LoginDoor:
         """
         line = self._line()
         with suppress(LoginProtocolError):
-            raise self._failed(login_pipe.expect(line, Failed).failed)
+            raise self._failed(login_pipe.expect(line, LoginFailed).failed)
         try:
             return login_pipe.expect(line, kind)
         except LoginProtocolError as error:
@@ -123,7 +123,7 @@ class LoginDoor:
         try:
             while packet := self._gate.recv(session_socket.MAX_PACKET_BYTES):
                 match session_socket.decode(packet):
-                    case session_socket.Stderr(text):
+                    case session_socket.StderrChunk(text):
                         said += text
                     case session_socket.ServerEnded(status, why):
                         words = said.decode(errors="replace").strip()

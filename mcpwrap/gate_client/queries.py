@@ -15,14 +15,14 @@ _GATE = "/run/mcpwrap/gate.sock"
 _MAX_CHARS = 16 * 1024 * 1024  # of what was counted: of some ten thousand servers
 
 
-def standing() -> str:
+def policy_in_force() -> str:
     """Return which policy is in force.
 
     Raises:
         OSError: it does not listen, or does not answer.
         hello.ProtocolError: it answers something else: it is of another version.
     """
-    with _asked(session_socket.WHICH_POLICY) as gate:
+    with _asked(session_socket.QUERY_POLICY) as gate:
         match session_socket.decode(gate.recv(session_socket.MAX_PACKET_BYTES)):
             case session_socket.QueryResponse(text):
                 return text
@@ -30,7 +30,7 @@ def standing() -> str:
                 raise session_socket.ProtocolError("the gate does not say which policy is in force")
 
 
-def counted() -> Stats:
+def stats_text() -> Stats:
     """Return what was counted.
 
     Raises:
@@ -39,7 +39,7 @@ def counted() -> Stats:
         hello.ProtocolError: it answers something else: it is of another version.
     """
     text = ""
-    with _asked(session_socket.WHAT_WAS_COUNTED) as gate:
+    with _asked(session_socket.QUERY_STATS) as gate:
         while len(text) <= _MAX_CHARS and (packet := gate.recv(session_socket.MAX_PACKET_BYTES)):
             match session_socket.decode(packet):
                 case session_socket.QueryResponse(piece):

@@ -82,7 +82,7 @@ def taken_near(names: Iterable[str], avoided: Collection[int]) -> frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedIds:
     """Ids of our range that own something on this machine."""
 
     ids: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ def _threads() -> Iterator[Path]:
             yield from threads.glob("[0-9]*")
 
 
-def owned_ids(top: str = "/") -> Owned:
+def owned_ids(top: str = "/") -> OwnedIds:
     """Return which ids of our range own files, made queues and their like, or are lent.
 
     Lent are those that a line of subuid(5) lets containers use. Files are looked for at most
@@ -125,7 +125,7 @@ def owned_ids(top: str = "/") -> Owned:
     skipped.add(_MOUNTED_BY_ACCOUNTS)
     folders = [folder for folder in _folders(top) if folder not in skipped]
     unfinished = tuple(folder for folder in folders if not _look(folder, skipped, found))
-    return Owned(frozenset(found.intersection(_EVERY_ID)), unfinished)
+    return OwnedIds(frozenset(found.intersection(_EVERY_ID)), unfinished)
 
 
 def ids_of_thread(status: str) -> set[int]:

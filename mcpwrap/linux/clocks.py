@@ -3,9 +3,9 @@
 import time
 from datetime import UTC, datetime
 
-from mcpwrap.core.secrets.capability import Now
+from mcpwrap.core.secrets.capability import ClockReadings
 
 
-def now() -> Now:
+def now() -> ClockReadings:
     """Return the time by both."""
-    return Now(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))
+    return ClockReadings(datetime.now(UTC), time.clock_gettime(time.CLOCK_BOOTTIME))

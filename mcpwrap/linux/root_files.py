@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.errors import HalfDoneError, UsageError
+from mcpwrap.errors import PartialWriteError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def _complete(wanted: Sequence[NewFile], begun: Sequence[Path]) -> None:
                     new.rename(each.path)
                 _sync_folder(Path(each.path).parent)
     except OSError as error:
-        raise HalfDoneError(error.errno, error.strerror, error.filename) from error
+        raise PartialWriteError(error.errno, error.strerror, error.filename) from error
 
 
 def _write(wanted: NewFile, begun: list[Path]) -> None:

@@ -23,7 +23,7 @@ def inodes(port: int) -> dict[str, int]:
     return {found.address: found.inode for found in _listening() if found.port == port}
 
 
-def of(uid: int) -> set[tuple[str, int]]:
+def addresses_of(uid: int) -> set[tuple[str, int]]:
     """Return the IPv4 addresses and ports at which processes of this account listen."""
     return {(found.address, found.port) for found in _listening() if found.uid == uid}
 

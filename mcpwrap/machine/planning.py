@@ -10,12 +10,12 @@ from mcpwrap.config.policy.parse import files_by_server
 from mcpwrap.core import oauth_key
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts
-from mcpwrap.linux.accounts import Owned
+from mcpwrap.linux.accounts import OwnedIds
 from mcpwrap.machine import observer, package_sources, program_check, way_out
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import http_listeners, registry, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
-from mcpwrap.plan.diff.diff import Retired, diff
+from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
@@ -28,7 +28,7 @@ def notes() -> list[str]:
     not_there = {name: program_check.missing(server) for name, server in config.servers.items()}
     return [
         *vanished(),
-        *widened_boundaries.of(config),
+        *widened_boundaries.widenings_of(config),
         *(f"{name} does not start: {line}" for name, lines in not_there.items() for line in lines),
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
@@ -48,7 +48,7 @@ def vanished() -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class MachinePlan:
     """Desired state of this machine, the steps that lead to it, and what was not examined."""
 
     wanted: Desired
@@ -56,7 +56,9 @@ class Planned:
     notes: list[str]
 
 
-def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = None) -> Planned:
+def planned(
+    retired: RetirementPolicy = RetirementPolicy.KEEP, added: Mapping[str, str] | None = None
+) -> MachinePlan:
     """Return what root should do now. Anybody may ask; only root sees all of the machine.
 
     With `added`, texts by path, as it will be once these files are there.
@@ -72,15 +74,15 @@ def planned(retired: Retired = Retired.KEEP, added: Mapping[str, str] | None = N
     allocated, owned = _allocated(config, have)
     policies = files_by_server(policy_files(), config.servers)
     want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
-    return Planned(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
+    return MachinePlan(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
 
 
-def steps(retired: Retired = Retired.KEEP) -> list[Step]:
+def steps(retired: RetirementPolicy = RetirementPolicy.KEEP) -> list[Step]:
     """Return the steps of what is planned."""
     return planned(retired).steps
 
 
-def _allocated(config: Config, have: Observed) -> tuple[Registry, Owned]:
+def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:
     """Return the registry as it should be, and what was found where it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
     before = http_listeners.adopted(registry.adopt(observer.registry(), known), have.files)
@@ -89,7 +91,7 @@ def _allocated(config: Config, have: Observed) -> tuple[Registry, Owned]:
     running = frozenset() if config.servers.keys() <= known.keys() else accounts.running_ids()
     taken = accounts.taken_by_others(used) | (running - {*known.values()})
     new = registry.without_uid(config.servers, before, taken)
-    owned = accounts.owned_ids() if new and os.geteuid() == 0 else Owned()
+    owned = accounts.owned_ids() if new and os.geteuid() == 0 else OwnedIds()
     taken |= accounts.taken_near(new, used | taken | owned.ids)
     return registry.allocate(config.servers, before, taken, owned.ids), owned
 

@@ -19,7 +19,7 @@ _AGENT = re.compile(r"agent-([0-9]{1,10})-([0-9]{1,12})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningSession:
     """Running session. `since_s` is in seconds since the epoch."""
 
     id: str
@@ -30,7 +30,7 @@ class Running:
     leaf: Leaf
 
 
-def running(names: Iterable[str]) -> list[Running]:
+def running(names: Iterable[str]) -> list[RunningSession]:
     """Return the sessions of these servers."""
     units = {paths.service_unit(name): name for name in names}
     shown = systemctl.properties(units, ["ControlGroup"])
@@ -42,8 +42,8 @@ def running(names: Iterable[str]) -> list[Running]:
     return list({session.id: session for session in found}.values())
 
 
-def _below(tree: Path, name: str) -> list[Running]:
-    found: list[Running] = []
+def _below(tree: Path, name: str) -> list[RunningSession]:
+    found: list[RunningSession] = []
     try:
         folders = sorted(tree.iterdir())
     except OSError:  # a server can shut it, for all but root
@@ -53,7 +53,7 @@ def _below(tree: Path, name: str) -> list[Running]:
             leaf = Leaf(tree, folder.name)
             agents = [a for a in map(_AGENT.fullmatch, leaf.labels()) if a]
             found += [
-                Running(
+                RunningSession(
                     id=match[1],
                     name=name,
                     agent_uid=int(agent[1]),

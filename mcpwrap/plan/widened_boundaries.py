@@ -26,7 +26,7 @@ _FOR_ALL = (
 _WRITING = 0o002  # of others
 
 
-def of(config: Config) -> list[str]:
+def widenings_of(config: Config) -> list[str]:
     """Return a line for each boundary that is widened."""
     own = [_SAME_UID] if config.approvals.same_uid else []
     return own + of_servers(config.servers.values())

@@ -34,7 +34,10 @@ def test_an_error_of_a_file_does_too(error: OSError, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(OSError, "odd; nothing was changed"), (errors.HalfDoneError, "odd; broken off here: the")],
+    [
+        (OSError, "odd; nothing was changed"),
+        (errors.PartialWriteError, "odd; broken off here: the"),
+    ],
 )
 def test_nothing_was_changed_unless_something_was(kind: type[OSError], said: str) -> None:
     with pytest.raises(errors.McpwrapError, match=said), errors.nothing_changed():

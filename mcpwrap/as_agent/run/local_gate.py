@@ -8,9 +8,9 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.ports import Audit
-from mcpwrap.core.policy.circuit_breaker import Breaker
+from mcpwrap.core.policy.circuit_breaker import CircuitBreaker
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import Policy
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -51,13 +51,13 @@ class _LocalCallLimiter:
     def __init__(self, server: str, policy: CompiledPolicy) -> None:
         self._server = server
         self._policy = policy
-        self._breaker = Breaker()
+        self._breaker = CircuitBreaker()
 
     def counts(self, tool: str) -> bool:
         limits = self._policy.limits_for(tool)
         return limits is not None and bool(limits.identical_calls)
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         limits = self._policy.limits_for(tool)
         if limits is None:
             return None

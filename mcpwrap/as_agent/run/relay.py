@@ -12,7 +12,7 @@ from functools import partial
 
 from mcpwrap.as_agent.run.sandbox import spawn
 from mcpwrap.as_agent.run.sandbox.launch import AWAITED, FORWARDED, SandboxLaunch
-from mcpwrap.as_agent.run.sandbox.layers import Closing
+from mcpwrap.as_agent.run.sandbox.layers import Confinement
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.text.sanitise import Sanitiser
@@ -20,12 +20,12 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.linux import tty
 from mcpwrap.linux.process import child_exit, descendants
 from mcpwrap.linux.systemd.stderr_log import log_line
-from mcpwrap.session.audit_log.journal_notes import Notes
+from mcpwrap.session.audit_log.journal_notes import JournalNotes
 from mcpwrap.session.launch.spawn import Program
 from mcpwrap.session.relay import copy
-from mcpwrap.session.relay.gate_relay import Judged
-from mcpwrap.session.relay.server_exit import Ending, exited, killed_by
-from mcpwrap.session.relay.writer import Sink
+from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.server_exit import ServerExit, exited, killed_by
+from mcpwrap.session.relay.writer import MessageWriter
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _LAST_WORD_S = 2.0  # for a server whose agent has left: most end by themselves
@@ -41,7 +41,7 @@ class RunResult:
     has_answered: bool
 
 
-class _ToAgent(Sink):
+class _ToAgent(MessageWriter):
     """Sink of the agent's stream, with a flag: the server has sent something that passed."""
 
     has_answered = False
@@ -60,7 +60,9 @@ class _Streams:
     errors: int
 
 
-def run(program: Program, closing: Closing, gate: Gate, arrived: Callable[[], None]) -> RunResult:
+def run(
+    program: Program, closing: Confinement, gate: Gate, arrived: Callable[[], None]
+) -> RunResult:
     """Run the server as the agent's, on our own standard streams, until it has ended.
 
     `arrived` is called before anything that has come is judged.
@@ -88,7 +90,7 @@ def _relayed(
 ) -> RunResult:
     to_agent = _ToAgent(_STDOUT, lambda: None)  # `_end_when_unheard` sees it too
     # The server has ended, and its first process will say so.
-    judged = _judged(gate, arrived, to_agent, Sink(streams.to_server, lambda: None))
+    judged = _judged(gate, arrived, to_agent, MessageWriter(streams.to_server, lambda: None))
     is_broken_off = threading.Event()
 
     def break_off() -> None:
@@ -97,7 +99,7 @@ def _relayed(
 
     _thread(partial(_end_when_unheard, first_pid))
     _thread(partial(_follow, judged.from_agent, _STDIN, break_off))
-    ending = Ending()
+    ending = ServerExit()
     from_server = partial(judged.from_server, how_it_ended=ending.wait)
     outward = (
         _thread(partial(_follow, from_server, streams.from_server, break_off)),
@@ -127,7 +129,7 @@ def _is_ours(number: signal.Signals, blocked: frozenset[signal.Signals]) -> bool
 
 
 def _start(
-    program: Program, closing: Closing, blocked: frozenset[signal.Signals]
+    program: Program, closing: Confinement, blocked: frozenset[signal.Signals]
 ) -> tuple[int, _Streams]:
     (its_input, to_server), (from_server, its_output), (errors, its_errors) = (
         os.pipe2(os.O_CLOEXEC) for _ in range(3)
@@ -146,12 +148,14 @@ def _start(
             os.close(fd)
 
 
-def _judged(gate: Gate, arrived: Callable[[], None], to_agent: Sink, to_server: Sink) -> Judged:
-    return Judged(
+def _judged(
+    gate: Gate, arrived: Callable[[], None], to_agent: MessageWriter, to_server: MessageWriter
+) -> GateRelay:
+    return GateRelay(
         gate,
         to_agent=to_agent,
         to_server=to_server,
-        note=Notes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
+        note=JournalNotes(WHO, lambda note: log_line(f"{WHO}: {note.kind}: {note.text}")).note,
         renew=lambda _: arrived(),  # its policy is that of the start
     )
 

@@ -20,7 +20,7 @@ from mcpwrap.as_agent.run import (
 from mcpwrap.as_agent.run.naming import name_of
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
-from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Closing, Network, SandboxLayer, without
+from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Confinement, Network, SandboxLayer, without
 from mcpwrap.as_agent.run.toolchain import CommandContext
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.names import MAX_NAME_CHARS, is_server_name
@@ -158,12 +158,12 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
 
 def _closing(
     asked: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
-) -> Closing:
+) -> Confinement:
     arguments = asked.command[1:]
     needed = toolchain.needed(program, arguments, place)
     typed = {_typed(path, place.to_write) for path in asked.to_read}
     to_read = {*system, os.path.realpath(environment.RESOLVERS), *map(str, needed | typed)}
-    return Closing(
+    return Confinement(
         to_read=tuple(sorted(to_read)),
         to_write=(*own, *map(str, place.to_write)),
         links=_links({*needed, *toolchain.names(program, arguments, place)}, asked, place),
@@ -183,7 +183,10 @@ def _links(names: set[Path], asked: RunOptions, place: CommandContext) -> dict[s
 
 
 def _run_closed(
-    program: Program, closing: Closing, judge: tuple[Gate, Callable[[], None]], asked: RunOptions
+    program: Program,
+    closing: Confinement,
+    judge: tuple[Gate, Callable[[], None]],
+    asked: RunOptions,
 ) -> RunResult:
     """Run it with all layers; if it may be, without those that are not to be had."""
     log_line(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")

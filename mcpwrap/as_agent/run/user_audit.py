@@ -25,8 +25,8 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import root_files
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
-from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
-from mcpwrap.session.audit_log.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.master_chain import AuditedSession, MasterChain
+from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 KEYS = "keys.json"
 
@@ -53,7 +53,7 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
         ) from error
     start = start_of(keys.root_key, keys.epochs)
     recorder = Recorder(
-        Recorded(entry.session, name, os.getuid()),
+        RecordedSession(entry.session, name, os.getuid()),
         ChainedFile(fd, Chain(key)),
         ParamsEncoder("plain", start.digest_key, start.box),
         tally,
@@ -68,7 +68,7 @@ def session(folder: Path, name: str, policy: Policy) -> Iterator[Recorder]:
             ledger.end()
 
 
-def _begun(folder: Path) -> tuple[Keys, Ledger]:
+def _begun(folder: Path) -> tuple[Keys, MasterChain]:
     """Begin an epoch of this user's, with a number that no other process takes."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -78,7 +78,7 @@ def _begun(folder: Path) -> tuple[Keys, Ledger]:
         if before.is_begun or (folder / folder_of(before.epochs)).exists():
             keys = replace(before, epochs=before.epochs + 1, is_begun=False)
         _keep(folder, keys)
-        ledger = Ledger(folder, start_of(keys.root_key, keys.epochs), __version__)
+        ledger = MasterChain(folder, start_of(keys.root_key, keys.epochs), __version__)
         _keep(folder, replace(keys, is_begun=True))
     finally:
         os.close(fd)
@@ -96,7 +96,7 @@ def _keep(folder: Path, keys: Keys) -> None:
     root_files.replace(str(folder / KEYS), msgspec.json.encode(keys).decode(), mode=0o600)
 
 
-def _next_part(ledger: Ledger, entry: AuditedSession) -> int | None:
+def _next_part(ledger: MasterChain, entry: AuditedSession) -> int | None:
     with suppress(OSError):
         return ledger.next_part(entry)
     return None

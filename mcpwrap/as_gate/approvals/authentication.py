@@ -19,7 +19,7 @@ import msgspec
 import nacl.exceptions
 import nacl.pwhash
 
-from mcpwrap.core.approval.authorization import Who
+from mcpwrap.core.approval.authorization import ApproverIdentity
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import polkit
@@ -44,9 +44,9 @@ class AuthResult(msgspec.Struct, frozen=True):
     why: str = ""
 
     @property
-    def who(self) -> Who:
+    def who(self) -> ApproverIdentity:
         """Return the account."""
-        return Who(self.uid, frozenset(self.gids))
+        return ApproverIdentity(self.uid, frozenset(self.gids))
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Authenticator:
 def _answer(check: Callable[[], AuthResult], write_fd: int) -> None:
     """In the new process: keep nothing of the monitor's open, answer, and end."""
     try:
-        signal_fd.off()
+        signal_fd.restore_signals()
         os.dup2(write_fd, 3)
         os.closerange(4, 1_048_576)
         os.write(3, msgspec.json.encode(check()))

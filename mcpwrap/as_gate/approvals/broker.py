@@ -12,9 +12,9 @@ from mcpwrap.as_gate.approvals.requests import ApproverRequestHandler
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     AnsweredInClient,
+    ApprovalQuery,
     ApprovalResponse,
-    AskPerson,
-    PageWanted,
+    PageRequest,
     Withdrawn,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
@@ -22,15 +22,15 @@ from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.core.approval.entry import (
-    About,
     AlreadyApproved,
     ApprovalNotice,
+    ApprovalSubject,
     QuestionRejected,
     QueuedQuestion,
 )
-from mcpwrap.core.approval.queue import Book
+from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.gate import ports
-from mcpwrap.core.wire.approval_socket import Channel, Decide, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Verdict
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _ID_BYTES = 4
@@ -49,7 +49,7 @@ class ApprovalBroker:
     ) -> None:
         self._family = family
         self._policies = policies
-        self._book = Book(lambda: secrets.token_hex(_ID_BYTES))
+        self._book = ApprovalQueue(lambda: secrets.token_hex(_ID_BYTES))
         self._documents = Documents()
         self.deciding = DecisionExecutor(people, self._book, self._documents, audit, poll)
         self.deciding.tell = self._tell
@@ -65,9 +65,9 @@ class ApprovalBroker:
         if child.entry is None:
             raise ChannelError("it may not ask before it has named its server")
         match packet:
-            case PageWanted():
+            case PageRequest():
                 self._hand_page(child)
-            case AskPerson():
+            case ApprovalQuery():
                 self._ask(child, packet, now_s)
             case Withdrawn(hold, comes_again):
                 self._book.withdraw(child.pid, hold, comes_again=comes_again)
@@ -108,10 +108,10 @@ class ApprovalBroker:
         else:
             packets.hand_page(child.channel, page)
 
-    def _ask(self, child: Child, packet: AskPerson, now_s: float) -> None:
+    def _ask(self, child: Child, packet: ApprovalQuery, now_s: float) -> None:
         fd, digest, size = self._documents.take_page(child.pid)
         session = child.entry.session if child.entry else ""
-        about = About(
+        about = ApprovalSubject(
             digest=digest,
             size=size,
             agent_uid=child.who.uid,
@@ -146,7 +146,7 @@ class ApprovalBroker:
         if entry is None:
             return  # somebody was faster
         verdict = Verdict.APPROVE if approves else Verdict.DENY
-        decide = Decide(
+        decide = DecideRequest(
             id=entry.id, digest=entry.about.digest, verdict=verdict, channel=Channel.CLIENT
         )
         self.deciding.carry_out(decide, child.who, entry, now_s, (child.pid, hold))

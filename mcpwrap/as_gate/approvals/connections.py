@@ -11,9 +11,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcpwrap.core.approval.authorization import Rights, Who
+from mcpwrap.core.approval.authorization import ApproverIdentity, Rights
 from mcpwrap.core.wire import approval_socket
-from mcpwrap.core.wire.approval_socket import RefusedReply, ToPerson
+from mcpwrap.core.wire.approval_socket import RefusedReply, ToApprover
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
@@ -43,9 +43,9 @@ class ApproverConnection:
         return not unread[0]
 
     @property
-    def who(self) -> Who:
+    def who(self) -> ApproverIdentity:
         """Return the account, by the kernel's word."""
-        return Who(self.peer.uid, self.peer.gids)
+        return ApproverIdentity(self.peer.uid, self.peer.gids)
 
 
 class ApproverConnections:
@@ -106,7 +106,7 @@ class ApproverConnections:
         return packet
 
     def send(
-        self, person: ApproverConnection, packet: ToPerson, fds: list[int] | None = None
+        self, person: ApproverConnection, packet: ToApprover, fds: list[int] | None = None
     ) -> None:
         """Send a packet, and descriptors with it."""
         if person.socket.fileno() < 0 or person.is_stuck:
@@ -133,7 +133,7 @@ class ApproverConnections:
         for person in self._person_by_fd.values():
             person.socket.detach()
 
-    def _has_room_for(self, who: Who) -> bool:
+    def _has_room_for(self, who: ApproverIdentity) -> bool:
         people = list(self._person_by_fd.values())
         most = MAX_OF_WEB if who.uid == self._web_uid else MAX_OF_UID
         if Counter(person.peer.uid for person in people)[who.uid] >= most:
@@ -142,7 +142,7 @@ class ApproverConnections:
             return len(people) < MAX_PEOPLE
         return sum(not self._is_known(person.who) for person in people) < MAX_OTHERS
 
-    def _is_known(self, who: Who) -> bool:
+    def _is_known(self, who: ApproverIdentity) -> bool:
         ours = {0, self._web_uid, self._webhook_uid}
         return who.uid in ours or self._group in who.gids
 

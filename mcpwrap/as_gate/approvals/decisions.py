@@ -17,13 +17,13 @@ from mcpwrap.as_gate.approvals.documents import Documents
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
-from mcpwrap.core.approval.queue import Book
+from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.audit import records
 from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import (
     Channel,
-    Decide,
+    DecideRequest,
     DoneReply,
     Proof,
     RefusedReply,
@@ -40,7 +40,7 @@ class DecisionExecutor:
     def __init__(
         self,
         people: ApproverConnections,
-        book: Book,
+        book: ApprovalQueue,
         documents: Documents,
         writing: AuditWriter,
         poll: select.poll,
@@ -69,7 +69,7 @@ class DecisionExecutor:
             return entry
         return None
 
-    def decide(self, person: ApproverConnection, decide: Decide) -> None:
+    def decide(self, person: ApproverConnection, decide: DecideRequest) -> None:
         """Do what somebody has decided, at once or when their proof is in."""
         entry = self.find(person, decide.id)
         if entry is None:
@@ -86,7 +86,7 @@ class DecisionExecutor:
 
     def carry_out(
         self,
-        decide: Decide,
+        decide: DecideRequest,
         who: Peer,
         entry: QueuedApproval,
         now_s: float,
@@ -143,7 +143,7 @@ class DecisionExecutor:
             self.proving.finish(fd, time.monotonic())
 
     def _decide_unproven(
-        self, person: ApproverConnection, decide: Decide, entry: QueuedApproval
+        self, person: ApproverConnection, decide: DecideRequest, entry: QueuedApproval
     ) -> None:
         allowed = may(person.who, entry.about.agent_uid, self.rights())
         if allowed == "yes":
@@ -155,7 +155,7 @@ class DecisionExecutor:
             self._refuse(person, decide, entry, _NOT_YOU)
 
     def _expect_proof(
-        self, person: ApproverConnection, decide: Decide, entry: QueuedApproval
+        self, person: ApproverConnection, decide: DecideRequest, entry: QueuedApproval
     ) -> None:
         own = account_of(person.peer.uid)
         user = decide.user if self.is_page(person) else own
@@ -176,7 +176,9 @@ class DecisionExecutor:
             check = partial(by_polkit, person.peer, decide.process_start, details)
         self.prove(person, user, check, partial(self._proven, person, decide))
 
-    def _proven(self, person: ApproverConnection, decide: Decide, proven: AuthResult) -> None:
+    def _proven(
+        self, person: ApproverConnection, decide: DecideRequest, proven: AuthResult
+    ) -> None:
         person.is_busy = False
         entry = self.find(person, decide.id)
         if entry is None:
@@ -191,21 +193,23 @@ class DecisionExecutor:
     def _refuse(
         self,
         person: ApproverConnection,
-        decide: Decide,
+        decide: DecideRequest,
         entry: QueuedApproval | None,
         refused: RefusedReply,
     ) -> None:
         self._note(decide, person.peer, entry, refused.why)
         self.people.send(person, refused)
 
-    def _note(self, decide: Decide, who: Peer, entry: QueuedApproval | None, why: str) -> None:
+    def _note(
+        self, decide: DecideRequest, who: Peer, entry: QueuedApproval | None, why: str
+    ) -> None:
         """Write down that somebody tried, unless they do nothing else."""
         if self._quota.admits(time.monotonic()):
             self._write(decide, who, entry, "refused", why)
 
     def _write(
         self,
-        decide: Decide,
+        decide: DecideRequest,
         who: Peer,
         entry: QueuedApproval | None,
         outcome: records.AnswerOutcome,
@@ -213,7 +217,7 @@ class DecisionExecutor:
     ) -> bool:
         about = entry.about if entry else None
         return self._writing.answered(
-            records.Answered(
+            records.ApprovalAnswered(
                 outcome=outcome,
                 approval=shown(decide.id),
                 uid=who.uid,
@@ -238,7 +242,7 @@ def gone(id_: str) -> RefusedReply:
     return RefusedReply(code="gone", why=f"nothing waits by the id {id_}")
 
 
-def _by(decide: Decide, who: Peer) -> str:
+def _by(decide: DecideRequest, who: Peer) -> str:
     """Return who answers, as the agent and the audit read it."""
     if decide.channel is Channel.CLIENT:
         return f"uid {who.uid} in the agent's own window"

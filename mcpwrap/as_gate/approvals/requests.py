@@ -10,18 +10,18 @@ from mcpwrap.core.approval.authorization import May, may, sees
 from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.wire.approval_socket import (
     ApprovalProtocolError,
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    FromPerson,
-    List,
+    EndOfList,
+    FromApprover,
+    ListRequest,
     LoginRequest,
     Paused,
     Pending,
     RefusedReply,
-    Show,
-    Watch,
+    ShowRequest,
+    WatchRequest,
     decode_question,
 )
 
@@ -66,18 +66,18 @@ class ApproverRequestHandler:
             return None
         return max(0.0, self._shown_at_s + _SHOW_EVERY_S - now_s)
 
-    def _do(self, person: ApproverConnection, asked: FromPerson) -> None:
+    def _do(self, person: ApproverConnection, asked: FromApprover) -> None:
         match asked:
-            case List():
+            case ListRequest():
                 self._list(person)
-            case Watch():
+            case WatchRequest():
                 person.is_watching = True
                 self._list(person)
-            case Show(id_):
+            case ShowRequest(id_):
                 self._show(person, id_)
             case LoginRequest():
                 self._log_in(person, asked)
-            case Decide():
+            case DecideRequest():
                 self._deciding.decide(person, asked)
 
     def _list(self, person: ApproverConnection) -> None:
@@ -93,7 +93,7 @@ class ApproverRequestHandler:
                     agent_uid=pause.agent_uid, server=pause.server, why=pause.why, until=until
                 )
                 self._people.send(person, paused)
-        self._people.send(person, End())
+        self._people.send(person, EndOfList())
 
     def _show(self, person: ApproverConnection, id_: str) -> None:
         entry = self._deciding.find(person, id_)

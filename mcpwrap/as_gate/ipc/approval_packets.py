@@ -24,12 +24,12 @@ _HEAD = struct.Struct("!IId")  # hold, whether it comes again or is approved, se
 
 
 @dataclass(frozen=True, slots=True)
-class PageWanted:
+class PageRequest:
     """Request for a page to write a document to."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskPerson:
+class ApprovalQuery:
     """Request for an approval. Texts are printable, and without a NUL."""
 
     hold: int
@@ -56,15 +56,15 @@ class AnsweredInClient:
     approves: bool
 
 
-FromChild = PageWanted | AskPerson | Withdrawn | AnsweredInClient
+FromChild = PageRequest | ApprovalQuery | Withdrawn | AnsweredInClient
 
 
 def encode(packet: FromChild) -> bytes:
     """Return the bytes of a packet of a child's."""
     match packet:
-        case PageWanted():
+        case PageRequest():
             return b"D"
-        case AskPerson(hold, expires_s, method, target, rule, message):
+        case ApprovalQuery(hold, expires_s, method, target, rule, message):
             texts = "\0".join(_on_one_line(text) for text in (method, target, rule, message))
             return b"Q" + _HEAD.pack(hold, 0, expires_s) + texts.encode()
         case Withdrawn(hold, comes_again):
@@ -87,7 +87,7 @@ def decode(untrusted: bytes) -> FromChild | None:
     """
     kind, head, rest = untrusted[:1], untrusted[1 : 1 + _HEAD.size], untrusted[1 + _HEAD.size :]
     if kind == b"D":
-        return PageWanted()
+        return PageRequest()
     if kind not in {b"Q", b"C", b"I"}:
         return None
     if len(head) < _HEAD.size:
@@ -101,7 +101,7 @@ def decode(untrusted: bytes) -> FromChild | None:
     are_short = all(len(text) <= MAX_TEXT_CHARS and text.isprintable() for text in texts)
     if len(texts) != 4 or not are_short or not 0 < expires_s <= 86_400:
         raise ChannelError("a question is not whole")
-    return AskPerson(hold, expires_s, *texts)
+    return ApprovalQuery(hold, expires_s, *texts)
 
 
 class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16
@@ -25,7 +25,7 @@ _MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SessionNamed:
     """Name of the server whose session this child serves."""
 
     server: str
@@ -33,7 +33,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class StartedWell:
+class StartSucceeded:
     """Report that the server has started."""
 
 
@@ -65,7 +65,9 @@ class PartIsFull:
     """Request for another file, in which the audit of this session is to go on."""
 
 
-FromChild = Named | StartedWell | StartFailed | CallLimitRequest | CallFinished | PartIsFull
+FromChild = (
+    SessionNamed | StartSucceeded | StartFailed | CallLimitRequest | CallFinished | PartIsFull
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,9 @@ class AuditFileHandle:
 def encode(packet: FromChild) -> bytes:
     """Return the bytes of a packet of a child's."""
     match packet:
-        case Named(server, claim):
+        case SessionNamed(server, claim):
             return b"N" + f"{server}\0{claim}".encode()
-        case StartedWell():
+        case StartSucceeded():
             return b"S"
         case StartFailed(why):
             return (b"F" + why.encode())[:MAX_BYTES]
@@ -104,9 +106,9 @@ def decode(untrusted: bytes) -> FromChild:
     kind, rest = untrusted[:1], untrusted[1:]
     if kind == b"N":
         server, _, claim = _text(rest).partition("\0")
-        return Named(server, claim)
+        return SessionNamed(server, claim)
     if untrusted == b"S":
-        return StartedWell()
+        return StartSucceeded()
     if untrusted == b"R":
         return PartIsFull()
     if kind == b"F":
@@ -118,7 +120,7 @@ def decode(untrusted: bytes) -> FromChild:
     raise ChannelError("a packet of no known kind")
 
 
-def answer(child: socket.socket, held: Held | None) -> None:
+def answer(child: socket.socket, held: LimitExceeded | None) -> None:
     """Send the monitor's answer to `Asked`, without ever waiting.
 
     Raises:
@@ -169,12 +171,12 @@ def _send_with(child: socket.socket, packet: bytes, fd: int) -> None:
     child.sendmsg([packet], ancillary, socket.MSG_DONTWAIT)
 
 
-def decode_answer(answer: bytes) -> Held | None:
+def decode_answer(answer: bytes) -> LimitExceeded | None:
     """Return what the monitor answered; it is trusted."""
     if answer == b"G":
         return None
     retry_after_s, _, why = answer[1:].decode().partition(" ")
-    return Held(why, float(retry_after_s))
+    return LimitExceeded(why, float(retry_after_s))
 
 
 def _text(untrusted: bytes) -> str:

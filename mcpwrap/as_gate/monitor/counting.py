@@ -3,8 +3,8 @@
 from mcpwrap.as_gate.ipc.packets import CallFinished, CallLimitRequest
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.as_gate.state.policy_store import Policies
-from mcpwrap.core.policy.circuit_breaker import Breaker
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.circuit_breaker import CircuitBreaker
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import LimitsEntry
 from mcpwrap.linux.systemd.stderr_log import log_line
 
@@ -14,9 +14,9 @@ class CallCounters:
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        self._breaker = Breaker()
+        self._breaker = CircuitBreaker()
 
-    def ask(self, child: Child, asked: CallLimitRequest, now_s: float) -> Held | None:
+    def ask(self, child: Child, asked: CallLimitRequest, now_s: float) -> LimitExceeded | None:
         """Count a call; return why it may not go now."""
         limits = self._limits(child.server, asked.tool)
         if limits is None:

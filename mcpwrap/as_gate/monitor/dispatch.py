@@ -66,9 +66,9 @@ class MonitorDispatcher:
     def _answer(self, each: Child, packet: packets.FromChild) -> None:
         now_s = time.monotonic()
         match packet:
-            case packets.Named(server, claim):
+            case packets.SessionNamed(server, claim):
                 self._take_name(each, server, claim)
-            case packets.StartedWell():
+            case packets.StartSucceeded():
                 self._take_start(each)
                 self.backoff.forget(each.server)
             case packets.StartFailed(why):

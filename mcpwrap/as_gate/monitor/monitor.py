@@ -247,7 +247,7 @@ class Monitor:
         """In the child: keep the connection and nothing else of the monitor's."""
         status = 1
         try:
-            signal_fd.off()
+            signal_fd.restore_signals()
             # Each higher than what it replaces.
             (theirs, told, bell, tally) = monitor
             ends = (connection.detach(), pidfd, theirs.detach(), told.detach())

@@ -35,7 +35,7 @@ from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.fd_passing import DescriptorError
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.chained_file import ChainedFile
-from mcpwrap.session.audit_log.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 PANIC = (Path("/run/mcpwrap/panic.json"), Path("/var/lib/mcpwrap/panic.json"))
 SERVERS = Path("/var/lib/mcpwrap/servers")
@@ -65,19 +65,19 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
     name = "?"
     try:
         name, said, agent_fds = _hello(stub, who.uid)
-        if name in session_socket.QUESTIONS:
+        if name in session_socket.QUERIES:
             _answer(name, stub, around)
             return
         agent = agent_of(who, name, claim_in(said))
         who = agent.who
         admission = _admission(name, agent, around.admissions)
         _expect_no_panic(name)
-        recorder = _recorder(Recorded("", name, who.uid), said, admission.audit, around)
+        recorder = _recorder(RecordedSession("", name, who.uid), said, admission.audit, around)
         policy = _policy(name, admission, around)
         env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
         wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
-        monitor.say(packets.StartedWell())
+        monitor.say(packets.StartSucceeded())
     except RefusalError as refusal:
         log_line(f"uid {who.uid}, {name!r}: {refusal.why}")
         say_to(stub, session_socket.SessionRefused(refusal.status, refusal.why))
@@ -86,7 +86,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
         log_line(f"uid {who.uid}, {name!r}: {error}")
         say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         return
-    say_to(stub, session_socket.Started())
+    say_to(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = SessionJudge(policy, recorder, monitor)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, around.verdicts)
@@ -97,7 +97,7 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
     """Return the server's name, what else the hello says, and two descriptors."""
     packet, fds = fd_passing.receive(stub, session_socket.MAX_PACKET_BYTES)
     name, said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
-    if name in session_socket.QUESTIONS and not fds:
+    if name in session_socket.QUERIES and not fds:
         return name, said, fds
     if not is_server_name(name):
         raise RefusalError(session_socket.Exit.USAGE, "no server can have that name")
@@ -109,7 +109,7 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 
 
 def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
-    if question == session_socket.WHICH_POLICY:
+    if question == session_socket.QUERY_POLICY:
         say_to(stub, session_socket.QueryResponse(around.policies.standing()))
     else:
         around.statistics.tell(around.who, stub)
@@ -148,7 +148,9 @@ def _expect_roots_own(name: str) -> None:
             raise RefusalError(session_socket.Exit.UNAVAILABLE, why) from error
 
 
-def _recorder(about: Recorded, said: dict[str, str], keep: Keep, around: ChildContext) -> Recorder:
+def _recorder(
+    about: RecordedSession, said: dict[str, str], keep: Keep, around: ChildContext
+) -> Recorder:
     """Have the session written down, and return what writes down its decisions."""
     opening = around.monitor.name(about.server, claim_in(said))
     if opening is None:

@@ -3,7 +3,7 @@
 import os
 import secrets
 
-from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, AskPerson, Withdrawn
+from mcpwrap.as_gate.ipc.approval_packets import AnsweredInClient, ApprovalQuery, Withdrawn
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question
@@ -35,7 +35,7 @@ class SessionApprovals:
             _write_all(page, document)
         finally:
             os.close(page)
-        question = AskPerson(
+        question = ApprovalQuery(
             hold,
             wanted.expires_s,
             wanted.method,

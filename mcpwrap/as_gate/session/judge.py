@@ -8,11 +8,11 @@ from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy import rules
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.systemd.journal import Journal
-from mcpwrap.session.audit_log.journal_notes import Notes
+from mcpwrap.session.audit_log.journal_notes import JournalNotes
 from mcpwrap.session.audit_log.recorder import Recorder
 
 
@@ -26,7 +26,7 @@ class SessionJudge:
         self._recorder = recorder
         self._limits = _MonitorCallLimiter(policy, monitor)
         self._journal = Journal()
-        self.note = Notes(self._who, self._write).note
+        self.note = JournalNotes(self._who, self._write).note
         self.gate = Gate(policy, self._limits, recorder, SessionApprovals(monitor, recorder))
 
     def renew(self, gate: Gate) -> None:
@@ -62,7 +62,7 @@ class _MonitorCallLimiter:
         limits = self.policy.limits_for(tool)
         return limits is not None and bool(limits.identical_calls)
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         if self.policy.limits_for(tool) is None:
             return None
         return self._monitor.ask(tool, call_digest or bytes(packets.DIGEST_BYTES))

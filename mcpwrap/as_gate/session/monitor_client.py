@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.ipc.approval_packets import ApprovalResponse, AskPerson, PageWanted
+from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, ApprovalResponse, PageRequest
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.bell import DoorbellFlag
 from mcpwrap.linux.unix_socket import fd_passing, memfd
@@ -53,7 +53,7 @@ class ToMonitor:
         Raises:
             RefusalError: there is no room for it.
         """
-        self.say(packets.Named(server, claim))
+        self.say(packets.SessionNamed(server, claim))
         packet, fds = self._answer()
         if packet[:1] == b"B":
             raise RefusalError(session_socket.Exit.BUSY, packet[1:].decode())
@@ -65,7 +65,7 @@ class ToMonitor:
         _, fds = self._answer()
         return fds[0] if fds else None
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
         self.say(packets.CallLimitRequest(tool, call_digest))
         packet, _ = self._answer()
@@ -73,11 +73,11 @@ class ToMonitor:
 
     def page(self) -> int | None:
         """Return a page for a document that a person is to read; None if there is none left."""
-        self.say_of_approval(PageWanted())
+        self.say_of_approval(PageRequest())
         _, fds = self._answer()
         return fds[0] if fds else None
 
-    def ask_person(self, question: AskPerson) -> ApprovalResponse:
+    def ask_person(self, question: ApprovalQuery) -> ApprovalResponse:
         """Ask whether a request may run whose document is on the page."""
         self.say_of_approval(question)
         packet, _ = self._answer()

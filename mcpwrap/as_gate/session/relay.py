@@ -17,9 +17,9 @@ from mcpwrap.core.text.sanitise import Sanitiser, harmless
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.unix_socket import fd_passing
 from mcpwrap.session.relay import copy
-from mcpwrap.session.relay.gate_relay import Judged
-from mcpwrap.session.relay.server_exit import Ending, exited
-from mcpwrap.session.relay.writer import Sink
+from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.server_exit import ServerExit, exited
+from mcpwrap.session.relay.writer import MessageWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
     """
     for connection in (session.stub, session.wrapper):
         connection.settimeout(None)
-    judged, ending = None, Ending()
+    judged, ending = None, ServerExit()
     outward = [partial(_stderr, session.server_fds[-1], session.stub)]
     inward = []
     if session.wanted.is_direct:
@@ -90,15 +90,15 @@ def _after(event: threading.Event, work: Callable[[], None]) -> threading.Thread
     return thread
 
 
-def _judged(session: RelaySession) -> Judged:
+def _judged(session: RelaySession) -> GateRelay:
     (_, to_agent), (to_server, _) = session.wanted.agent_fds, session.server_fds[:2]
     judging = session.judging
-    return Judged(
+    return GateRelay(
         judging.gate,
         # Nobody listens: the session is over, and our exit ends it.
-        to_agent=Sink(to_agent, lambda: os._exit(0)),
+        to_agent=MessageWriter(to_agent, lambda: os._exit(0)),
         # It has ended, and its wrapper will say so.
-        to_server=Sink(to_server, lambda: None),
+        to_server=MessageWriter(to_server, lambda: None),
         note=judging.note,
         renew=judging.renew,
     )
@@ -112,7 +112,7 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket)
         os._exit(0)
 
 
-def _follow_people(judged: Judged, session: RelaySession) -> None:
+def _follow_people(judged: GateRelay, session: RelaySession) -> None:
     """Do what becomes of requests that are held, until the wrapper has something to say."""
     poll = select.poll()
     poll.register(session.wrapper, select.POLLIN)
@@ -172,7 +172,7 @@ def _say_in_pieces(stub: socket.socket, text: bytes) -> None:
     """Escapes make text up to ten times longer; a packet has a bound."""
     size = session_socket.MAX_PACKET_BYTES // 2
     for start in range(0, len(text), size):
-        say_to(stub, session_socket.Stderr(text[start : start + size]))
+        say_to(stub, session_socket.StderrChunk(text[start : start + size]))
 
 
 def say_to(stub: socket.socket, packet: session_socket.Packet) -> None:

@@ -82,7 +82,7 @@ def _ask_over(
     wrapper.connect(str(SOCKETS / f"{wanted.name}.sock"))
     fd_passing.send(wrapper, greeting, stdio)
     match _answer(wrapper, stub):
-        case session_socket.Started():
+        case session_socket.ServerStarted():
             return
         case session_socket.SessionRefused(status, why):
             known = {session_socket.Exit.BUSY, session_socket.Exit.UNAVAILABLE}

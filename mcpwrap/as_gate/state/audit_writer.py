@@ -8,12 +8,12 @@ from mcpwrap import __version__
 from mcpwrap.as_gate.ipc.packets import AuditFileHandle
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.audit import records
-from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, Answered
+from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, ApprovalAnswered
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.systemd.journal import Journal
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
-from mcpwrap.session.audit_log.master_chain import AuditedSession, Ledger
+from mcpwrap.session.audit_log.master_chain import AuditedSession, MasterChain
 
 START = Path("/run/mcpwrap/audit/start")
 FOLDER = Path("/var/log/mcpwrap/audit")
@@ -31,7 +31,7 @@ class AuditWriter:
         """
         start = records.decode_start(_read(START))
         self.digest_key, self.box = start.digest_key, start.box
-        self._ledger = Ledger(FOLDER, start, __version__)
+        self._ledger = MasterChain(FOLDER, start, __version__)
         self._journal = Journal()
         self._is_failing = False
         self._anchored_at_s = 0.0
@@ -78,7 +78,7 @@ class AuditWriter:
         with suppress(OSError):  # it is in each record of a session too
             self._ledger.policy(digest)
 
-    def answered(self, answered: Answered) -> bool:
+    def answered(self, answered: ApprovalAnswered) -> bool:
         """Write down what somebody answered, and tell the journal; say whether it is written."""
         try:
             self._ledger.answered(answered)

@@ -114,7 +114,7 @@ def _hears(gate: socket.socket) -> bool:
         match _decoded(packet):
             case session_socket.VariablesRequest():
                 gate.send(b"\0")  # an agent over HTTP has no variables
-            case session_socket.Started():
+            case session_socket.ServerStarted():
                 return True
             case session_socket.SessionRefused(status, why):
                 raise SessionRefusedError(status, why)

@@ -112,7 +112,7 @@ class GateSession:
                 self._opened.gate, session_socket.MAX_PACKET_BYTES
             ):
                 match session_socket.decode(packet):
-                    case session_socket.Stderr(text):
+                    case session_socket.StderrChunk(text):
                         self._note(text)
                     case session_socket.ServerEnded() as ended:
                         break

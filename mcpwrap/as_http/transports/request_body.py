@@ -16,8 +16,8 @@ from mcpwrap.core.protocol.jsonrpc import (
     MAX_BATCH,
     Batch,
     Decoded,
+    InvalidBatch,
     Malformed,
-    NoBatch,
     Notification,
     Request,
     Sender,
@@ -69,7 +69,7 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
             return RequestBody((decoded,), is_batch=False)
         case Malformed(code, reason, request_id):
             raise RejectedRequestError(refusal(400, reason, code=code, request_id=request_id))
-        case NoBatch():
+        case InvalidBatch():
             raise _rejected(f"a batch is of 1 to {MAX_BATCH} messages")
         case Batch(items):
             return RequestBody(tuple(_expect_message(item) for item in items), is_batch=True)

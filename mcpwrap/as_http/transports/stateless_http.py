@@ -17,8 +17,13 @@ from mcpwrap.as_http.state import ListenerState
 from mcpwrap.as_http.transports.request_body import RejectedRequestError, RequestBody
 from mcpwrap.core.http import status_codes
 from mcpwrap.core.http.event_history import StreamEvent
-from mcpwrap.core.http.in_band_tags import untagged
-from mcpwrap.core.http.mcp_headers import HANDSHAKE_VERSIONS, MODERN, VERSION_HEADER, disagreement
+from mcpwrap.core.http.in_band_tags import remove_tags
+from mcpwrap.core.http.mcp_headers import (
+    HANDSHAKE_VERSIONS,
+    MODERN,
+    VERSION_HEADER,
+    header_mismatch,
+)
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
@@ -58,7 +63,7 @@ async def post(
         # It belongs to no request: here, who wants no answer any more closes the connection.
         _expect_known_version(head)
         return responses.accepted()
-    wrong = disagreement(message, head) or state.params.disagreement(message, head)
+    wrong = header_mismatch(message, head) or state.params.disagreement(message, head)
     if wrong is not None:
         raise RejectedRequestError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
     try:
@@ -94,7 +99,7 @@ class _StatelessRequest:
         decoded = decode(line, Sender.SERVER, 0)
         if not isinstance(decoded, Decoded):
             return
-        told = untagged(decoded)
+        told = remove_tags(decoded)
         if told.is_closed:
             return
         event = event_of(told)

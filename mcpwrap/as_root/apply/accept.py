@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcpwrap.as_root.apply import apply, proposal_intake, trial
-from mcpwrap.as_root.apply.proposal_intake import Proposed, Secrets
+from mcpwrap.as_root.apply.proposal_intake import ReviewedProposal, Secrets
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
 from mcpwrap.config import value_parsers
 from mcpwrap.config.parse import parse
 from mcpwrap.config.proposal import expect_nobodys, settable
-from mcpwrap.config.proposal_review import Offer, question, shown
+from mcpwrap.config.proposal_review import ProposalReview, question, shown
 from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths, widened_boundaries
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 
 _WHERE = "mcpwrap accept"
 _EMPTY = (
@@ -35,7 +35,7 @@ def accept(digest: str, path: str, *, by: str) -> None:
     """
     wanted = proposal_intake.read(path, digest)
     secrets = proposal_intake.secrets_for(wanted.servers)
-    offer = Offer(
+    offer = ProposalReview(
         path=path,
         text_by_name=wanted.text_by_name,
         servers=wanted.servers,
@@ -63,7 +63,7 @@ def _carry_out(added: dict[str, str], secrets: Secrets) -> None:
             command.set_all(given, texts)
         elif texts:
             root_files.replace_all(texts)
-    apply.apply(Retired.KEEP)
+    apply.apply(RetirementPolicy.KEEP)
     for name, key in given:
         command.say_what_is_left(name, key)
 
@@ -76,7 +76,7 @@ def _agent(name: str) -> str:
         return ""
 
 
-def _added(wanted: Proposed) -> dict[str, str]:
+def _added(wanted: ReviewedProposal) -> dict[str, str]:
     """Return the files that are to be written, by path: those that are not there yet.
 
     Raises:
@@ -119,7 +119,7 @@ def _notes(added: dict[str, str]) -> list[str]:
     return trial.of_workspaces(planning.planned(added=added).wanted)
 
 
-def _told(wanted: Proposed, secrets: Secrets) -> Iterator[str]:
+def _told(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:
     """Yield what becomes of each secret."""
     settings = observer.secret_settings()
     for name, server in wanted.servers.items():

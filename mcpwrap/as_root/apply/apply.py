@@ -5,11 +5,11 @@ from mcpwrap.as_root.apply.step_executor import carry_out
 from mcpwrap.errors import McpwrapError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 from mcpwrap.plan.steps import Step
 
 
-def apply(retired: Retired) -> None:
+def apply(retired: RetirementPolicy) -> None:
     """Plan, and carry it out; who calls holds the lock.
 
     Raises:

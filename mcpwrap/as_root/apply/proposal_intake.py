@@ -13,7 +13,7 @@ from mcpwrap.config.model import Server
 from mcpwrap.config.parse import MAX_FILE_BYTES
 from mcpwrap.config.proposal import expect_declared, servers_of
 from mcpwrap.core.wire import proposal_answer
-from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, TIMEOUT_S, Reading
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, TIMEOUT_S, ProposalAnswer
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import root_files, run_as_nobody
 from mcpwrap.plan import paths
@@ -25,14 +25,14 @@ _AGAIN = "propose it again, and look at what is in it: `mcpwrap wrap`"
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ReviewedProposal:
     """Parsed proposal: the texts that are shown are those that go into the configuration."""
 
     text_by_name: Mapping[str, str]
     servers: Mapping[str, Server]
 
 
-def read(path: str, digest: str) -> Proposed:
+def read(path: str, digest: str) -> ReviewedProposal:
     """Return what is proposed in a file, if it is the file with this SHA-256.
 
     It is read once. Of its bytes root looks at none: a program without any rights does.
@@ -53,7 +53,7 @@ def read(path: str, digest: str) -> Proposed:
             fix=_AGAIN,
             more=[f"| {line}" for line in reading.wrong.split("\n")],  # so none passes for ours
         )
-    return Proposed(reading.text_by_name, servers_of(reading.text_by_name))
+    return ReviewedProposal(reading.text_by_name, servers_of(reading.text_by_name))
 
 
 def secrets_for(servers: Mapping[str, Server]) -> Secrets:
@@ -104,7 +104,7 @@ def _the_one(path: str, digest: str) -> bytes:
     return raw
 
 
-def _understood(untrusted: bytes) -> Reading:
+def _understood(untrusted: bytes) -> ProposalAnswer:
     try:
         return proposal_answer.decode(untrusted)
     except ValueError:

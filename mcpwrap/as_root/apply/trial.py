@@ -19,7 +19,9 @@ def of_workspaces(wanted: Desired) -> list[str]:
         for folder in workspaces.folders:
             try:
                 os.close(
-                    idmapped_folder.opened(folder, workspaces, wanted.uid_by_name[name]).mount_fd
+                    idmapped_folder.open_idmapped(
+                        folder, workspaces, wanted.uid_by_name[name]
+                    ).mount_fd
                 )
             except MissingError as error:
                 notes.append(f"{name} does not start: {error.problem}; {error.fix}")

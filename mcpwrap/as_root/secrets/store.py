@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.core.oauth_key import KEY
 from mcpwrap.core.secrets import aead, at_rest
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.core.secrets.at_rest import Label, Settings, Stored
+from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Settings
 from mcpwrap.core.secrets.capability import Secret
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import root_files
@@ -128,7 +128,7 @@ def is_wrapped() -> bool:
     return file is not None and file.wrapped_by != "nothing"
 
 
-def read(name: str, key: str) -> Stored:
+def read(name: str, key: str) -> SealedSecretFile:
     """Return one secret as it lies on the disk.
 
     Raises:

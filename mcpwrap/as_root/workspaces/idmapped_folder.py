@@ -34,7 +34,7 @@ class MissingError(McpwrapError):
     """Error for a folder that is not there. It may appear later."""
 
 
-def opened(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> IdmappedMount:
+def open_idmapped(folder: Folder, workspaces: Workspaces, wrapper_id: int) -> IdmappedMount:
     """Return the folder as the wrapper is to see it, whose UID and GID are `wrapper_id`.
 
     Raises:

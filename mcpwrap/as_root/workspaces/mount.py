@@ -39,7 +39,7 @@ _AGAIN = "the next session tries again"
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class HeldLinks:
     """Symbolic links that are held or stand in held folders, as the machine's own view has them."""
 
     text_by_path: dict[str, str]  # also of links that lie on their way
@@ -65,11 +65,11 @@ def show(name: str, pid: int) -> int:
     except (OSError, McpwrapError) as error:
         log_line(f"mcpwrap-ws: {error}")
         return EXIT_FAILED
-    refused, by_path, links = "", {}, Links({}, {})
+    refused, by_path, links = "", {}, HeldLinks({}, {})
     try:
         # Opened in the machine's own view: there they are what the agent sees.
         by_path = {
-            folder.path: idmapped_folder.opened(folder, workspaces, uid)
+            folder.path: idmapped_folder.open_idmapped(folder, workspaces, uid)
             for folder in workspaces.folders
         }
         links = _links(workspaces)
@@ -95,13 +95,13 @@ def _wanted(name: str) -> tuple[Workspaces, int]:
     return workspaces, uid
 
 
-def _links(workspaces: Workspaces) -> Links:
+def _links(workspaces: Workspaces) -> HeldLinks:
     """Return the links, followed as the agent's programs follow them.
 
     Raises:
         McpwrapError: they are too many, or cannot be followed.
     """
-    found = Links({}, {})
+    found = HeldLinks({}, {})
     for link, info in _notable(workspaces).items():
         if stat.S_ISLNK(info.st_mode):
             try:
@@ -158,7 +158,7 @@ def _way(link: str, text_by_path: dict[str, str]) -> list[str]:
     return [*way, at]
 
 
-def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: Links) -> str:
+def _attached(workspaces: Workspaces, by_path: dict[str, IdmappedMount], links: HeldLinks) -> str:
     """Mount all of them; return why that failed, if it did. The view is the wrapper's now."""
     path = ""
     try:
@@ -215,7 +215,7 @@ def _hold(layer: WorkspaceMount) -> os.stat_result | None:
     return info
 
 
-def _expect_no_other_way(workspaces: Workspaces, links: Links) -> None:
+def _expect_no_other_way(workspaces: Workspaces, links: HeldLinks) -> None:
     """Hold what held links lead to; McpwrapError if what is held can be written all the same."""
     made = set(layers(workspaces))
     held: dict[str, os.stat_result] = {}
@@ -249,7 +249,7 @@ def _held_behind(further: Iterable[WorkspaceMount]) -> dict[str, os.stat_result]
 
 
 def _expect_same_links(
-    workspaces: Workspaces, held: Mapping[str, os.stat_result], links: Links
+    workspaces: Workspaces, held: Mapping[str, os.stat_result], links: HeldLinks
 ) -> None:
     """Now that they are held they are read again: somebody may have replaced them meanwhile."""
     seen = {path for path, info in held.items() if stat.S_ISLNK(info.st_mode)}

@@ -7,21 +7,21 @@ import time
 import msgspec
 
 from mcpwrap.as_wrapper.oauth import token_endpoint
-from mcpwrap.as_wrapper.oauth.json_client import UnreachableError, Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient, UnreachableError
 from mcpwrap.as_wrapper.oauth.token_endpoint import UNKNOWN_CLIENT, TokenEndpointError
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import not_logged_in
 from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
 _OF_NO_USE = UNKNOWN_CLIENT | {"invalid_grant"}
 _NOT_AGAIN_S = 30.0  # a server that refuses new tokens is not a reason to ask for more
 
 
-class Access:
+class AccessToken:
     """Access token of the next request. `url` is that of the server."""
 
-    def __init__(self, given: Given, url: str, web: Web) -> None:
+    def __init__(self, given: OAuthSessionFile, url: str, web: JsonClient) -> None:
         self._name = given.name
         self._url = url
         self._web = web

@@ -7,11 +7,11 @@ import time
 
 import msgspec
 
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, host
 from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
 _BASIC = "client_secret_basic"  # what it is where a server does not say: RFC 7591 section 2
 _METHODS = ("none", _BASIC, "client_secret_post")
@@ -27,7 +27,11 @@ class _Registered(msgspec.Struct, frozen=True):
 
 
 async def client_for(
-    web: Web, given: Given, issuer: Issuer, redirect: str, before: StoredLogin | None
+    web: JsonClient,
+    given: OAuthSessionFile,
+    issuer: Issuer,
+    redirect: str,
+    before: StoredLogin | None,
 ) -> OAuthClient:
     """Return the client that is configured, else one by its metadata, else a registered one.
 
@@ -55,7 +59,7 @@ def _is_usable(client: OAuthClient, redirect: str) -> bool:
     return client.redirect == redirect and not has_ended
 
 
-async def _register(web: Web, endpoint: str, redirect: str) -> OAuthClient:
+async def _register(web: JsonClient, endpoint: str, redirect: str) -> OAuthClient:
     wanted = {
         "client_name": "mcpwrap",
         "redirect_uris": [redirect],

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.core.oauth import metadata
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import Issuer, Resource, expect_https, host
@@ -30,7 +30,7 @@ class DiscoveryResult:
         return "consent" if _OFFLINE in scopes else ""
 
 
-async def discover(web: Web, url: str) -> DiscoveryResult:
+async def discover(web: JsonClient, url: str) -> DiscoveryResult:
     """Ask the server at `url`, and then whom it names.
 
     Raises:
@@ -45,7 +45,7 @@ async def discover(web: Web, url: str) -> DiscoveryResult:
     return DiscoveryResult(resource.resource, await _issuer(web, servers[0]), tuple(scopes))
 
 
-async def _resource(web: Web, url: str, told: str) -> Resource | None:
+async def _resource(web: JsonClient, url: str, told: str) -> Resource | None:
     for place in [told] if told else metadata.resource_urls(url):
         reply = await web.get(place)
         if reply.is_good:
@@ -55,7 +55,7 @@ async def _resource(web: Web, url: str, told: str) -> Resource | None:
     return None
 
 
-async def _issuer(web: Web, issuer: str) -> Issuer:
+async def _issuer(web: JsonClient, issuer: str) -> Issuer:
     expect_https(issuer)
     for place in metadata.issuer_urls(issuer):
         reply = await web.get(place)

@@ -46,7 +46,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class JsonClient:
     """HTTP client that asks by https alone, without cookies, and follows no redirect.
 
     `http` has neither of its own; `proxy_to` tells which proxy leads to a URL, "" if none.

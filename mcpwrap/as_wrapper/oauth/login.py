@@ -10,7 +10,7 @@ import msgspec
 from mcpwrap.as_wrapper.oauth import token_endpoint
 from mcpwrap.as_wrapper.oauth.client_registration import client_for
 from mcpwrap.as_wrapper.oauth.discovery import DiscoveryResult, discover
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.as_wrapper.oauth.token_endpoint import (
     UNKNOWN_CLIENT,
     AuthorizationRequest,
@@ -21,15 +21,15 @@ from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.token_store import OAuthClient, StoredLogin, Tokens
 from mcpwrap.core.wire import login_pipe
 from mcpwrap.core.wire.login_pipe import (
+    AuthorizationPage,
     AuthorizationResponse,
-    Begin,
-    Failed,
     LoginDone,
+    LoginFailed,
     LoginProtocolError,
-    Visit,
+    LoginStart,
     Word,
 )
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
 PATIENCE_S = 900.0  # a person finds a password, and a second factor
 T = TypeVar("T", bound=Word)
@@ -60,7 +60,9 @@ class LoginPeer:
         return login_pipe.expect(self._said.readline(login_pipe.MAX_LINE_BYTES), kind)
 
 
-async def run(verb: str, given: Given, url: str, web: Web, person: LoginPeer) -> None:
+async def run(
+    verb: str, given: OAuthSessionFile, url: str, web: JsonClient, person: LoginPeer
+) -> None:
     """Log in to the server at `url`, or out, and tell the person what came of it."""
     try:
         if verb == login_pipe.LOGOUT:
@@ -68,24 +70,26 @@ async def run(verb: str, given: Given, url: str, web: Web, person: LoginPeer) ->
         else:
             done = await log_in(given, url, web, person)
     except (OAuthError, LoginProtocolError) as error:
-        person.tell(Failed(failed=str(error)))
+        person.tell(LoginFailed(failed=str(error)))
     else:
         person.tell(done)
 
 
-async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> LoginDone:
+async def log_in(
+    given: OAuthSessionFile, url: str, web: JsonClient, person: LoginPeer
+) -> LoginDone:
     """Let a person log in, and keep the tokens.
 
     Raises:
         OAuthError, WordsError: there are none; what was kept before is kept still.
     """
-    redirect = person.hear(Begin).redirect()
+    redirect = person.hear(LoginStart).redirect()
     store = Store(given)
     found = await discover(web, url)
     client = await client_for(web, given, found.issuer, redirect, store.read_or_nothing())
     scopes = found.to_ask_for(given.scopes)
     login = AuthorizationRequest(found, client, redirect, scopes)
-    person.tell(Visit(visit=login.url(), redirect=redirect))
+    person.tell(AuthorizationPage(visit=login.url(), redirect=redirect))
     try:
         tokens = await login.redeem(web, person.hear(AuthorizationResponse).answer)
     except TokenEndpointError as refused:
@@ -101,7 +105,7 @@ async def log_in(given: Given, url: str, web: Web, person: LoginPeer) -> LoginDo
     )
 
 
-async def log_out(given: Given, web: Web) -> LoginDone:
+async def log_out(given: OAuthSessionFile, web: JsonClient) -> LoginDone:
     """Forget the tokens, and have them revoked if that can be done.
 
     Raises:

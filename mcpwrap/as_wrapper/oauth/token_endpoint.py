@@ -9,7 +9,7 @@ import msgspec
 from oauthlib.oauth2 import MissingTokenError, OAuth2Error, WebApplicationClient
 
 from mcpwrap.as_wrapper.oauth.discovery import DiscoveryResult
-from mcpwrap.as_wrapper.oauth.json_client import Reply, Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient, Reply
 from mcpwrap.core.oauth import authorization_response
 from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.metadata import host
@@ -67,7 +67,7 @@ class AuthorizationRequest:
             )
         )
 
-    async def redeem(self, web: Web, query: str) -> Tokens:
+    async def redeem(self, web: JsonClient, query: str) -> Tokens:
         """Exchange the code of an answer. Another answer needs another login.
 
         Raises:
@@ -96,7 +96,7 @@ class AuthorizationRequest:
         )
 
 
-async def renew(web: Web, kept: StoredLogin, client: OAuthClient, tokens: Tokens) -> Tokens:
+async def renew(web: JsonClient, kept: StoredLogin, client: OAuthClient, tokens: Tokens) -> Tokens:
     """Return tokens for a refresh token, which is used up by that.
 
     Raises:
@@ -111,7 +111,7 @@ async def renew(web: Web, kept: StoredLogin, client: OAuthClient, tokens: Tokens
     return _tokens(library, reply, kept.token_endpoint, tokens)
 
 
-async def revoke(web: Web, kept: StoredLogin) -> bool:
+async def revoke(web: JsonClient, kept: StoredLogin) -> bool:
     """Have the tokens revoked, and say whether they are. Source: RFC 7009.
 
     Raises:
@@ -129,7 +129,7 @@ async def revoke(web: Web, kept: StoredLogin) -> bool:
     return (await _post(web, kept.revocation_endpoint, body, kept.client)).is_good
 
 
-async def _post(web: Web, url: str, body: str, client: OAuthClient) -> Reply:
+async def _post(web: JsonClient, url: str, body: str, client: OAuthClient) -> Reply:
     """Send a form as the client that we are. Source: RFC 6749 section 2.3.1."""
     if client.method == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"

@@ -12,7 +12,7 @@ from mcpwrap.core.oauth.errors import OAuthError
 from mcpwrap.core.oauth.token_store import StoredLogin
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from mcpwrap.linux import root_files
 
 _LOOK_EVERY_S = 0.05
@@ -23,7 +23,7 @@ _MAX_BYTES = 1024 * 1024
 class Store:
     """Sealed file. It is replaced as a whole, so reading needs no lock; changing it does."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: OAuthSessionFile) -> None:
         self._name = given.name
         self._key = given.key
         self._path = Path(given.store)

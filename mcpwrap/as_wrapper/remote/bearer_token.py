@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from aiohttp import ClientResponse
 
-from mcpwrap.as_wrapper.oauth.access_token import Access
+from mcpwrap.as_wrapper.oauth.access_token import AccessToken
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.core.http import www_authenticate
 from mcpwrap.core.http.upstream_errors import RemoteError
@@ -20,7 +20,7 @@ _TOO_LITTLE = (
 class Bearer:
     """Authorization header with the token, renewed once when the server refuses it."""
 
-    def __init__(self, access: Access, credentials: Credentials) -> None:
+    def __init__(self, access: AccessToken, credentials: Credentials) -> None:
         self._access = access
         self._credentials = credentials
 

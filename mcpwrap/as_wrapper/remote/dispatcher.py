@@ -10,12 +10,12 @@ from aiohttp import ClientSession
 from mcpwrap.as_wrapper.remote import http_client, line_io, timeouts
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.http_client import TokenSource, UpstreamClient, UpstreamTarget
-from mcpwrap.as_wrapper.remote.standalone_stream import OldStream, listen
+from mcpwrap.as_wrapper.remote.standalone_stream import HttpSseStream, listen
 from mcpwrap.as_wrapper.remote.upstream import Upstream
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
 from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
-from mcpwrap.core.http.upstream_session import Conversation, Exchange
+from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.protocol.jsonrpc import Id
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -40,11 +40,13 @@ async def serve(
     bearer_for: BearerFor | None = None,
 ) -> str:
     """Serve the lines of the first descriptor to the second; return why not to their end, or ""."""
-    output = line_io.Output(fds[1], credentials.clean)
+    output = line_io.LineWriter(fds[1], credentials.clean)
     async with asyncio.TaskGroup() as tasks, http_client.session(trusted) as http:
         writing = tasks.create_task(output.run())
         bearer = bearer_for(http) if bearer_for else None
-        upstream = Upstream(UpstreamClient(here, http, credentials, bearer), Conversation(), output)
+        upstream = Upstream(
+            UpstreamClient(here, http, credentials, bearer), UpstreamSession(), output
+        )
         why = await _converse(upstream, output, fds[0])
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
@@ -57,7 +59,7 @@ async def serve(
     return str(why or "")
 
 
-async def _converse(upstream: Upstream, output: line_io.Output, fd: int) -> RemoteError | None:
+async def _converse(upstream: Upstream, output: line_io.LineWriter, fd: int) -> RemoteError | None:
     """Serve until either side ends; return why, if it was not the agent."""
     why: RemoteError | None = None
     try:
@@ -193,7 +195,7 @@ class RequestDispatcher:
             await self._upstream.post(exchange)
 
     async def _begin_old(self, why: RemoteError) -> None:
-        old = OldStream(self._upstream)
+        old = HttpSseStream(self._upstream)
         self._follow(old.run())
         try:
             await old.wait()

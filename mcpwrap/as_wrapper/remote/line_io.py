@@ -35,7 +35,7 @@ async def lines(fd: int) -> AsyncGenerator[bytes, None]:
                 yield line
 
 
-class Output:
+class LineWriter:
     """Writer of whole lines, one after the other, also if a caller is cancelled meanwhile."""
 
     def __init__(self, fd: int, clean: Callable[[bytes], bytes]) -> None:

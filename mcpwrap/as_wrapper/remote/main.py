@@ -54,7 +54,7 @@ def _serve() -> str:
     if oauth := environ.get("MCPWRAP_OAUTH"):
         from mcpwrap.as_wrapper.remote import oauth_session  # noqa: PLC0415 - libsodium, oauthlib
 
-        given = oauth_session.given(oauth)
+        given = oauth_session.read_session_file(oauth)
         if verb := environ.get(session_socket.LOGIN):
             return oauth_session.run(verb, given, here, verify)
         bearer_for = partial(oauth_session.bearer, given, here, credentials)

@@ -9,37 +9,39 @@ import msgspec
 from aiohttp import ClientSession
 
 from mcpwrap.as_wrapper.oauth import login
-from mcpwrap.as_wrapper.oauth.access_token import Access
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.access_token import AccessToken
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.as_wrapper.remote import http_client
 from mcpwrap.as_wrapper.remote.bearer_token import Bearer
 from mcpwrap.as_wrapper.remote.credentials import Credentials
 from mcpwrap.as_wrapper.remote.http_client import UpstreamTarget
 from mcpwrap.core.http.upstream_errors import RemoteError
-from mcpwrap.core.wire.oauth_session_file import Given, read_given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile, read_oauth_session_file
 
 
-def given(path: str) -> Given:
+def read_session_file(path: str) -> OAuthSessionFile:
     """Return what the wrapper gives to this session.
 
     Raises:
         RemoteError: it cannot be read.
     """
     try:
-        return read_given(Path(path).read_bytes())
+        return read_oauth_session_file(Path(path).read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise RemoteError("What the wrapper gives for the login cannot be read") from error
 
 
 def bearer(
-    what: Given, here: UpstreamTarget, credentials: Credentials, http: ClientSession
+    what: OAuthSessionFile, here: UpstreamTarget, credentials: Credentials, http: ClientSession
 ) -> Bearer:
     """Return what adds the token to each request."""
-    return Bearer(Access(what, str(here.url), _web(http)), credentials)
+    return Bearer(AccessToken(what, str(here.url), _web(http)), credentials)
 
 
-def run(verb: str, what: Given, here: UpstreamTarget, verify: ssl.SSLContext | None) -> str:
+def run(
+    verb: str, what: OAuthSessionFile, here: UpstreamTarget, verify: ssl.SSLContext | None
+) -> str:
     """Log in or out with whoever is at descriptors 0 and 1; what goes wrong, they are told."""
 
     async def talk(person: LoginPeer) -> None:
@@ -51,5 +53,5 @@ def run(verb: str, what: Given, here: UpstreamTarget, verify: ssl.SSLContext | N
     return ""
 
 
-def _web(http: ClientSession) -> Web:
-    return Web(http, lambda url: http_client.upstream_target(url).proxy)
+def _web(http: ClientSession) -> JsonClient:
+    return JsonClient(http, lambda url: http_client.upstream_target(url).proxy)

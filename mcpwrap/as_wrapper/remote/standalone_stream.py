@@ -67,7 +67,7 @@ async def _take(upstream: Upstream, event: SseEvent) -> None:
         log_line(f"on the stream of the session: {why}")
 
 
-class OldStream:
+class HttpSseStream:
     """The one event stream of HTTP+SSE (2024-11-05), which has all answers."""
 
     def __init__(self, upstream: Upstream) -> None:

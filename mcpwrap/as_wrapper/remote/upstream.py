@@ -7,11 +7,11 @@ from yarl import URL
 
 from mcpwrap.as_wrapper.remote import response_body
 from mcpwrap.as_wrapper.remote.http_client import UpstreamClient
-from mcpwrap.as_wrapper.remote.line_io import Output
+from mcpwrap.as_wrapper.remote.line_io import LineWriter
 from mcpwrap.as_wrapper.remote.response_body import Cursor
 from mcpwrap.core.http import upstream_errors
 from mcpwrap.core.http.upstream_errors import RemoteError, SessionGoneError
-from mcpwrap.core.http.upstream_session import Conversation, Exchange
+from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
 
 _NEVER = "The remote server has accepted the request, and gives no answer"
 _TRIES = 6  # in a row that bring nothing: of one second at first, two minutes
@@ -23,7 +23,9 @@ _MAY_PASS = frozenset({408, 425, 429})
 class Upstream:
     """Remote server, and all exchanges with it."""
 
-    def __init__(self, client: UpstreamClient, conversation: Conversation, output: Output) -> None:
+    def __init__(
+        self, client: UpstreamClient, conversation: UpstreamSession, output: LineWriter
+    ) -> None:
         self.client = client
         self.conversation = conversation
         self.post_to: URL | None = None  # by HTTP+SSE, where one stream has all answers

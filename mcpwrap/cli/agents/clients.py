@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from mcpwrap.cli.agents import notify as agents_notify
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, found, known
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, asker, found, known
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.wrap_status import Known, WrapState, standing_of
+from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, WrapState, wrap_status_of
 from mcpwrap.core.names import server_name_for
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
@@ -84,12 +84,12 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     return EXIT_FAILED if is_bad else EXIT_OK
 
 
-def file_rows(who: Asker, by: Known) -> list[FileRow]:
+def file_rows(who: FileOwner, by: AppliedServers) -> list[FileRow]:
     """Return what there is to say of each file."""
     return [_file_row(one, by) for one in found(who)]
 
 
-def _file_row(one: DiscoveredFile, by: Known) -> FileRow:
+def _file_row(one: DiscoveredFile, by: AppliedServers) -> FileRow:
     taken = set(by.inherits_by_server)
     return FileRow(
         agents=[agent.id for agent in one.agents],
@@ -101,8 +101,10 @@ def _file_row(one: DiscoveredFile, by: Known) -> FileRow:
     )
 
 
-def _server_row(one: DiscoveredFile, listed: Listed, by: Known, taken: set[str]) -> ServerRow:
-    stands = standing_of(listed, by)
+def _server_row(
+    one: DiscoveredFile, listed: ListedServer, by: AppliedServers, taken: set[str]
+) -> ServerRow:
+    stands = wrap_status_of(listed, by)
     name, why = stands.server, stands.why
     if stands.state == "raw":
         why = one.advice.get(listed.entry.name, "")

@@ -8,11 +8,11 @@ import msgspec
 
 from mcpwrap.config.agent_files.entry_schema import STUB
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, AgentFile, KnownAgent
-from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, ParsedFile, servers
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, ListedServer, ParsedFile, servers
 from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin
 from mcpwrap.config.agent_files.syntax.document import FileError
-from mcpwrap.config.agent_files.transport import NotUnderstood
-from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.config.agent_files.transport import UnknownTransport
+from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.linux import accounts
 from mcpwrap.machine import listener_files, observer
 from mcpwrap.machine.agent_files import plugins, programs
@@ -24,7 +24,7 @@ MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class FileOwner:
     """Account whose files are searched, with its folder and its variables."""
 
     uid: int
@@ -42,7 +42,7 @@ class DiscoveredFile:
     file: AgentFile
     path: Path
     opened: ParsedFile | None  # None: `problem` says why, or a plugin brought it
-    listed: tuple[Listed, ...] = ()
+    listed: tuple[ListedServer, ...] = ()
     problem: str = ""
     content: bytes = b""  # where it was opened
     project: str = ""  # the folder with which it came; "" is a file of the person's own
@@ -57,23 +57,23 @@ class _Inherits(msgspec.Struct, frozen=True):
     inherits_any: frozenset[str] = frozenset()
 
 
-def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> Asker:
+def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
     """Return who asks, by these variables. A relative one is relative to the folder."""
     variables = {
         name: str(folder / value) for name in VARIABLES if (value := environ.get(name, ""))
     }
     account = accounts.name_of(uid) or ""
-    return Asker(uid, folder, {"HOME": str(Path.home())} | variables, environ, account)
+    return FileOwner(uid, folder, {"HOME": str(Path.home())} | variables, environ, account)
 
 
-def known(who: Asker) -> Known:
+def known(who: FileOwner) -> AppliedServers:
     """Return what root has applied, and the URLs at which this account finds servers."""
     names = observer.server_names()
     by_url = listener_files.urls_of(who.uid)
-    return Known({name: _inherits(name) for name in names}, by_url, _other_stub(who))
+    return AppliedServers({name: _inherits(name) for name in names}, by_url, _other_stub(who))
 
 
-def _other_stub(who: Asker) -> str:
+def _other_stub(who: FileOwner) -> str:
     """Return what this person's agents start in place of the stub, if they look for its name."""
     found = programs.which(Path(STUB).name, who.environ.get("PATH", "")) or STUB
     return "" if Path(found).resolve() == Path(STUB).resolve() else found
@@ -88,7 +88,7 @@ def _inherits(name: str) -> frozenset[str]:
         return frozenset()
 
 
-def found(who: Asker) -> list[DiscoveredFile]:
+def found(who: FileOwner) -> list[DiscoveredFile]:
     """Return all files that are there, in the order of the table; of agents' own no path twice."""
     by_path: dict[Path, DiscoveredFile] = {}
     for agent, file, path, project in _places(who):
@@ -101,7 +101,7 @@ def found(who: Asker) -> list[DiscoveredFile]:
     return [*by_path.values(), *brought]
 
 
-def _of_plugins(who: Asker) -> Iterator[DiscoveredFile]:
+def _of_plugins(who: FileOwner) -> Iterator[DiscoveredFile]:
     for row in PLUGINS:
         agent = BY_ID[row.agent]
         for one in plugins.files(row, agent.words, who.uid, who.variables):
@@ -124,14 +124,14 @@ def _also_of(one: DiscoveredFile, agent: KnownAgent) -> DiscoveredFile:
     return replace(one, agents=(*one.agents, agent), listed=listed)
 
 
-def _as_both_read(one: Listed, first: KnownAgent, other: KnownAgent) -> Listed:
-    if isinstance(one.launch, NotUnderstood) or other.words.read(one.entry.value) == one.launch:
+def _as_both_read(one: ListedServer, first: KnownAgent, other: KnownAgent) -> ListedServer:
+    if isinstance(one.launch, UnknownTransport) or other.words.read(one.entry.value) == one.launch:
         return one
     why = f"{other.title} reads it otherwise than {first.title}"
-    return replace(one, launch=NotUnderstood(why))
+    return replace(one, launch=UnknownTransport(why))
 
 
-def _places(who: Asker) -> Iterator[tuple[KnownAgent, AgentFile, Path, Path | None]]:
+def _places(who: FileOwner) -> Iterator[tuple[KnownAgent, AgentFile, Path, Path | None]]:
     folders = list(project_folders(who.folder))
     for agent in AGENTS:
         for file in agent.files:

@@ -3,11 +3,11 @@
 from typing import Literal
 from urllib.parse import urlsplit
 
-from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import HttpTransport, Stdio, Transport
+from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, Transport
 
 
-def project_of(listed: Listed) -> str:
+def project_of(listed: ListedServer) -> str:
     """Return the folder for which alone an entry holds, where the file says one."""
     return listed.at[1] if listed.at[0] == "projects" else ""
 
@@ -15,7 +15,7 @@ def project_of(listed: Listed) -> str:
 def kind_of(launch: Transport) -> Literal["stdio", "remote", ""]:
     """Return whether it is a program or a URL; "" is neither that we know."""
     match launch:
-        case Stdio():
+        case StdioTransport():
             return "stdio"
         case HttpTransport():
             return "remote"
@@ -26,7 +26,7 @@ def kind_of(launch: Transport) -> Literal["stdio", "remote", ""]:
 def runs_of(launch: Transport) -> str:
     """Return what is started or asked, and nothing that could be a secret."""
     match launch:
-        case Stdio(command=name):
+        case StdioTransport(command=name):
             return name
         case HttpTransport(url=url):
             return _origin(url)

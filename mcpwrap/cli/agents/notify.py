@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, found
-from mcpwrap.config.agent_files.wrap_status import Known, standing_of
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, found
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status_of
 from mcpwrap.core.notify import desktop as notify_desktop
-from mcpwrap.core.notify.drift import ReportedByPath, Sight, news
+from mcpwrap.core.notify.drift import DriftItem, ReportedByPath, news
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import desktop_notify, root_files
@@ -42,7 +42,7 @@ def notify_settings(environ: Mapping[str, str]) -> DriftNotifySettings:
     return DriftNotifySettings(folder / "mcpwrap/told.json")
 
 
-def run(who: Asker, by: Known, around: DriftNotifySettings) -> None:
+def run(who: FileOwner, by: AppliedServers, around: DriftNotifySettings) -> None:
     """Tell what was not told before, all in one; then look once more, for telling takes time.
 
     Raises:
@@ -69,23 +69,23 @@ def _alone(file: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def sights(who: Asker, by: Known) -> Iterator[Sight]:
+def sights(who: FileOwner, by: AppliedServers) -> Iterator[DriftItem]:
     """Yield each server in somebody's files, and each file that was not read."""
     for one in found(who):
         yield from _of_file(one, by)
 
 
-def _of_file(one: DiscoveredFile, by: Known) -> Iterator[Sight]:
+def _of_file(one: DiscoveredFile, by: AppliedServers) -> Iterator[DriftItem]:
     agents, path = tuple(agent.id for agent in one.agents), one_line(str(one.path))
     if one.problem:
-        yield Sight(agents, path, "not read")
+        yield DriftItem(agents, path, "not read")
     for listed in one.listed:
-        state = standing_of(listed, by).state
+        state = wrap_status_of(listed, by).state
         brought = (*agents, one.plugin.id) if one.plugin else ()
-        yield Sight(agents, path, state, (*listed.at, *brought, listed.entry.name))
+        yield DriftItem(agents, path, state, (*listed.at, *brought, listed.entry.name))
 
 
-def _tell(seen: list[Sight], around: DriftNotifySettings) -> bool:
+def _tell(seen: list[DriftItem], around: DriftNotifySettings) -> bool:
     """Say whether there was something to tell.
 
     It is noted before it is told: where nothing can be written, each change of a file would else

@@ -6,7 +6,7 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_PASSWORD_BYTES,
     MAX_REASON_BYTES,
     Channel,
-    Decide,
+    DecideRequest,
     Pending,
     Proof,
     Scope,
@@ -14,7 +14,7 @@ from mcpwrap.core.wire.approval_socket import (
 )
 from mcpwrap.errors import UsageError
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door
+from mcpwrap.gate_client.approvals import ApprovalConnection
 from mcpwrap.linux.process import start_time
 
 TIMES = 10  # that "the same again" holds for, where nobody says how often
@@ -28,9 +28,9 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     times: int | None = None
     reason: str = ""
 
-    def decide(self, pending: Pending, digest: str, channel: Channel) -> Decide:
+    def decide(self, pending: Pending, digest: str, channel: Channel) -> DecideRequest:
         """Return the packet, for the document with this digest, which was shown."""
-        return Decide(
+        return DecideRequest(
             id=pending.id,
             digest=digest,
             verdict=self.verdict,
@@ -41,7 +41,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
         )
 
 
-def with_password(decide: Decide, user: str, password: str) -> Decide:
+def with_password(decide: DecideRequest, user: str, password: str) -> DecideRequest:
     """Return the packet with the password of an account.
 
     Raises:
@@ -53,15 +53,15 @@ def with_password(decide: Decide, user: str, password: str) -> Decide:
     return msgspec.structs.replace(decide, proof=Proof.PASSWORD, user=user, password=given)
 
 
-def with_polkit(decide: Decide) -> Decide:
+def with_polkit(decide: DecideRequest) -> DecideRequest:
     """Return the packet by which polkit asks whoever sits at the desktop of this process."""
     start = start_time.start_ticks()
     return msgspec.structs.replace(decide, proof=Proof.POLKIT, process_start=start)
 
 
-def send(decide: Decide) -> str:
+def send(decide: DecideRequest) -> str:
     """Give the answer; return what the gate says to it."""
-    with Door(approvals.PATH) as door:
+    with ApprovalConnection(approvals.PATH) as door:
         return door.decide(decide).text
 
 

@@ -5,7 +5,7 @@ import click
 from mcpwrap.cli.approvals import decide, list_pending, notify, passwd, show, watch
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door
+from mcpwrap.gate_client.approvals import ApprovalConnection
 from mcpwrap.linux import tty
 
 
@@ -22,7 +22,7 @@ def command(context: click.Context) -> int:
     """
     if context.invoked_subcommand is not None:
         return EXIT_OK
-    with Door(approvals.PATH) as door:
+    with ApprovalConnection(approvals.PATH) as door:
         listing = door.listing()  # a gate that is not there is said before the screen is taken
     if tty.is_interactive():
         # PLC0415: Textual takes 0.3 s to load.

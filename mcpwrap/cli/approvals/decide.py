@@ -13,7 +13,14 @@ from mcpwrap.cli.approvals import show
 from mcpwrap.cli.approvals.answer import TIMES, OperatorDecision
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
-from mcpwrap.core.wire.approval_socket import MAX_TIMES, Channel, Decide, Pending, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import (
+    MAX_TIMES,
+    Channel,
+    DecideRequest,
+    Pending,
+    Scope,
+    Verdict,
+)
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
 
@@ -24,7 +31,7 @@ _QUESTIONS = {
 }
 
 
-class ProofBy(msgspec.Struct, frozen=True):
+class ProofOptions(msgspec.Struct, frozen=True):
     """Kind of proof by which the caller authenticates, where that is asked for."""
 
     is_on_stdin: bool
@@ -40,7 +47,7 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
     def with_options(*, password_stdin: bool, polkit: bool, **rest: object) -> int:
         if password_stdin and polkit:
             raise UsageError("one proof is enough", where="mcpwrap approvals", fix="leave out one")
-        by = ProofBy(password_stdin, polkit)
+        by = ProofOptions(password_stdin, polkit)
         return command(**rest, by=by)
 
     return with_options
@@ -56,7 +63,7 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--reason", default="", metavar="TEXT", help="For the audit.")
 @click.option("--yes", is_flag=True, help="Do not ask whether you are sure; needs ID.")
 @_proof
-def approve(*, id_: str | None, yes: bool, by: ProofBy, **said: object) -> int:
+def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> int:
     """Let a request run that waits, after showing it. Only what was shown is approved.
 
     ID may be the beginning of one; where only one waits it may be left out. Calls of an agent
@@ -90,7 +97,7 @@ def approve(*, id_: str | None, yes: bool, by: ProofBy, **said: object) -> int:
 @click.option("--reason", default="", metavar="TEXT", help="For the agent, and the audit.")
 @click.option("--stop-server", is_flag=True, help="End the sessions that ask, too.")
 @_proof
-def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofBy) -> int:
+def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofOptions) -> int:
     """Refuse a request that waits; its agent is told why.
 
     \b
@@ -120,12 +127,12 @@ def _approval(
     return OperatorDecision(Verdict.APPROVE, scope, times, reason)
 
 
-def _send(decide: Decide, pending: Pending, by: ProofBy) -> int:
+def _send(decide: DecideRequest, pending: Pending, by: ProofOptions) -> int:
     tty.say(approvals_answer.send(_proven(decide, pending, by)))
     return EXIT_OK
 
 
-def _proven(decide: Decide, pending: Pending, by: ProofBy) -> Decide:
+def _proven(decide: DecideRequest, pending: Pending, by: ProofOptions) -> DecideRequest:
     """Return the answer with a proof, if one was given or the gate wants one."""
     if by.is_polkit:
         return approvals_answer.with_polkit(decide)

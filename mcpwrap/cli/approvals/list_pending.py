@@ -11,7 +11,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 from mcpwrap.linux import tty
 
 COLUMNS = ["ID", "AGE", "AGENT", "SERVER", "TOOL", "RULE", "EXPIRES", "ASKED", "YOU"]
@@ -26,7 +26,7 @@ def command(*, as_json: bool) -> int:
     \b
     Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
     """
-    with Door(approvals.PATH) as door:
+    with ApprovalConnection(approvals.PATH) as door:
         listing = door.listing()
     if as_json:
         print_json(fields_of(listing))

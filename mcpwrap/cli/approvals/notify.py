@@ -12,7 +12,7 @@ from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 from mcpwrap.linux import accounts, desktop_notify, tty
 
 
@@ -51,14 +51,14 @@ def run(around: ApprovalNotifySettings) -> None:
     telling = _Telling(around)
     while around.goes_on():
         try:
-            with Door(around.door) as door:
+            with ApprovalConnection(around.door) as door:
                 _watch(door, telling, around)
         except McpwrapError as error:
             telling.complain(f"{error.where}: {error.problem}")
             time.sleep(around.again_s)
 
 
-def _watch(door: Door, telling: "_Telling", around: ApprovalNotifySettings) -> None:
+def _watch(door: ApprovalConnection, telling: "_Telling", around: ApprovalNotifySettings) -> None:
     listing = door.watch()
     telling.heard(listing)
     while around.goes_on():
@@ -98,7 +98,7 @@ class _Telling:
             return
         uid = self._new[0].agent_uid
         account = accounts.name_of(uid) or str(uid)
-        shown = notify_desktop.of(self._new, self._waiting, account)
+        shown = notify_desktop.notification_of(self._new, self._waiting, account)
         self._new = []
         self._next_at_s = time.monotonic() + self._around.every_s
         try:

@@ -10,7 +10,7 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door, Listing, Seen
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing, QuestionDetails
 from mcpwrap.linux import tty
 
 _PIPE_WIDTH = 2**20  # where nothing is a terminal no line is folded
@@ -36,9 +36,9 @@ def command(*, id_: str | None, as_json: bool) -> int:
     return EXIT_OK
 
 
-def look(start: str | None) -> tuple[Pending, Seen]:
+def look(start: str | None) -> tuple[Pending, QuestionDetails]:
     """Return what is meant by the beginning of an id, with its document."""
-    with Door(approvals.PATH) as door:
+    with ApprovalConnection(approvals.PATH) as door:
         pending = chosen(door.listing(), start)
         return pending, door.show(pending.id)
 
@@ -67,13 +67,13 @@ def chosen(listing: Listing, start: str | None) -> Pending:
             )
 
 
-def show(pending: Pending, seen: Seen) -> None:
+def show(pending: Pending, seen: QuestionDetails) -> None:
     """Print it for people."""
     lines = pieces(page(pending, seen), tty.columns() or _PIPE_WIDTH)
     tty.say_lines(tty.styled(line.text, *line.styles) for line in lines)
 
 
-def _fields(pending: Pending, seen: Seen) -> dict[str, Json]:
+def _fields(pending: Pending, seen: QuestionDetails) -> dict[str, Json]:
     diff = difference(seen.before, seen.question) if seen.before else []
     return {
         **msgspec.to_builtins(pending),

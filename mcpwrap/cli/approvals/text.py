@@ -14,7 +14,7 @@ from mcpwrap.core.protocol.jsonrpc import without
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
-from mcpwrap.gate_client.approvals import Seen
+from mcpwrap.gate_client.approvals import QuestionDetails
 from mcpwrap.linux import accounts, tty
 
 ON = "↪ "  # a line goes on; of what an agent wrote nothing else begins at the left edge
@@ -75,7 +75,7 @@ def pause(one: Paused) -> str:
     return f"paused: {who} until {moment(one.until)}, {why}"
 
 
-def page(pending: Pending, seen: Seen) -> list[PageLine]:
+def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
     """Return all that there is to read about a question.
 
     What is bound is taken from the document, and never from the list.
@@ -108,7 +108,7 @@ def _asked(question: Question) -> list[PageLine]:
     return [PageLine(""), title, *(PageLine(f"  {line}") for line in pretty(question).split("\n"))]
 
 
-def _changed(seen: Seen) -> list[PageLine]:
+def _changed(seen: QuestionDetails) -> list[PageLine]:
     if seen.before is None:
         return [PageLine(""), PageLine("No call of this tool was approved before.", _LABEL)]
     lines = [PageLine(""), PageLine("against the last approved call of this tool", _LABEL)]

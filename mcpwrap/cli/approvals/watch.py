@@ -10,7 +10,7 @@ from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 from mcpwrap.linux import tty
 
 
@@ -23,7 +23,7 @@ def command(*, as_json: bool) -> NoReturn:
     Example:  mcpwrap approvals watch --json | jq -r --unbuffered '"\\(.agent): \\(.target)"'
     """
     seen: set[tuple[str, ...]] = set()
-    with Door(approvals.PATH) as door:
+    with ApprovalConnection(approvals.PATH) as door:
         listing = door.watch()
         while True:
             for one in _news(listing, seen):

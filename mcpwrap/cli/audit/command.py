@@ -12,7 +12,7 @@ from mcpwrap.cli.audit import filters as audit_filters
 from mcpwrap.cli.audit import prune, source, verify
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.audit_params import Unread, box, params_of
+from mcpwrap.core.audit.audit_params import UnreadableParams, box, params_of
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.text_format import RecordFilter, answer, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
@@ -109,9 +109,9 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
     broken = 0
     for record in _all(files, wanted, []):
-        params = params_of(record, opens) if record.sealed else Unread.HASHED
-        broken += params is Unread.BROKEN
-        known = None if isinstance(params, Unread) else params
+        params = params_of(record, opens) if record.sealed else UnreadableParams.HASHED
+        broken += params is UnreadableParams.BROKEN
+        known = None if isinstance(params, UnreadableParams) else params
         tty.say(ascii_json(fields_of(record, source.agent(record.uid), known)))
     if broken:
         tty.warn(f"the sealed params of {broken} records do not open")

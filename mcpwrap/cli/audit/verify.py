@@ -34,7 +34,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class VerifyResult:
     """Report of a check, and its input: keys and folders."""
 
     report: AuditReport
@@ -66,7 +66,7 @@ def command(*, folder: Path, as_json: bool) -> int:
     return EXIT_FAILED if report.findings else EXIT_OK
 
 
-def checked(folder: Path, anchors: list[Anchor], now: float) -> Checked:
+def checked(folder: Path, anchors: list[Anchor], now: float) -> VerifyResult:
     """Check it all; once more if root has meanwhile begun another run, or removed what is old."""
     keys = source.keys_of(folder)
     while True:
@@ -74,7 +74,7 @@ def checked(folder: Path, anchors: list[Anchor], now: float) -> Checked:
         report = check(keys, folders, anchors, now)
         before, keys = keys, source.keys_of(folder) if report.findings else keys
         if keys == before:
-            return Checked(report, keys, folders)
+            return VerifyResult(report, keys, folders)
 
 
 def _folders(folder: Path, keys: Keys) -> dict[str, EpochFolder | None]:

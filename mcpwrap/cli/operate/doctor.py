@@ -38,7 +38,12 @@ from mcpwrap.machine.doctor import (
     squid_health,
     trial_wrappers,
 )
-from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialResult, TrialStatus, WrapperView
+from mcpwrap.machine.doctor.live_probes import (
+    TrialNotRunError,
+    TrialResult,
+    TrialStatus,
+    WrapperView,
+)
 from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
@@ -167,7 +172,7 @@ def server_checks(server: Server, uid: int) -> Iterator[Check]:
         with live_probes.open_wrapper_view(server.name) as view:
             for trial in found:
                 yield _tried(server, view, trial)
-    except NotTriedError as error:
+    except TrialNotRunError as error:
         yield from (unknown(trial.title, error.problem, error.fix) for trial in found)
         return
     if not Path(paths.SEALED).exists():

@@ -43,7 +43,7 @@ def command(*, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _row(running: sessions.Running) -> SessionRow:
+def _row(running: sessions.RunningSession) -> SessionRow:
     return SessionRow(
         session=running.id,
         name=running.name,

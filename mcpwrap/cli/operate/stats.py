@@ -73,7 +73,7 @@ def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
 
 def _counted() -> Stats:
     try:
-        return queries.counted()
+        return queries.stats_text()
     except (OSError, ProtocolError) as error:
         raise McpwrapError(
             f"the gate does not answer: {error}",

@@ -66,7 +66,7 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
 def _standing(policy: Policy) -> str:
     """Return whether the gate judges by the policy of this machine's files."""
     try:
-        said = queries.standing()
+        said = queries.policy_in_force()
     except (OSError, ProtocolError) as error:
         return f"the gate does not say what it judges by ({error}): `systemctl status mcpwrap-gate`"
     if said == f"policy {digest(policy)}":

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.output import ascii_json, print_json
-from mcpwrap.core.audit.audit_params import Unread, box
+from mcpwrap.core.audit.audit_params import UnreadableParams, box
 from mcpwrap.core.audit.replay import Replay, ReplayGroup
 from mcpwrap.core.audit.text_format import fields_of, line_of
 from mcpwrap.core.policy.rules import Policy
@@ -15,9 +15,9 @@ from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files
 
 _WHY_UNREAD = {
-    Unread.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',
-    Unread.SEALED: "have sealed params, which root alone can open: run it with sudo",
-    Unread.BROKEN: "have params that do not open: `sudo mcpwrap audit verify`",
+    UnreadableParams.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',
+    UnreadableParams.SEALED: "have sealed params, which root alone can open: run it with sudo",
+    UnreadableParams.BROKEN: "have params that do not open: `sudo mcpwrap audit verify`",
 }
 
 
@@ -66,7 +66,7 @@ def _fields(replay: Replay) -> Json:
         "judged": replay.judged,
         "now_blocked": list(map(_group_fields, _by_count(replay.blocked_by_rule.values()))),
         "now_allowed": list(map(_group_fields, _by_count(replay.allowed_by_rule.values()))),
-        "not_judged": {why.value: replay.unread[why] for why in Unread},
+        "not_judged": {why.value: replay.unread[why] for why in UnreadableParams},
     }
 
 

@@ -12,14 +12,14 @@ from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.login_pipe import (
     LOGIN,
     LOGOUT,
+    AuthorizationPage,
     AuthorizationResponse,
-    Begin,
     LoginDone,
-    Visit,
+    LoginStart,
 )
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
 from mcpwrap.gate_client import login as gate_client_login
-from mcpwrap.gate_client.login import LoginDoor
+from mcpwrap.gate_client.login import LoginClient
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation.privileges import InvokingUser, give_up_root
 
@@ -101,18 +101,18 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
     return EXIT_OK
 
 
-def _door(name: str, verb: str) -> LoginDoor:
+def _door(name: str, verb: str) -> LoginClient:
     if not is_server_name(name):
         raise UsageError(
             f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"
         )
-    return LoginDoor(name, verb, gate_client_login.PATH)
+    return LoginClient(name, verb, gate_client_login.PATH)
 
 
-def _log_in(door: LoginDoor, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:
+def _log_in(door: LoginClient, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:
     if way.is_pasted:
-        door.say(Begin(port=0, paste=True))
-        visit = _sound(door.hear(Visit), name)
+        door.say(LoginStart(port=0, paste=True))
+        visit = _sound(door.hear(AuthorizationPage), name)
         _show(name, visit)
         door.say(AuthorizationResponse(answer=_pasted(visit)))
         return door.hear(LoginDone)
@@ -120,8 +120,8 @@ def _log_in(door: LoginDoor, name: str, way: CallbackMode, who: InvokingUser | N
     from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
 
     with oauth_callback.listening(way.port) as listener:
-        door.say(Begin(port=listener.getsockname()[1]))
-        visit = _sound(door.hear(Visit), name)
+        door.say(LoginStart(port=listener.getsockname()[1]))
+        visit = _sound(door.hear(AuthorizationPage), name)
         _show(name, visit)
         if way.may_open and (who is None or who.is_somebody):
             _open(visit.visit, who)
@@ -131,7 +131,7 @@ def _log_in(door: LoginDoor, name: str, way: CallbackMode, who: InvokingUser | N
     return door.hear(LoginDone)
 
 
-def _sound(visit: Visit, name: str) -> Visit:
+def _sound(visit: AuthorizationPage, name: str) -> AuthorizationPage:
     """Return it if it can be shown and opened: a server may have had a say in it."""
     if _URL.fullmatch(visit.visit) and state_of(visit.visit):
         return visit
@@ -147,12 +147,12 @@ def state_of(url_or_query: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _show(name: str, visit: Visit) -> None:
+def _show(name: str, visit: AuthorizationPage) -> None:
     host = urlsplit(visit.visit).netloc
     tty.say_lines([f"To let {name} be used, log in at {host}:", "", f"  {visit.visit}", ""])
 
 
-def _pasted(visit: Visit) -> str:
+def _pasted(visit: AuthorizationPage) -> str:
     """Ask until the answer to this login is pasted; return its query."""
     tty.say(f"Your browser then fails to open {visit.redirect}?…")
     tty.say(

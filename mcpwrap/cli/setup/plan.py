@@ -8,7 +8,7 @@ from mcpwrap.cli.common.output import print_json
 from mcpwrap.errors import EXIT_OK, EXIT_WOULD_CHANGE
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 from mcpwrap.plan.steps import MakeAccounts, Step
 
 _UNSEEN = "the packet rules in the kernel (only root sees them; compared with the last apply)"
@@ -25,7 +25,7 @@ def command(*, purge: bool, as_json: bool) -> int:
     Example:  mcpwrap plan --json | jq -r '.steps[]'
     Exit status: 0 nothing to do, 10 something, 2 the configuration is wrong.
     """
-    planned = planning.planned(Retired.PURGE if purge else Retired.KEEP)
+    planned = planning.planned(RetirementPolicy.PURGE if purge else RetirementPolicy.KEEP)
     not_seen = [] if os.geteuid() == 0 else _not_seen(planned.steps)
     lines = [step.describe() for step in planned.steps]
     notes = [*planned.notes, *planning.notes()]

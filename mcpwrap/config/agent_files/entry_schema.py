@@ -7,9 +7,9 @@ from typing import assert_never
 from mcpwrap.config.agent_files.transport import (
     BadEntryError,
     HttpTransport,
-    NotUnderstood,
-    Stdio,
+    StdioTransport,
     Transport,
+    UnknownTransport,
     table,
     text,
     texts,
@@ -43,7 +43,7 @@ Target = Stub | ListenerUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class EntrySchema:
     """Keys of one agent's entries. Where several mean the same, the first is written."""
 
     command: str = "command"
@@ -81,7 +81,7 @@ class Words:
         try:
             return self._read(table(value, "the entry"))
         except BadEntryError as error:
-            return NotUnderstood(str(error))
+            return UnknownTransport(str(error))
 
     def _read(self, value: Mapping[str, object]) -> Transport:
         if "<<" in value:
@@ -107,7 +107,7 @@ class Words:
             return _LOCAL_TYPES | {self.local}
         return _REMOTE_TYPES | {self.remote}
 
-    def _stdio(self, value: Mapping[str, object], further: tuple[str, ...]) -> Stdio:
+    def _stdio(self, value: Mapping[str, object], further: tuple[str, ...]) -> StdioTransport:
         if self.args:
             command = text(value[self.command], self.command)
             args = texts(value.get(self.args), self.args)
@@ -120,9 +120,9 @@ class Words:
         cwd = "" if value.get(self.cwd) is None else text(value[self.cwd], self.cwd)
         names = value.get(self.inherits)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            return Stdio(command, args, env, cwd, further)
+            return StdioTransport(command, args, env, cwd, further)
         further = tuple(key for key in further if key != self.inherits)
-        return Stdio(command, args, env, cwd, further, tuple(names))
+        return StdioTransport(command, args, env, cwd, further, tuple(names))
 
     def settings(self, value: Mapping[str, object], target: Target) -> dict[str, object]:
         """Return the keys that are set when an entry is wrapped.

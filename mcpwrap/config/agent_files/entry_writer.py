@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target, Words
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file
+from mcpwrap.config.agent_files.entry_schema import EntrySchema, ListenerUrl, Stub, Target
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile, open_file
 from mcpwrap.config.agent_files.syntax.document import YAML_BLOCK, FileError, Key, ServerEntry
 from mcpwrap.config.agent_files.syntax.text_edits import Change, TextEdit, apply_edits, text_edits
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 
 Path = tuple[Key, ...]
 
 
-def wrapping(words: Words, listed: Listed, target: Target) -> Change:
+def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change:
     """Return how an entry becomes the stub, or a URL of this machine.
 
     Raises:
         ValueError: it was not understood, or the agent has no servers with a URL.
     """
     value = _table(listed)
-    if isinstance(listed.launch, NotUnderstood):
+    if isinstance(listed.launch, UnknownTransport):
         raise ValueError(listed.launch.why)  # noqa: TRY004 - of the right type, but no server
     settings = words.settings(value, target)
     return Change(
@@ -59,7 +59,10 @@ def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
 
 
 def put_back(
-    opened: ParsedFile, before: ParsedFile, pairs: Sequence[tuple[Listed, Listed]], words: Words
+    opened: ParsedFile,
+    before: ParsedFile,
+    pairs: Sequence[tuple[ListedServer, ListedServer]],
+    words: EntrySchema,
 ) -> bytes:
     """Return the file with wrapped entries as they were, and all else as it is now.
 
@@ -89,7 +92,7 @@ def put_back(
 
 
 def _once_more(
-    before: ParsedFile, pairs: Iterable[tuple[Listed, Listed]], words: Words
+    before: ParsedFile, pairs: Iterable[tuple[ListedServer, ListedServer]], words: EntrySchema
 ) -> ParsedFile:
     """Return the file of before with the same entries wrapped as they are now."""
     changes = [wrapping(words, then, _target(now)) for now, then in pairs]
@@ -97,7 +100,7 @@ def _once_more(
 
 
 def _whole(
-    before: ParsedFile, once_more: ParsedFile, then: Sequence[Listed]
+    before: ParsedFile, once_more: ParsedFile, then: Sequence[ListedServer]
 ) -> dict[Path, ServerEntry]:
     """Return those entries of `once_more` that differ from before in their own text alone."""
     old = sorted((one.entry for one in then), key=_region)
@@ -143,10 +146,10 @@ def _lines_of(opened: ParsedFile, entry: ServerEntry) -> str:
     return " " * column + text[start:end]
 
 
-def _target(now: Listed) -> Target:
+def _target(now: ListedServer) -> Target:
     """Return what an entry was wrapped as; a server without a name, if that is not seen."""
     match now.launch:
-        case Stdio(args=(name,), inherits=inherits):
+        case StdioTransport(args=(name,), inherits=inherits):
             return Stub(name, inherits)
         case HttpTransport(url=url):
             return ListenerUrl(url)
@@ -154,7 +157,7 @@ def _target(now: Listed) -> Target:
             return Stub("")
 
 
-def _back(now: Listed, then: Listed, words: Words) -> Change:
+def _back(now: ListedServer, then: ListedServer, words: EntrySchema) -> Change:
     """Return how an entry gets back the keys by which it was started, and keeps the others."""
     was, current = _table(then), _table(now)
     keys = words.about_starting() | {words.type}
@@ -166,7 +169,7 @@ def _back(now: Listed, then: Listed, words: Words) -> Change:
     )
 
 
-def _table(listed: Listed) -> dict[str, object]:
+def _table(listed: ListedServer) -> dict[str, object]:
     return listed.entry.value if isinstance(listed.entry.value, dict) else {}
 
 

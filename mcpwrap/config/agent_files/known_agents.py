@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
 from mcpwrap.config.agent_files.parsed_file import At
 from mcpwrap.config.agent_files.syntax.document import Language
 from mcpwrap.core.mount_layout import is_held
 
 Scope = Literal["user", "project", "managed", "plugin"]
-_PLAIN = Words()
+_PLAIN = EntrySchema()
 _SERVERS: tuple[At, ...] = (("mcpServers",),)
 # What variables are where the environment has none. The first has no default.
 _USUAL = {
@@ -63,7 +63,7 @@ class KnownAgent:
     id: str  # as in `mcpwrap convert --client`
     title: str
     files: tuple[AgentFile, ...]
-    words: Words = _PLAIN
+    words: EntrySchema = _PLAIN
     has_list: bool = False  # its servers are a list, and each has its name in it
 
 
@@ -96,13 +96,13 @@ AGENTS = (
             _project(".mcp.json"),
             _managed("/etc/claude-code/managed-mcp.json"),
         ),
-        Words(names_remote=True),
+        EntrySchema(names_remote=True),
     ),
     KnownAgent(
         "claude-desktop",
         "Claude Desktop",
         (_user("$XDG_CONFIG_HOME/Claude/claude_desktop_config.json"),),
-        Words(urls=()),
+        EntrySchema(urls=()),
     ),
     KnownAgent(
         "codex",
@@ -112,7 +112,7 @@ AGENTS = (
             _project(".codex/config.toml", _CODEX),
             _managed("/etc/codex/config.toml", _CODEX),
         ),
-        Words(
+        EntrySchema(
             headers="http_headers",
             type="",
             inherits="env_vars",
@@ -134,13 +134,15 @@ AGENTS = (
             _project(".mcp.json"),
             _project(".github/mcp.json"),
         ),
-        Words(local="local", names_local=True, names_remote=True, fresh={"tools": ["*"]}),
+        EntrySchema(local="local", names_local=True, names_remote=True, fresh={"tools": ["*"]}),
     ),
     KnownAgent(
         "vscode",
         "VS Code",
         (_user(f"{_CODE}/mcp.json", ("servers",)), _project(".vscode/mcp.json", ("servers",))),
-        Words(names_local=True, names_remote=True, further=("sandboxEnabled", "sandbox", "dev")),
+        EntrySchema(
+            names_local=True, names_remote=True, further=("sandboxEnabled", "sandbox", "dev")
+        ),
     ),
     KnownAgent("cursor", "Cursor", (_user("$HOME/.cursor/mcp.json"), _project(".cursor/mcp.json"))),
     KnownAgent(
@@ -151,7 +153,7 @@ AGENTS = (
             _project(".gemini/settings.json"),
             _managed("/etc/gemini-cli/settings.json"),
         ),
-        Words(urls=("url", "httpUrl"), local="", names_remote=True, further=_GEMINI),
+        EntrySchema(urls=("url", "httpUrl"), local="", names_remote=True, further=_GEMINI),
     ),
     KnownAgent(
         "antigravity",
@@ -161,19 +163,19 @@ AGENTS = (
             _user("$HOME/.gemini/antigravity/mcp_config.json"),
             _project(".agents/mcp_config.json"),
         ),
-        Words(urls=("serverUrl", "url"), local=""),
+        EntrySchema(urls=("serverUrl", "url"), local=""),
     ),
     KnownAgent(
         "devin",
         "Devin Desktop",
         (_user("$XDG_CONFIG_HOME/devin/mcp_config.json"), _project(".devin/mcp_config.json")),
-        Words(urls=("url", "serverUrl"), type="transport", local="", names_remote=True),
+        EntrySchema(urls=("url", "serverUrl"), type="transport", local="", names_remote=True),
     ),
     KnownAgent(
         "windsurf",
         "Windsurf",
         (_user("$HOME/.codeium/windsurf/mcp_config.json"),),
-        Words(urls=("serverUrl", "url"), local=""),
+        EntrySchema(urls=("serverUrl", "url"), local=""),
     ),
     KnownAgent(
         "zed",
@@ -190,7 +192,7 @@ AGENTS = (
             _user("$CLINE_MCP_SETTINGS_PATH"),
             _user(f"{_CODE}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
         ),
-        Words(remote="streamableHttp", names_remote=True),
+        EntrySchema(remote="streamableHttp", names_remote=True),
     ),
     KnownAgent(
         "opencode",
@@ -204,7 +206,7 @@ AGENTS = (
             )
             for ending in ("json", "jsonc")
         ),
-        Words(
+        EntrySchema(
             args="",
             env="environment",
             local="local",
@@ -217,7 +219,7 @@ AGENTS = (
         "goose",
         "Goose",
         (_user("$XDG_CONFIG_HOME/goose/config.yaml", ("extensions",)),),
-        Words(
+        EntrySchema(
             command="cmd",
             env="envs",
             urls=("uri",),
@@ -248,7 +250,7 @@ AGENTS = (
             _project(".qwen/settings.json"),
             _project(".mcp.json"),
         ),
-        Words(urls=("httpUrl", "url"), local="", further=_GEMINI),
+        EntrySchema(urls=("httpUrl", "url"), local="", further=_GEMINI),
     ),
     KnownAgent(
         "kiro",
@@ -259,7 +261,7 @@ AGENTS = (
         "continue",
         "Continue",
         (_user("$HOME/.continue/config.yaml"),),
-        Words(
+        EntrySchema(
             remote="streamable-http",
             names_remote=True,
             name="name",

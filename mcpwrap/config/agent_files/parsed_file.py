@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
 from mcpwrap.config.agent_files.syntax.document import (
     Document,
     FileError,
@@ -44,7 +44,7 @@ class ParsedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedServer:
     """Server listed in a file: the keys of its table, its entry and its launch."""
 
     at: tuple[str, ...]
@@ -72,7 +72,7 @@ def open_file(file: str, language: Language, content: bytes) -> ParsedFile:
     return ParsedFile(file, language, has_mark, _DOCUMENTS[language](file, text))
 
 
-def servers(opened: ParsedFile, places: Sequence[At], words: Words) -> list[Listed]:
+def servers(opened: ParsedFile, places: Sequence[At], words: EntrySchema) -> list[ListedServer]:
     """Return the servers at these places of a file, in its order.
 
     Raises:
@@ -80,7 +80,7 @@ def servers(opened: ParsedFile, places: Sequence[At], words: Words) -> list[List
     """
     document = opened.document
     found = [
-        Listed(at, entry, words.read(entry.value))
+        ListedServer(at, entry, words.read(entry.value))
         for place in places
         for at in _expanded(document.data, place)
         for entry in document.entries(at)

@@ -30,7 +30,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugins:
+class PluginLayout:
     """Row of one agent: places of its plugins, server lists, and settings that turn them off."""
 
     agent: str
@@ -99,9 +99,9 @@ _FORM = ".claude-plugin/"  # of Claude Code, which others read as well
 _EXCLUDED = '"mcp": {"excluded": ["{server}"]}'
 
 
-def _extensions(agent: str, folder: str, name: str) -> Plugins:
+def _extensions(agent: str, folder: str, name: str) -> PluginLayout:
     """Return the row of an agent that has them as Gemini CLI does."""
-    return Plugins(
+    return PluginLayout(
         agent=agent,
         settings=f"{folder}/settings.json",
         off=(("mcp", "excluded"),),
@@ -115,7 +115,7 @@ def _extensions(agent: str, folder: str, name: str) -> Plugins:
 
 
 PLUGINS = (
-    Plugins(
+    PluginLayout(
         agent="claude-code",
         settings=f"{_CLAUDE}/settings.json",
         off=(("enabledPlugins", ID), ("deniedMcpServers",)),
@@ -133,7 +133,7 @@ PLUGINS = (
             f"{_CLAUDE}/skills",
         ),
     ),
-    Plugins(
+    PluginLayout(
         agent="codex",
         settings="$CODEX_HOME/config.toml",
         off=(("plugins", ID, "enabled"), ("plugins", ID, "mcp_servers", SERVER, "enabled")),
@@ -144,7 +144,7 @@ PLUGINS = (
         id=(-2, -3),
         usual={"$CODEX_HOME": "$HOME/.codex"},
     ),
-    Plugins(
+    PluginLayout(
         agent="copilot",
         settings="$COPILOT_HOME/settings.json",
         off=(("enabledPlugins", ID), ("disabledMcpServers",)),

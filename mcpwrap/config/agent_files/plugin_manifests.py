@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcpwrap.config.agent_files.entry_schema import Words
-from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
+from mcpwrap.config.agent_files.parsed_file import ListedServer
 from mcpwrap.config.agent_files.syntax.document import JSON, ServerEntry, at_keys
-from mcpwrap.config.agent_files.transport import Stdio, Transport
+from mcpwrap.config.agent_files.transport import StdioTransport, Transport
 
 _KEY = "mcpServers"
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ManifestServers:
     """Content of one file: servers, and further files that list some."""
 
-    listed: tuple[Listed, ...] = ()
+    listed: tuple[ListedServer, ...] = ()
     more: tuple[str, ...] = ()  # from the plugin's folder
 
 
@@ -27,7 +27,7 @@ class Marketplace:
     is_live: bool  # what it has is read there, and no copy of it
 
 
-def of_list(data: object, words: Words) -> Brought:
+def of_list(data: object, words: EntrySchema) -> ManifestServers:
     """Return the servers of a list. Around them may be no table, and then other things between.
 
     Agents ask for the table as JavaScript does: what is false there is none.
@@ -35,13 +35,13 @@ def of_list(data: object, words: Words) -> Brought:
     if not isinstance(data, dict) or data.get(_KEY) not in (None, False, 0, ""):
         return of_manifest(data, words)
     bare = {name: value for name, value in data.items() if words.fit(value)}
-    return Brought(tuple(_servers(bare, words)))
+    return ManifestServers(tuple(_servers(bare, words)))
 
 
-def of_manifest(data: object, words: Words) -> Brought:
+def of_manifest(data: object, words: EntrySchema) -> ManifestServers:
     """Return what a manifest says: a table of servers, the name of a file, or several of these."""
     said = data.get(_KEY) if isinstance(data, dict) else None
-    listed: list[Listed] = []
+    listed: list[ListedServer] = []
     more: list[str] = []
     for part in said if isinstance(said, list) else [said]:
         if isinstance(part, dict):
@@ -49,21 +49,21 @@ def of_manifest(data: object, words: Words) -> Brought:
         elif isinstance(part, str) and part.endswith(".json") and "://" not in part:
             more.append(part)
         elif isinstance(part, str):  # a bundle, which the agent unpacks and starts
-            listed.append(_listed(part, Stdio(part)))
-    return Brought(tuple(listed), tuple(more))
+            listed.append(_listed(part, StdioTransport(part)))
+    return ManifestServers(tuple(listed), tuple(more))
 
 
-def _servers(table: dict[str, object], words: Words) -> Iterator[Listed]:
+def _servers(table: dict[str, object], words: EntrySchema) -> Iterator[ListedServer]:
     for name, value in table.items():
         yield _listed(name, words.read(value))
 
 
-def _listed(name: str, launch: Transport) -> Listed:
+def _listed(name: str, launch: Transport) -> ListedServer:
     """Return a server. None is rewritten, so what else is in its entry, and where, is not kept."""
     entry = ServerEntry(
         name=name, path=(_KEY, name), value=None, members=(), region=None, form=JSON
     )
-    return Listed((_KEY,), entry, launch)
+    return ListedServer((_KEY,), entry, launch)
 
 
 def link(data: object) -> str:

@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcpwrap.config.agent_files.entry_schema import Words
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
 from mcpwrap.config.agent_files.entry_writer import put_back
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
+from mcpwrap.config.agent_files.transport import (
+    HttpTransport,
+    StdioTransport,
+    Transport,
+    UnknownTransport,
+)
 from mcpwrap.config.agent_files.wrap_status import is_ours
 
-Pair = tuple[Listed, Listed]  # an entry as it is now, and as it was before
+Pair = tuple[ListedServer, ListedServer]  # an entry as it is now, and as it was before
 EntryPath = tuple[str, ...]  # the keys of its table, or list, and its name
 
 
@@ -22,7 +27,7 @@ class RollbackConflict:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedBack:
+class Rollback:
     """Unwrapped file, and the result for each entry that was wrapped."""
 
     content: bytes
@@ -33,9 +38,9 @@ class TurnedBack:
     ] = ()  # turned back, and something goes that was put beside the stub
 
 
-def turned_back(
-    now: ParsedFile, before: ParsedFile, entries: Iterable[EntryPath], words: Words
-) -> TurnedBack:
+def roll_back(
+    now: ParsedFile, before: ParsedFile, entries: Iterable[EntryPath], words: EntrySchema
+) -> Rollback:
     """Return the file as it is now, but for those of the entries that are ours still.
 
     What is already as it was before is neither turned back nor left.
@@ -51,7 +56,7 @@ def turned_back(
                 left.append(one)
             else:
                 pairs.append(one)
-    return TurnedBack(
+    return Rollback(
         put_back(now, before, pairs, words) if pairs else now.content(now.document.text),
         tuple(_place(now) for now, _ in pairs),
         tuple(left),
@@ -59,15 +64,15 @@ def turned_back(
     )
 
 
-def entries_at(file: ParsedFile, place: EntryPath, words: Words) -> list[Listed]:
+def entries_at(file: ParsedFile, place: EntryPath, words: EntrySchema) -> list[ListedServer]:
     """Return what stands at a place: in a list of servers two can have one name."""
     *at, name = place
     found = [entry for entry in file.document.entries(at) if entry.name == name]
-    return [Listed(tuple(at), entry, words.read(entry.value)) for entry in found]
+    return [ListedServer(tuple(at), entry, words.read(entry.value)) for entry in found]
 
 
 def _of_place(
-    now: ParsedFile, before: ParsedFile, place: EntryPath, words: Words
+    now: ParsedFile, before: ParsedFile, place: EntryPath, words: EntrySchema
 ) -> Iterator[Pair | RollbackConflict]:
     nows, thens = entries_at(now, place, words), entries_at(before, place, words)
     if not nows:
@@ -80,13 +85,13 @@ def _of_place(
         for one, then in zip(nows, thens, strict=True):
             if one.launch == then.launch:
                 continue
-            if is_ours(one.launch) and not isinstance(then.launch, NotUnderstood):
+            if is_ours(one.launch) and not isinstance(then.launch, UnknownTransport):
                 yield one, then
             else:
                 yield RollbackConflict(place, "was changed since, and stays as it is")
 
 
-def _place(listed: Listed) -> EntryPath:
+def _place(listed: ListedServer) -> EntryPath:
     return (*listed.at, listed.entry.name)
 
 
@@ -100,8 +105,8 @@ def _lost(pairs: Iterable[Pair]) -> Iterator[RollbackConflict]:
 
 def _beside(launch: Transport, then: Transport) -> list[str]:
     """Return what an entry of ours says besides where it leads; we wrote none of it."""
-    if isinstance(launch, Stdio):
-        before = then.inherits if isinstance(then, Stdio) else ()
+    if isinstance(launch, StdioTransport):
+        before = then.inherits if isinstance(then, StdioTransport) else ()
         new = [name for name in launch.inherits if name not in before]
         return [*launch.env, *new, *launch.further, *(["cwd"] if launch.cwd else [])]
     return [*launch.headers, *launch.further] if isinstance(launch, HttpTransport) else []

@@ -6,7 +6,7 @@ from mcpwrap.config.agent_files.syntax.document import Opaque
 
 
 @dataclass(frozen=True, slots=True)
-class Stdio:
+class StdioTransport:
     """Program that the agent starts."""
 
     command: str
@@ -27,13 +27,13 @@ class HttpTransport:
 
 
 @dataclass(frozen=True, slots=True)
-class NotUnderstood:
+class UnknownTransport:
     """Entry without a server that we could run, or that reads in more than one way."""
 
     why: str
 
 
-Transport = Stdio | HttpTransport | NotUnderstood
+Transport = StdioTransport | HttpTransport | UnknownTransport
 
 
 class BadEntryError(ValueError):

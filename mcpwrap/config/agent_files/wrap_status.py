@@ -6,8 +6,13 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from mcpwrap.config.agent_files.entry_schema import STUB
-from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
+from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.transport import (
+    HttpTransport,
+    StdioTransport,
+    Transport,
+    UnknownTransport,
+)
 
 LINK = "/var/lib/mcpwrap/bin/mcp-wrapper-"
 _STUBS = {STUB, "mcpwrap-connect"}
@@ -17,7 +22,7 @@ WrapState = Literal["wrapped", "raw", "drifted", "not understood", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AppliedServers:
     """Applied servers and listeners, and another program under the stub's name in PATH."""
 
     inherits_by_server: Mapping[str, frozenset[str]]  # the variables that each takes from an agent
@@ -26,7 +31,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WrapStatus:
     """State of one entry. `server` is the one of ours that it leads to; "" is none."""
 
     state: WrapState
@@ -34,17 +39,17 @@ class Standing:
     why: str = ""
 
 
-def standing_of(listed: Listed, known: Known) -> Standing:
+def wrap_status_of(listed: ListedServer, known: AppliedServers) -> WrapStatus:
     """Return the state of a server, which may be off."""
-    return Standing("off") if listed.is_off else standing(listed.launch, known)
+    return WrapStatus("off") if listed.is_off else wrap_status(listed.launch, known)
 
 
-def standing(launch: Transport, known: Known) -> Standing:
+def wrap_status(launch: Transport, known: AppliedServers) -> WrapStatus:
     """Return the state of an entry. What leads to no server of ours, and seems to, has drifted."""
     match launch:
-        case NotUnderstood(why):
-            return Standing("not understood", "", why)
-        case Stdio():
+        case UnknownTransport(why):
+            return WrapStatus("not understood", "", why)
+        case StdioTransport():
             return _of_program(launch, known)
         case HttpTransport():
             return _of_url(launch, known)
@@ -54,40 +59,40 @@ def standing(launch: Transport, known: Known) -> Standing:
 
 def is_ours(launch: Transport) -> bool:
     """Say whether an entry leads to the stub or a URL of ours, also of a server that is gone."""
-    return standing(launch, Known({})).state == "drifted"
+    return wrap_status(launch, AppliedServers({})).state == "drifted"
 
 
-def _of_program(launch: Stdio, known: Known) -> Standing:
+def _of_program(launch: StdioTransport, known: AppliedServers) -> WrapStatus:
     if launch.command in _STUBS:
         if len(launch.args) != 1:
-            return Standing("drifted", "", "mcpwrap-connect wants one argument, a server's name")
+            return WrapStatus("drifted", "", "mcpwrap-connect wants one argument, a server's name")
         name = launch.args[0]
     elif launch.command.startswith(LINK):
         name = launch.command.removeprefix(LINK)
         if launch.args:
-            return Standing("drifted", "", "the link of a server takes no arguments")
+            return WrapStatus("drifted", "", "the link of a server takes no arguments")
     else:
-        return Standing("raw")
+        return WrapStatus("raw")
     if name not in known.inherits_by_server:
-        return Standing("drifted", "", f"no server {name!a} was applied")
+        return WrapStatus("drifted", "", f"no server {name!a} was applied")
     left = [f"`{key}`" for key in launch.further]
     given = (*launch.env, *launch.inherits)
     left += [key for key in given if key not in known.inherits_by_server[name]]
     if known.other_stub and "/" not in launch.command:
-        return Standing("drifted", name, f"starts another program, {known.other_stub!a}, by PATH")
+        return WrapStatus("drifted", name, f"starts another program, {known.other_stub!a}, by PATH")
     return _unless_left(name, left)
 
 
-def _of_url(launch: HttpTransport, known: Known) -> Standing:
+def _of_url(launch: HttpTransport, known: AppliedServers) -> WrapStatus:
     name = known.server_by_url.get(launch.url.rstrip("/"))
     if name is None and _OUR_URL.fullmatch(launch.url):
-        return Standing("drifted", "", "no server listens there for this account")
+        return WrapStatus("drifted", "", "no server listens there for this account")
     if name is None:
-        return Standing("raw")
+        return WrapStatus("raw")
     return _unless_left(name, [f"`{key}`" for key in launch.further] + list(launch.headers))
 
 
-def _unless_left(name: str, left: list[str]) -> Standing:
+def _unless_left(name: str, left: list[str]) -> WrapStatus:
     if left:
-        return Standing("drifted", name, f"half ours: what is left of before: {', '.join(left)}")
-    return Standing("wrapped", name)
+        return WrapStatus("drifted", name, f"half ours: what is left of before: {', '.join(left)}")
+    return WrapStatus("wrapped", name)

@@ -2,7 +2,7 @@
 
 import posixpath
 
-from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.migration.variable_expansion import filled_in
 
 _STARTED_BY = {"npx", "pnpx", "bunx"}
@@ -12,7 +12,7 @@ _WITH_VALUE = {"--transport", "--host", "--auth-timeout"}
 _ALONE = {"--debug", "--silent", "--enable-proxy"}
 
 
-def bridged(launch: Stdio) -> HttpTransport | None:
+def bridged(launch: StdioTransport) -> HttpTransport | None:
     """Return the URL to which `npx mcp-remote URL` is a bridge; None is none, or not that alone.
 
     The bridge itself fills its entry's own variables into a header. What else is to be filled in is
@@ -39,6 +39,6 @@ def bridged(launch: Stdio) -> HttpTransport | None:
     return HttpTransport(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
 
 
-def _given_to(launch: Stdio, text: str) -> str:
+def _given_to(launch: StdioTransport, text: str) -> str:
     known = filled_in(text, launch.env)
     return text if known is None else known

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from mcpwrap.config.model import Server
 
 
-class UnfitError(ValueError):
+class MigrationError(ValueError):
     """Entry without a possible definition; the message gives the reason, and holds no secret."""
 
 

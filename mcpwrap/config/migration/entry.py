@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from mcpwrap.config import value_parsers
-from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 from mcpwrap.config.migration import remote_server, stdio_server
 from mcpwrap.config.migration.bridge import bridged
-from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.migration.secret_detection import (
     holds_secret_url,
     is_marked,
@@ -29,18 +29,18 @@ _HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes th
 _NAME = "server"
 
 
-def launch_of(listed: Listed, around: EntryContext) -> Stdio | HttpTransport:
+def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | HttpTransport:
     """Return what an entry starts or asks, with what its agent fills in.
 
     Raises:
         UnfitError: that is not known, or nothing that we could do.
     """
     match listed.launch:
-        case NotUnderstood(why):
-            raise UnfitError(why)
+        case UnknownTransport(why):
+            raise MigrationError(why)
         case HttpTransport():
             return listed.launch
-        case Stdio():
+        case StdioTransport():
             known = _with_variables(listed.launch, listed.entry.value, around)
             whole = replace(known, env=_asked(known.inherits) | known.env)
             return bridged(whole) or stdio_server.expanded(_inheriting(known, around), around)
@@ -48,13 +48,15 @@ def launch_of(listed: Listed, around: EntryContext) -> Stdio | HttpTransport:
             assert_never(listed.launch)
 
 
-def _with_variables(launch: Stdio, value: object, around: EntryContext) -> Stdio:
+def _with_variables(launch: StdioTransport, value: object, around: EntryContext) -> StdioTransport:
     """Return a program with the variables that its entry has in a file, or its agent keeps."""
     for key in launch.further:
         if key == ENV_FILE and around.env_file is None:
-            raise UnfitError(f"its `{ENV_FILE}` cannot be read as one, or is not in its project")
+            raise MigrationError(
+                f"its `{ENV_FILE}` cannot be read as one, or is not in its project"
+            )
         if key not in {_KEYS_OF_SECRETS, *_HARMLESS, ENV_FILE}:
-            raise UnfitError(f"`{key}` says how it is started, and we have nothing like it")
+            raise MigrationError(f"`{key}` says how it is started, and we have nothing like it")
     names = _items(value.get(_KEYS_OF_SECRETS) if isinstance(value, dict) else None)
     given = _asked(map(str, names)) | dict(around.env_file or {})
     return replace(launch, env=given | launch.env)
@@ -64,7 +66,7 @@ def _asked(names: Iterable[str]) -> dict[str, str]:
     return {name: f"${{{name}}}" for name in names}
 
 
-def _inheriting(launch: Stdio, around: EntryContext) -> Stdio:
+def _inheriting(launch: StdioTransport, around: EntryContext) -> StdioTransport:
     """Return a program with those variables of the agent's own that an agent may go on to choose.
 
     The others get the value that they have now: secrets sealed, and what no agent may choose.
@@ -88,15 +90,15 @@ def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def secrets_in(listed: Listed) -> list[str]:
+def secrets_in(listed: ListedServer) -> list[str]:
     """Return the texts of an entry that are no affair of whoever sees the screen."""
     found: list[str] = []
     match listed.launch:
-        case Stdio(args=args, env=by_name):
+        case StdioTransport(args=args, env=by_name):
             found += (args[number - 1] for number in secret_arguments(args))
         case HttpTransport(url=url, headers=by_name):
             found += [url] if holds_secret_url(url) else []
-        case NotUnderstood():
+        case UnknownTransport():
             by_name = {}
         case _:
             assert_never(listed.launch)
@@ -124,8 +126,8 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def draft(
-    listed: Listed,
-    launch: Stdio | HttpTransport,
+    listed: ListedServer,
+    launch: StdioTransport | HttpTransport,
     around: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
@@ -135,7 +137,7 @@ def draft(
         UnfitError: none follows.
     """
     match launch:
-        case Stdio():
+        case StdioTransport():
             found = stdio_server.draft(_NAME, launch, around, egress)
         case HttpTransport():
             value = listed.entry.value
@@ -152,9 +154,9 @@ def _expect_sound(found: Draft) -> None:
     try:
         "".join(found.value_by_key.values()).encode()
     except UnicodeEncodeError as error:
-        raise UnfitError("a secret of it has half of a character in it") from error
+        raise MigrationError("a secret of it has half of a character in it") from error
     try:
         parse([SourceFile("", toml_of(found.server).encode())])
     except ConfigError as error:
         first = error.problems[0]
-        raise UnfitError(f"{first.key}: {first.problem}; {first.fix}") from error
+        raise MigrationError(f"{first.key}: {first.problem}; {first.fix}") from error

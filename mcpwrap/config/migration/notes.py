@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.config.model import Destination, Group
 
@@ -16,8 +16,8 @@ _URL = re.compile(
 _THIS_MACHINE = re.compile(r"localhost\b|127\.")
 
 
-def of(
-    launch: Stdio, egress: Sequence[Destination | Group], variables: Mapping[str, str]
+def migration_notes(
+    launch: StdioTransport, egress: Sequence[Destination | Group], variables: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield a line for each; no value of a variable is in one, but for names of hosts."""
     listed = {entry.host for entry in egress if isinstance(entry, Destination)}
@@ -34,7 +34,7 @@ def of(
         yield "it starts what a shell is told, and what that needs of your home is not looked for"
 
 
-def _hosts(launch: Stdio, variables: Mapping[str, str]) -> dict[str, None]:
+def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, None]:
     """Return the hosts of all URLs in an entry."""
     values = [filled_in(text, variables) or "" for text in launch.env.values()]
     texts = (*launch.args, *values)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from mcpwrap.config import remote_server as rules
 from mcpwrap.config.agent_files.transport import HttpTransport as Launch
-from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret_name
 from mcpwrap.config.migration.variable_expansion import (
     ExtractedSecrets,
@@ -34,15 +34,15 @@ def draft(
     """
     if variable := secret_variable(launch.url, around.variables):
         problem = f"its URL has your variable {variable}, which can be a secret"
-        raise UnfitError(f"{problem}; give it as a header, if the server takes one")
+        raise MigrationError(f"{problem}; give it as a header, if the server takes one")
     url = filled_in(launch.url, around.variables)
     if url is None:
-        raise UnfitError("its URL has what only the agent knows; write what it stands for")
+        raise MigrationError("its URL has what only the agent knows; write what it stands for")
     if holds_secret_url(url):
-        raise UnfitError("its URL holds a secret; give it as a header, if the server takes one")
+        raise MigrationError("its URL holds a secret; give it as a header, if the server takes one")
     for key in launch.further:
         if key not in _LOGIN | _FROM_VARIABLES:
-            raise UnfitError(f"`{key}` says how it is reached, and we have nothing like it")
+            raise MigrationError(f"`{key}` says how it is reached, and we have nothing like it")
     kept = ExtractedSecrets()
     headers = {k: header(k, text, around.variables, kept) for k, text in launch.headers.items()}
     headers |= _from_variables(entry, around, kept)
@@ -72,7 +72,9 @@ def _oauth(launch: Launch, entry: Mapping[str, object]) -> OAuth | None:
     said = [entry[key] for key in launch.further if key in _LOGIN and entry[key]]
     settings = {k: v for found in said if isinstance(found, dict) for k, v in found.items() if v}
     if any(is_secret_name(key) for key in settings):
-        raise UnfitError("its OAuth client has a secret, and ours has none; register one without")
+        raise MigrationError(
+            "its OAuth client has a secret, and ours has none; register one without"
+        )
     ids = [str(settings[key]) for key in ("clientId", "CLIENT_ID", "client_id") if key in settings]
     scopes = settings.get("scopes", entry.get("scopes"))
     listed = scopes if isinstance(scopes, list) else str(scopes or "").split()
@@ -87,7 +89,9 @@ def _checked(url: str) -> str:
     try:
         return rules.url(url)
     except BadValueError as error:
-        raise UnfitError(f"its URL cannot be one of ours: {error.problem}; {error.fix}") from error
+        raise MigrationError(
+            f"its URL cannot be one of ours: {error.problem}; {error.fix}"
+        ) from error
 
 
 def _from_variables(

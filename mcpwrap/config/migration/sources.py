@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from mcpwrap.config.migration.draft import UnfitError
+from mcpwrap.config.migration.draft import MigrationError
 from mcpwrap.config.model import Group, Server
 
 _HOW_TO_SAY = {
@@ -21,6 +21,6 @@ def expect_known(server: Server, sources: Collection[str]) -> None:
     """
     for group in server.egress:
         if isinstance(group, Group) and group.name not in sources:
-            raise UnfitError(
+            raise MigrationError(
                 f"this machine does not say where @{group.name} is: {_HOW_TO_SAY[group.name]}"
             )

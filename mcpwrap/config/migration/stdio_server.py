@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration import notes
-from mcpwrap.config.migration.draft import Draft, EntryContext, PathInfo, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError, PathInfo
 from mcpwrap.config.migration.private import why_not
 from mcpwrap.config.migration.secret_detection import is_secret_name, secret_arguments
 from mcpwrap.config.migration.variable_expansion import (
@@ -46,7 +46,7 @@ class _Named:
     option: str = ""
 
 
-def expanded(launch: Stdio, around: EntryContext) -> Stdio:
+def expanded(launch: StdioTransport, around: EntryContext) -> StdioTransport:
     """Return an entry with all that its agent fills into the command, its arguments and folder.
 
     Raises:
@@ -74,10 +74,10 @@ def _at_home(text: str, around: EntryContext) -> str:
 def _known(text: str, what: str, around: EntryContext) -> str:
     if name := secret_variable(text, around.variables):
         problem = f"its {what} has your variable {name}, which can be a secret"
-        raise UnfitError(f"{problem}, and everybody can read it there")
+        raise MigrationError(f"{problem}, and everybody can read it there")
     value = filled_in(text, around.variables)
     if value is None:
-        raise UnfitError(f"its {what} has what only the agent knows; write what it stands for")
+        raise MigrationError(f"its {what} has what only the agent knows; write what it stands for")
     return value
 
 
@@ -88,13 +88,13 @@ def _absolute(path: str, around: EntryContext) -> str:
     return posixpath.normpath(whole)
 
 
-def paths(launch: Stdio, around: EntryContext) -> Iterator[str]:
+def paths(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
     """Yield the absolute paths that an entry names, which may be there or not."""
     for named in _named(launch, around):
         yield named.path
 
 
-def _named(launch: Stdio, around: EntryContext) -> Iterator[_Named]:
+def _named(launch: StdioTransport, around: EntryContext) -> Iterator[_Named]:
     if launch.cwd:
         yield _Named(launch.cwd)
     before = ""
@@ -122,7 +122,10 @@ def _seems_relative(value: str) -> bool:
 
 
 def draft(
-    name: str, launch: Stdio, around: EntryContext, egress: tuple[Destination | Group, ...] = ()
+    name: str,
+    launch: StdioTransport,
+    around: EntryContext,
+    egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry, which was `expanded`, becomes.
 
@@ -131,15 +134,15 @@ def draft(
     """
     program = around.program
     if posixpath.basename(launch.command) in _DAEMONS:
-        raise UnfitError(
+        raise MigrationError(
             "a daemon starts its container as root, outside of any account of ours; "
             "start by itself what is in the image, if it is to be had without"
         )
     _expect_known(launch)
     if program is None:
-        raise UnfitError(f"{launch.command!a} is not found: is it in PATH?")
+        raise MigrationError(f"{launch.command!a} is not found: is it in PATH?")
     if found := secret_arguments(launch.args):
-        raise UnfitError(
+        raise MigrationError(
             f"its argument {found[0]} holds a secret, and everybody can read arguments; "
             "give it as a variable, if the server takes one"
         )
@@ -166,14 +169,14 @@ def draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
         variables_by_key=kept.variables_by_key,
         notes=(
-            *notes.of(launch, server.egress, around.variables), *_lost(launch, around),
+            *notes.migration_notes(launch, server.egress, around.variables), *_lost(launch, around),
             *_folders_of_files(launch, around),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
         ),
     )  # fmt: skip
 
 
-def _expect_known(launch: Stdio) -> None:
+def _expect_known(launch: StdioTransport) -> None:
     """Refuse what starts something else, which nobody here has looked at.
 
     Raises:
@@ -181,9 +184,9 @@ def _expect_known(launch: Stdio) -> None:
     """
     name = posixpath.basename(launch.command)
     if name == "env":
-        raise UnfitError(f"{name} starts another program; make that the `command`, with `args`")
+        raise MigrationError(f"{name} starts another program; make that the `command`, with `args`")
     if name in _RAISED or launch.command.startswith("/snap/"):
-        raise UnfitError(f"{name} needs rights that no server of ours gets; install it without")
+        raise MigrationError(f"{name} needs rights that no server of ours gets; install it without")
 
 
 def _is_of_no_kind(name: str, around: EntryContext) -> bool:
@@ -198,7 +201,7 @@ def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[s
     return {**env, "PATH": (":".join([*search, PATH]),)}
 
 
-def _folder(launch: Stdio, around: EntryContext) -> str:
+def _folder(launch: StdioTransport, around: EntryContext) -> str:
     """Return where it is started: there where its relative paths lead to what they named."""
     if launch.cwd:
         return launch.cwd
@@ -206,7 +209,9 @@ def _folder(launch: Stdio, around: EntryContext) -> str:
     return around.base if around.base and is_needed else ""
 
 
-def _workspace(launch: Stdio, around: EntryContext, code: tuple[str, ...]) -> tuple[Workspace, ...]:
+def _workspace(
+    launch: StdioTransport, around: EntryContext, code: tuple[str, ...]
+) -> tuple[Workspace, ...]:
     """Return what it is to see of somebody's own: its code to read, what it is told of to write."""
     found = dict.fromkeys(code, False)
     base = _folder(launch, around)
@@ -219,7 +224,7 @@ def _workspace(launch: Stdio, around: EntryContext, code: tuple[str, ...]) -> tu
     for path, is_writable in found.items():
         if why := why_not(path, around.home, is_writable=is_writable):
             fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
-            raise UnfitError(f"it would be given {path!a}, and {why}; {fix}")
+            raise MigrationError(f"it would be given {path!a}, and {why}; {fix}")
     return tuple(
         Workspace(path, is_writable=found[path])
         for path in sorted(found)
@@ -240,13 +245,13 @@ def _given(named: _Named, place: PathInfo, around: EntryContext) -> str:
     """
     path = named.path
     if place.leads_to:
-        raise UnfitError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
+        raise MigrationError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
     given = place.top if _needs_folder(named, place) else path
     if f"{around.home}/".startswith(f"{given}/"):
         fix = "name a folder in it"
         if given != path:
             fix = "a program saves a file by writing beside it; name one in a folder of its own"
-        raise UnfitError(f"{path!a} would give it the whole of {around.home}; {fix}")
+        raise MigrationError(f"{path!a} would give it the whole of {around.home}; {fix}")
     return given
 
 
@@ -275,7 +280,7 @@ def _is_data(named: _Named) -> bool:
     return not any(_NOT_REPLACED.search(text.lower()) for text in said)
 
 
-def _folders_of_files(launch: Stdio, around: EntryContext) -> Iterator[str]:
+def _folders_of_files(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
     """Yield a note for each folder that it may write for one file in it."""
     for named in _named(launch, around):
         place = around.places.get(named.path)
@@ -288,7 +293,7 @@ def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
-def _lost(launch: Stdio, around: EntryContext) -> Iterator[str]:
+def _lost(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
     """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
     is_fetcher = posixpath.basename(launch.command) in _FETCHERS
     if not around.base and not launch.cwd and not is_fetcher:

@@ -6,7 +6,7 @@ from typing import cast
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.errors import Flaw, PolicyError
 from mcpwrap.config.policy.value_parsers import word
-from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.cases import Case, Expected, ExpectedResult
 from mcpwrap.core.policy.compiled import CALL
@@ -41,7 +41,7 @@ def _items(tree: Node | None, flaws: list[Flaw]) -> Sequence[Node]:
 
 
 def _case(node: Node, flaws: list[Flaw]) -> Case | None:
-    fields = Fields(node, "a case", flaws)
+    fields = YamlTableReader(node, "a case", flaws)
     if not fields.is_table:
         return None
     _expect_whole(fields)
@@ -60,7 +60,7 @@ def _case(node: Node, flaws: list[Flaw]) -> Case | None:
     return case
 
 
-def _expect_whole(fields: Fields) -> None:
+def _expect_whole(fields: YamlTableReader) -> None:
     for key in ("server", "expect"):
         if not fields.has(key):
             fields.note("", f"a case without `{key}`", f"write `{key}: …`")
@@ -70,14 +70,14 @@ def _expect_whole(fields: Fields) -> None:
         fields.note("becomes", "nothing came back", "write `result: …`, what the server sends")
 
 
-def _object(value: Json, fields: Fields) -> dict[str, Json]:
+def _object(value: Json, fields: YamlTableReader) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
     fields.note("params", "params are a table", "write `params: {uri: …}`")
     return {}
 
 
-def _result(fields: Fields) -> ExpectedResult | None:
+def _result(fields: YamlTableReader) -> ExpectedResult | None:
     came, becomes = fields.json("result"), fields.json("becomes")
     if came is None:
         return None

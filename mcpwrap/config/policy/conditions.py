@@ -7,20 +7,20 @@ import msgspec
 
 from mcpwrap.config.policy import value_parsers as values
 from mcpwrap.config.policy.errors import Flaw
-from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Node
 from mcpwrap.config.value_parsers import absolute_path
 from mcpwrap.core.policy.argument_path import PathMarker, steps_of
 from mcpwrap.core.policy.rules import (
     Action,
+    ArgumentCondition,
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Plain,
     Range,
@@ -38,18 +38,21 @@ _ALL_ARE = '`{not: {arg: "…[*]", not: {…}}}`: none is otherwise'
 
 def condition(node: Node, action: Action | None, flaws: list[Flaw]) -> Condition | None:
     """Return one entry of `when`; None if it is wrong."""
-    fields = Fields(node, "a condition", flaws)
+    fields = YamlTableReader(node, "a condition", flaws)
     inner = None if fields.has("arg") else fields.node("not")
     if inner is None:
         about = _of_argument(fields, flaws)
         return _expect_safe(fields, about, about, action)
     fields.finish(("not",))
-    about = _of_argument(Fields(inner, "a condition", flaws), flaws)
-    return _expect_safe(fields, about, Inverted(about) if about else None, action)
+    about = _of_argument(YamlTableReader(inner, "a condition", flaws), flaws)
+    return _expect_safe(fields, about, NegatedCondition(about) if about else None, action)
 
 
 def _expect_safe(
-    fields: Fields, about: OfArgument | None, found: Condition | None, action: Action | None
+    fields: YamlTableReader,
+    about: ArgumentCondition | None,
+    found: Condition | None,
+    action: Action | None,
 ) -> Condition | None:
     """Note a condition on all elements of a list that one element settles.
 
@@ -59,7 +62,7 @@ def _expect_safe(
         return found
     if about.default is not None:
         fields.note("default", "no default for each element of a list", "leave `default` out")
-    is_inverted = isinstance(found, Inverted)
+    is_inverted = isinstance(found, NegatedCondition)
     if action == "allow" and not is_inverted:
         problem = "with `[*]` one element that is right lets all pass"
         fields.note("arg", problem, f"write {_ALL_ARE}")
@@ -72,7 +75,7 @@ def _expect_safe(
     return found
 
 
-def _of_argument(fields: Fields, flaws: list[Flaw]) -> OfArgument | None:
+def _of_argument(fields: YamlTableReader, flaws: list[Flaw]) -> ArgumentCondition | None:
     if not fields.is_table:
         return None
     if not fields.has("arg"):
@@ -84,10 +87,10 @@ def _of_argument(fields: Fields, flaws: list[Flaw]) -> OfArgument | None:
     fields.finish(KEYS)
     if arg is None or test is None:
         return None
-    return OfArgument(arg, test, None if default is None else encoded(default[0]))
+    return ArgumentCondition(arg, test, None if default is None else encoded(default[0]))
 
 
-def _test(fields: Fields, flaws: list[Flaw]) -> Test | None:
+def _test(fields: YamlTableReader, flaws: list[Flaw]) -> Test | None:
     found = [key for key in (*TESTS, "not") if fields.has(key)]
     if len(found) != 1:
         problem = "more than one test" if found else "no test"
@@ -98,11 +101,11 @@ def _test(fields: Fields, flaws: list[Flaw]) -> Test | None:
     if found != ["not"]:
         return _plain(found[0], fields, flaws)
     inner = fields.node("not")
-    test = _inverted(Fields(inner, "a test", flaws), flaws) if inner else None
-    return None if test is None else NotSo(test)
+    test = _inverted(YamlTableReader(inner, "a test", flaws), flaws) if inner else None
+    return None if test is None else NegatedTest(test)
 
 
-def _inverted(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+def _inverted(fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
     found = [key for key in TESTS if fields.has(key)]
     if len(found) != 1:
         if fields.is_table:
@@ -113,7 +116,7 @@ def _inverted(fields: Fields, flaws: list[Flaw]) -> Plain | None:
     return test
 
 
-def _plain(key: str, fields: Fields, flaws: list[Flaw]) -> Plain | None:
+def _plain(key: str, fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
     readers: dict[str, Callable[[], Plain | None]] = {
         "equals": lambda: _made(Equals, _encoded_at(fields, key)),
         "one_of": lambda: _one_of(fields),
@@ -130,12 +133,12 @@ def _made(kind: Callable[[str], Plain], value: str | None) -> Plain | None:
     return None if value is None else kind(value)
 
 
-def _encoded_at(fields: Fields, key: str) -> str | None:
+def _encoded_at(fields: YamlTableReader, key: str) -> str | None:
     value = fields.json(key)
     return None if value is None else encoded(value[0])
 
 
-def _one_of(fields: Fields) -> Plain | None:
+def _one_of(fields: YamlTableReader) -> Plain | None:
     found = fields.json("one_of")
     if found is None:
         return None
@@ -145,23 +148,23 @@ def _one_of(fields: Fields) -> Plain | None:
     return OneOf(tuple(map(encoded, found[0])))
 
 
-def _length(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+def _length(fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
     bounds = _bounds(fields, "length", flaws)
     least, most = (bounds.count(key, 0, MAX_LENGTH) for key in BOUNDS)
     return Length(least, most) if _are_sound(bounds, least, most) else None
 
 
-def _range(fields: Fields, flaws: list[Flaw]) -> Plain | None:
+def _range(fields: YamlTableReader, flaws: list[Flaw]) -> Plain | None:
     bounds = _bounds(fields, "range", flaws)
     least, most = (bounds.number(key) for key in BOUNDS)
     return Range(least, most) if _are_sound(bounds, least, most) else None
 
 
-def _bounds(fields: Fields, key: str, flaws: list[Flaw]) -> Fields:
-    return Fields(cast(Node, fields.node(key)), f"`{key}`", flaws)
+def _bounds(fields: YamlTableReader, key: str, flaws: list[Flaw]) -> YamlTableReader:
+    return YamlTableReader(cast(Node, fields.node(key)), f"`{key}`", flaws)
 
 
-def _are_sound(bounds: Fields, least: float | None, most: float | None) -> bool:
+def _are_sound(bounds: YamlTableReader, least: float | None, most: float | None) -> bool:
     bounds.finish(BOUNDS)
     if bounds.is_table and not any(map(bounds.has, BOUNDS)):
         bounds.note("", "no bound", "write `{min: 1, max: 10}`, or one of the two")
@@ -171,7 +174,7 @@ def _are_sound(bounds: Fields, least: float | None, most: float | None) -> bool:
     return least is not None or most is not None
 
 
-def _sql(fields: Fields) -> Plain | None:
+def _sql(fields: YamlTableReader) -> Plain | None:
     test = fields.text("sql", values.sql_test)
     dialect = fields.text("dialect", values.dialect)
     return None if test is None else Sql(test, dialect or "sqlite")

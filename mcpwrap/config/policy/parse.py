@@ -7,18 +7,18 @@ from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy import value_parsers as values
 from mcpwrap.config.policy.conditions import condition
 from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
-from mcpwrap.config.policy.yaml_table import Fields
+from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.argument_path import PathMarker, steps_of
 from mcpwrap.core.policy.conditions import compiled, patterns_by_path
-from mcpwrap.core.policy.decision import Times
+from mcpwrap.core.policy.decision import ApprovalTimeouts
 from mcpwrap.core.policy.rules import (
     EVERYTHING,
     Action,
+    ArgumentCondition,
     Condition,
-    Inverted,
     LimitsEntry,
-    OfArgument,
+    NegatedCondition,
     Policy,
     ResultRule,
     Rule,
@@ -76,7 +76,7 @@ def parse_with_warnings(files: Sequence[SourceFile]) -> tuple[Policy, list[Flaw]
     parser = _Parser()
     for file in files:
         tree = read_tree(file.name, file.content, parser.flaws)
-        top = None if tree is None else Fields(tree, "a policy", parser.flaws)
+        top = None if tree is None else YamlTableReader(tree, "a policy", parser.flaws)
         if top and top.is_table:
             parser.read(top)
     if parser.flaws:
@@ -101,13 +101,13 @@ class _Parser:
     default: values.Default | None = None
     observe: tuple[str, ...] = ()
     limits: list[LimitsEntry] = field(default_factory=list)
-    approval: Times = field(default_factory=Times)
+    approval: ApprovalTimeouts = field(default_factory=ApprovalTimeouts)
     rules: list[Rule] = field(default_factory=list)
     results: list[ResultRule] = field(default_factory=list)
     mark_by_name: dict[str, SourcePosition] = field(default_factory=dict)
     mark_by_key: dict[str, SourcePosition] = field(default_factory=dict)
 
-    def read(self, top: Fields) -> None:
+    def read(self, top: YamlTableReader) -> None:
         """Read one file."""
         self._expect_version(top)
         for key in ONCE:
@@ -127,20 +127,20 @@ class _Parser:
             self._result(node)
         top.finish(KEYS)
 
-    def _expect_version(self, top: Fields) -> None:
+    def _expect_version(self, top: YamlTableReader) -> None:
         if top.json("version") != (VERSION,):
             top.note("version", "not a version that we know", f"write `version: {VERSION}`")
 
-    def _expect_once(self, top: Fields, key: str) -> None:
+    def _expect_once(self, top: YamlTableReader, key: str) -> None:
         if top.has(key) and (first := _taken(self.mark_by_key, key, top.mark_of(key))):
             top.note(key, f"`{key}` also stands at {first}", "keep one of the two")
 
-    def _list(self, top: Fields, key: str) -> Sequence[Node]:
+    def _list(self, top: YamlTableReader, key: str) -> Sequence[Node]:
         node = top.node(key)
         return () if node is None else top.items(node, key)
 
     def _rule(self, node: Node) -> None:
-        fields = Fields(node, "a rule", self.flaws)
+        fields = YamlTableReader(node, "a rule", self.flaws)
         if not fields.is_table:
             return
         name = self._name(fields)
@@ -162,13 +162,13 @@ class _Parser:
         fields.finish(RULE_KEYS)
         self.rules.append(rule)
 
-    def _conditions(self, fields: Fields, action: Action | None) -> tuple[Condition, ...]:
+    def _conditions(self, fields: YamlTableReader, action: Action | None) -> tuple[Condition, ...]:
         when = fields.node("when")
         nodes = fields.items(when, "conditions") if when else ()
         found = [condition(node, action, self.flaws) for node in nodes]
         return tuple(one for one in found if one is not None)
 
-    def _expect_sound(self, fields: Fields, rule: Rule) -> None:
+    def _expect_sound(self, fields: YamlTableReader, rule: Rule) -> None:
         if not fields.has("action"):
             fields.note("", "a rule without `action`", "write `action: block`")
         if fields.has("tool") == fields.has("method"):
@@ -187,7 +187,7 @@ class _Parser:
             )
 
     def _result(self, node: Node) -> None:
-        fields = Fields(node, "a rule on results", self.flaws)
+        fields = YamlTableReader(node, "a rule on results", self.flaws)
         if not fields.is_table:
             return
         is_for_all = not fields.has("tool") and not fields.has("method")
@@ -205,7 +205,7 @@ class _Parser:
         self._expect_result_checks(fields, rule)
         fields.finish(RESULT_KEYS)
 
-    def _expect_result_checks(self, fields: Fields, rule: ResultRule) -> None:
+    def _expect_result_checks(self, fields: YamlTableReader, rule: ResultRule) -> None:
         if fields.has("tool") and fields.has("method"):
             fields.note("method", "`tool` and `method` at once", "keep one of the two")
         if not any(map(fields.has, CHECKS)):
@@ -219,7 +219,7 @@ class _Parser:
             fields.note("method", what, f"write one of: {', '.join(TEXT_CHECKS)}")
 
     def _limits(self, node: Node) -> LimitsEntry:
-        fields = Fields(node, "`limits`", self.flaws)
+        fields = YamlTableReader(node, "`limits`", self.flaws)
         calls, window_s = fields.text("calls", values.rate) or (None, 60)
         entry = LimitsEntry(
             servers=fields.texts("server", values.glob) or EVERYTHING,
@@ -235,17 +235,17 @@ class _Parser:
         fields.finish(LIMITS_KEYS)
         return entry
 
-    def _approval(self, node: Node) -> Times:
-        fields = Fields(node, "`approval`", self.flaws)
-        usual = Times()
-        times = Times(
+    def _approval(self, node: Node) -> ApprovalTimeouts:
+        fields = YamlTableReader(node, "`approval`", self.flaws)
+        usual = ApprovalTimeouts()
+        times = ApprovalTimeouts(
             fields.text("expires", values.approval_expires) or usual.expires_s,
             fields.text("wait", values.approval_wait) or usual.wait_s,
         )
         fields.finish(APPROVAL_KEYS)
         return times
 
-    def _name(self, fields: Fields) -> str:
+    def _name(self, fields: YamlTableReader) -> str:
         if not fields.has("name"):
             fields.note("", "a rule without a name", "write `name: …`: logs and messages show it")
         name = fields.text("name", values.rule_name) or ""
@@ -268,7 +268,7 @@ def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | Non
     truths = {compiled(condition, patterns)({}) for condition in rule.when}
     if FAILS in truths or UNJUDGEABLE not in truths:
         return None
-    abouts = [one.condition if isinstance(one, Inverted) else one for one in rule.when]
+    abouts = [one.condition if isinstance(one, NegatedCondition) else one for one in rule.when]
     kind, what = ("tool", "call") if rule.tools else ("method", "message")
     arguments = " and ".join(dict.fromkeys(f"`{about.arg}`" for about in abouts))
     problem = f"{rule.name!a} {effect} every {what} without {arguments}, whichever the {kind}"
@@ -282,7 +282,7 @@ def _matches_everything(glob: str) -> bool:
     return "*" in glob and not glob.strip("*?")
 
 
-def _is_of_each_element(about: OfArgument) -> bool:
+def _is_of_each_element(about: ArgumentCondition) -> bool:
     return PathMarker.ANY in steps_of(about.arg)  # it takes no `default`
 
 

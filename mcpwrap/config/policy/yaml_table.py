@@ -14,7 +14,7 @@ T = TypeVar("T")
 MAX_ITEMS = 1000
 
 
-class Fields:
+class YamlTableReader:
     """Table of a policy. No method raises: a wrong value is None, and a flaw in the list."""
 
     def __init__(self, node: Node, what: str, flaws: list[Flaw]) -> None:

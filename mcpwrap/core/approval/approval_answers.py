@@ -25,7 +25,7 @@ class Denial:
     sessions: set[int]  # that were told to come again, and have not heard it
 
 
-class Answers:
+class StandingDecisions:
     """Grants and denials by account, server and document. Times are seconds of one clock."""
 
     def __init__(self) -> None:

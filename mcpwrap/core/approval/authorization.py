@@ -19,21 +19,21 @@ class Rights:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class ApproverIdentity:
     """Account and groups of a caller, by peer credentials or by password."""
 
     uid: int
     gids: frozenset[int]
 
 
-def sees(who: Who, agent_uid: int, rights: Rights) -> bool:
+def sees(who: ApproverIdentity, agent_uid: int, rights: Rights) -> bool:
     """Say whether somebody is shown a question of that agent's account."""
     if who.uid in {rights.web_uid, rights.webhook_uid, agent_uid}:
         return True
     return _is_approver(who, rights)
 
 
-def may(who: Who, agent_uid: int, rights: Rights) -> May:
+def may(who: ApproverIdentity, agent_uid: int, rights: Rights) -> May:
     """Say whether somebody who connects may answer it, or only with a proof."""
     if who.uid == rights.webhook_uid:
         return "no"
@@ -44,7 +44,9 @@ def may(who: Who, agent_uid: int, rights: Rights) -> May:
     return "yes" if _is_approver(who, rights) else "no"
 
 
-def may_proven(who: Who, proven: Who, proof: Proof, agent_uid: int, rights: Rights) -> bool:
+def may_proven(
+    who: ApproverIdentity, proven: ApproverIdentity, proof: Proof, agent_uid: int, rights: Rights
+) -> bool:
     """Say whether somebody may answer it who has proven to be `proven`.
 
     Only the page speaks for others than the account it runs as, and never by polkit, which would
@@ -58,5 +60,5 @@ def may_proven(who: Who, proven: Who, proof: Proof, agent_uid: int, rights: Righ
     return proven.uid == agent_uid or _is_approver(proven, rights)
 
 
-def _is_approver(who: Who, rights: Rights) -> bool:
+def _is_approver(who: ApproverIdentity, rights: Rights) -> bool:
     return who.uid == 0 or rights.group in who.gids

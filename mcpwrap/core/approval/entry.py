@@ -9,7 +9,7 @@ Key = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ApprovalSubject:
     """One request as described to a person; `digest` is that of its document."""
 
     digest: str
@@ -43,7 +43,7 @@ class QueuedApproval:
     """One pending question, shared by all identical requests of an agent."""
 
     id: str
-    about: About
+    about: ApprovalSubject
     asked_at_s: float
     times: int = 0
     held: list[tuple[int, int]] = field(default_factory=list)  # (session, hold), the oldest first

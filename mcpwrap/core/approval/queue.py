@@ -7,11 +7,11 @@ request by a number of its own.
 from collections import Counter
 from collections.abc import Callable
 
-from mcpwrap.core.approval.approval_answers import Answers, Denial, Grant
+from mcpwrap.core.approval.approval_answers import Denial, Grant, StandingDecisions
 from mcpwrap.core.approval.entry import (
-    About,
     AlreadyApproved,
     ApprovalNotice,
+    ApprovalSubject,
     AskResult,
     Key,
     QuestionRejected,
@@ -19,7 +19,7 @@ from mcpwrap.core.approval.entry import (
     QueuedQuestion,
 )
 from mcpwrap.core.approval.throttle import ApprovalThrottle
-from mcpwrap.core.wire.approval_socket import MINUTES, Decide, RefusedReply, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, RefusedReply, Scope, Verdict
 
 MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
 MAX_OF_AGENT = 16
@@ -27,14 +27,14 @@ DENIED_FOR_S = 60.0  # who was told to come again, and is late, hears of it for 
 _NO_HOLD = 0  # the first of a session is 1
 
 
-class Book:
+class ApprovalQueue:
     """All pending questions and stored approvals of one run of the gate."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._entry_by_id: dict[str, QueuedApproval] = {}
         self._id_by_key: dict[Key, str] = {}
-        self._answers = Answers()
+        self._answers = StandingDecisions()
         self.fatigue = ApprovalThrottle()
 
     def entries(self) -> list[QueuedApproval]:
@@ -49,7 +49,7 @@ class Book:
         """Return the question that a request asked, though it may wait no more."""
         return next((entry for entry in self.entries() if (session, hold) in entry.asked), None)
 
-    def ask(self, session: int, hold: int, about: About, now_s: float) -> AskResult:
+    def ask(self, session: int, hold: int, about: ApprovalSubject, now_s: float) -> AskResult:
         """Queue a question for one request, or use up an approval that was given for it."""
         if grant := self._answers.use(session, about.key, now_s):
             return AlreadyApproved(grant.id, grant.by)
@@ -66,7 +66,7 @@ class Book:
         entry.add(session, hold)
         return QueuedQuestion(entry.id, is_new)
 
-    def fault(self, decide: Decide, now_s: float) -> RefusedReply | None:
+    def fault(self, decide: DecideRequest, now_s: float) -> RefusedReply | None:
         """Return why an answer is none to what waits; None if it is one."""
         entry = self._entry_by_id.get(decide.id)
         if entry is None or now_s >= entry.expires_at_s:
@@ -75,7 +75,7 @@ class Book:
             return RefusedReply(code="changed", why="what was shown is not what waits")
         return None
 
-    def decide(self, decide: Decide, by: str, now_s: float) -> list[ApprovalNotice]:
+    def decide(self, decide: DecideRequest, by: str, now_s: float) -> list[ApprovalNotice]:
         """Carry out an answer in which there is no `fault`, of somebody who may give it."""
         entry = self._entry_by_id[decide.id]
         self._forget(entry)
@@ -87,7 +87,7 @@ class Book:
         return self._deny(entry, decide, by, now_s)
 
     def decide_one(
-        self, one: tuple[int, int], decide: Decide, by: str, now_s: float
+        self, one: tuple[int, int], decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
         """Carry out an answer for one request of one session; the same of others still waits."""
         entry = self._entry_by_id[decide.id]
@@ -155,7 +155,7 @@ class Book:
         return max(0.0, min(ends) - now_s) if ends else None
 
     def _approve(
-        self, entry: QueuedApproval, decide: Decide, by: str, now_s: float
+        self, entry: QueuedApproval, decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
         """Let the oldest run, and more if the answer holds for more; the rest is told no."""
         is_once = decide.scope is Scope.ONCE
@@ -176,7 +176,7 @@ class Book:
         return told
 
     def _deny(
-        self, entry: QueuedApproval, decide: Decide, by: str, now_s: float
+        self, entry: QueuedApproval, decide: DecideRequest, by: str, now_s: float
     ) -> list[ApprovalNotice]:
         """Tell those who wait, and have the others hear it when they come again."""
         reason = decide.reason.decode(errors="replace")
@@ -190,7 +190,7 @@ class Book:
             told = told + [(session, _NO_HOLD) for session in sorted(away)]
         return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in told]
 
-    def _why_not(self, about: About, now_s: float) -> str:
+    def _why_not(self, about: ApprovalSubject, now_s: float) -> str:
         uid = about.agent_uid
         if why := self.fatigue.why_paused(uid, about.server, now_s):
             return why

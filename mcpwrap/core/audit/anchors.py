@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcpwrap.core.audit.reader import AuditReport
-from mcpwrap.core.audit.records import Anchor, Began, MasterEvent
+from mcpwrap.core.audit.records import Anchor, EpochBegan, MasterEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ def mac_by_count(
     All processes of the gate's may send to the journal, and those of sessions handle what agents
     and servers say. `first` is the first record, which tells which process leaves anchors.
     """
-    pid = first.pid if isinstance(first, Began) else 0
+    pid = first.pid if isinstance(first, EpochBegan) else 0
     macs: dict[int, str] = {}
     others = 0
     for anchor in anchors:

@@ -15,7 +15,7 @@ Params = dict[str, Json]
 Box = SealedBox[PrivateKey]
 
 
-class Unread(Enum):
+class UnreadableParams(Enum):
     """Reason for which the params of a request are not known."""
 
     HASHED = "hashed"
@@ -28,22 +28,22 @@ def box(keys: Keys) -> Box:
     return SealedBox(box_of(keys.root_key))
 
 
-def params_of(record: Record, opens: Box | None) -> Params | Unread:
+def params_of(record: Record, opens: Box | None) -> Params | UnreadableParams:
     """Return the params of a request, or why there are none."""
     if bytes(record.plain):
         return _decoded(bytes(record.plain))
     if not record.sealed:
-        return Unread.HASHED
+        return UnreadableParams.HASHED
     if opens is None:
-        return Unread.SEALED
+        return UnreadableParams.SEALED
     try:
         return _decoded(opens.decrypt(b64decode(record.sealed, validate=True)))
     except (CryptoError, ValueError):  # binascii.Error is a ValueError
-        return Unread.BROKEN
+        return UnreadableParams.BROKEN
 
 
-def _decoded(text: bytes) -> Params | Unread:
+def _decoded(text: bytes) -> Params | UnreadableParams:
     try:
         return msgspec.json.decode(text, type=dict)
     except UNREADABLE:
-        return Unread.BROKEN
+        return UnreadableParams.BROKEN

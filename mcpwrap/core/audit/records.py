@@ -104,7 +104,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     torn: int = 0
 
 
-class Began(_Event, frozen=True, kw_only=True, tag="began"):
+class EpochBegan(_Event, frozen=True, kw_only=True, tag="began"):
     """Start of the gate."""
 
     epoch: int
@@ -135,13 +135,13 @@ class ChainHead(msgspec.Struct, frozen=True, array_like=True):
     mac: str
 
 
-class Heads(_Event, frozen=True, kw_only=True, tag="heads"):
+class SessionHeads(_Event, frozen=True, kw_only=True, tag="heads"):
     """Chain heads of those sessions that wrote something since this was last written."""
 
     heads: dict[str, ChainHead]
 
 
-class Part(_Event, frozen=True, kw_only=True, tag="part"):
+class SessionPart(_Event, frozen=True, kw_only=True, tag="part"):
     """Continuation of a session in another file."""
 
     session: str
@@ -149,7 +149,7 @@ class Part(_Event, frozen=True, kw_only=True, tag="part"):
     head: ChainHead
 
 
-class Closed(_Event, frozen=True, kw_only=True, tag="closed"):
+class SessionClosed(_Event, frozen=True, kw_only=True, tag="closed"):
     """End of a session."""
 
     session: str
@@ -159,7 +159,7 @@ class Closed(_Event, frozen=True, kw_only=True, tag="closed"):
 AnswerOutcome = Literal["approved", "denied", "refused"]
 
 
-class Answered(_Event, frozen=True, kw_only=True, tag="answered"):
+class ApprovalAnswered(_Event, frozen=True, kw_only=True, tag="answered"):
     """Answer of a person to an approval question, or an attempt to give one."""
 
     outcome: AnswerOutcome
@@ -180,7 +180,16 @@ class EpochEnded(_Event, frozen=True, kw_only=True, tag="ended"):
     """Orderly stop of the gate; a gate that was killed leaves none of these."""
 
 
-MasterEvent = Began | PolicyInForce | SessionOpened | Heads | Part | Closed | Answered | EpochEnded
+MasterEvent = (
+    EpochBegan
+    | PolicyInForce
+    | SessionOpened
+    | SessionHeads
+    | SessionPart
+    | SessionClosed
+    | ApprovalAnswered
+    | EpochEnded
+)
 
 
 def start_of(root_key: bytes, epoch: int, boot: bytes = bytes(_BOOT_BYTES)) -> Start:

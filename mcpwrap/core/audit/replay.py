@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mcpwrap.core.audit.audit_params import Box, Params, Unread, params_of
+from mcpwrap.core.audit.audit_params import Box, Params, UnreadableParams, params_of
 from mcpwrap.core.audit.records import MAX_TEXT_CHARS, Record
 from mcpwrap.core.gate.session import is_refused, judged
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
@@ -32,7 +32,7 @@ class Replay:
 
     def __init__(self, policy: Policy, opens: Box | None) -> None:
         self.judged = 0
-        self.unread: Counter[Unread] = Counter()
+        self.unread: Counter[UnreadableParams] = Counter()
         self.blocked_by_rule: dict[str, ReplayGroup] = {}  # by the rules of this policy
         self.allowed_by_rule: dict[str, ReplayGroup] = {}  # by those that were in force
         self._policy = policy
@@ -49,7 +49,7 @@ class Replay:
             policy = compile_policy(self._policy, record.server)
             self._by_server[record.server] = policy
         params = params_of(record, self._opens)
-        if isinstance(params, Unread):
+        if isinstance(params, UnreadableParams):
             if _needs_params(policy, record):
                 self.unread[params] += 1
                 return
@@ -57,7 +57,7 @@ class Replay:
         else:
             judgement = judge(policy, record.method, params)
         self.judged += 1
-        self._compare(record, judgement, None if isinstance(params, Unread) else params)
+        self._compare(record, judgement, None if isinstance(params, UnreadableParams) else params)
 
     def _compare(self, record: Record, judgement: Judgement, params: Params | None) -> None:
         was_refused = record.decision in {_BLOCKED, _HELD}

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpwrap.core.audit.reader import UNREADABLE
-from mcpwrap.core.audit.records import NOTHING, Answered, Record, encode
+from mcpwrap.core.audit.records import NOTHING, ApprovalAnswered, Record, encode
 from mcpwrap.core.egress.access_log import EgressEvent, row_of
 from mcpwrap.core.gate.session import subject
 from mcpwrap.core.protocol.json_value import Json
@@ -103,7 +103,7 @@ def refusal(note: EgressEvent) -> Record | None:
     )
 
 
-def answer(event: Answered) -> Record:
+def answer(event: ApprovalAnswered) -> Record:
     """Return the record of somebody's answer to what waits, or of one who tried."""
     proof = f", {event.proof}" if event.proof else ""
     user = f" as {event.user}" if event.user else ""

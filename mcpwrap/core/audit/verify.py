@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from mcpwrap.core.audit.anchors import JournalAnchors, anchors_of
 from mcpwrap.core.audit.reader import AuditReport
 from mcpwrap.core.audit.records import MASTER, Anchor, Keys, folder_of, start_of
-from mcpwrap.core.audit.verify_master import Master
-from mcpwrap.core.audit.verify_session import EpochContext, Read, Unfit, check_session
+from mcpwrap.core.audit.verify_master import MasterChainCheck
+from mcpwrap.core.audit.verify_session import EpochContext, Read, UnreadableAuditFile, check_session
 from mcpwrap.core.text.sanitise import shown
 
 
@@ -81,9 +81,9 @@ def _check_epoch(
     keys: Keys, epoch: int, folder: EpochFolder, report: AuditReport, journal: JournalAnchors
 ) -> None:
     name = folder_of(epoch)
-    master = Master(epoch, start_of(keys.root_key, epoch).key, report)
+    master = MasterChainCheck(epoch, start_of(keys.root_key, epoch).key, report)
     lines = folder.read(MASTER)
-    if isinstance(lines, Unfit):  # nothing else tells of the files beside it
+    if isinstance(lines, UnreadableAuditFile):  # nothing else tells of the files beside it
         return report.find(f"{name}/{MASTER}", 0, lines.why)
     master.read(f"{name}/{MASTER}", lines or (), journal)
     is_over = master.is_ended or epoch < keys.epochs

@@ -14,21 +14,29 @@ from mcpwrap.core.audit.records import (
     MAX_NUMBER_DIGITS,
     MAX_PART_BYTES,
     MAX_PART_DIGITS,
-    Answered,
-    Began,
+    ApprovalAnswered,
     ChainHead,
-    Closed,
+    EpochBegan,
     EpochEnded,
-    Heads,
     MasterEvent,
-    Part,
     PolicyInForce,
+    SessionClosed,
+    SessionHeads,
     SessionOpened,
+    SessionPart,
     cut,
     decode_event,
 )
 
-_Later = Answered | Began | PolicyInForce | Heads | Part | Closed | EpochEnded
+_Later = (
+    ApprovalAnswered
+    | EpochBegan
+    | PolicyInForce
+    | SessionHeads
+    | SessionPart
+    | SessionClosed
+    | EpochEnded
+)
 # As long as a record may wait for its anchor: the gate leaves one every 10 s.
 _MAX_UNANCHORED_S = 60.0
 _MAX_BACK_S = 5.0  # as far as a clock is put right without anybody's noticing
@@ -60,7 +68,7 @@ class SessionHistory:
     closed: ChainPosition | None = None
 
 
-class Master:
+class MasterChainCheck:
     """Verifier of the master chain of one epoch."""
 
     def __init__(self, epoch: int, key: bytes | bytearray, report: AuditReport) -> None:
@@ -136,9 +144,9 @@ class Master:
         if self.is_ended:
             self._find(number, "comes after the end of the gate's run")
         is_first = self._reader.chain.count == 1
-        if isinstance(event, Began) != is_first:
+        if isinstance(event, EpochBegan) != is_first:
             self._find(number, "is not what a run of the gate begins with")
-        if isinstance(event, Began) and event.epoch != self._epoch:
+        if isinstance(event, EpochBegan) and event.epoch != self._epoch:
             self._find(number, f"is of run {event.epoch}")
         if event.at < self._last_at - _MAX_BACK_S:
             back_s = self._last_at - event.at
@@ -150,18 +158,18 @@ class Master:
 
     def _take(self, number: int, event: _Later) -> None:
         match event:
-            case Heads():
+            case SessionHeads():
                 for session, head in event.heads.items():
                     self._hear(session, self._mark(number, head))
-            case Part():
+            case SessionPart():
                 self._begin_part(number, event)
-            case Closed():
+            case SessionClosed():
                 mark = self._mark(number, event.head)
                 if told := self._hear(event.session, mark):
                     told.closed = mark
             case EpochEnded():
                 self.is_ended = True
-            case Answered() | Began() | PolicyInForce():
+            case ApprovalAnswered() | EpochBegan() | PolicyInForce():
                 pass
             case _:
                 assert_never(event)
@@ -196,7 +204,7 @@ class Master:
         told.heads.append(mark)
         return told
 
-    def _begin_part(self, number: int, event: Part) -> None:
+    def _begin_part(self, number: int, event: SessionPart) -> None:
         told = self._hear(event.session, self._mark(number, event.head))
         if told is None:
             return

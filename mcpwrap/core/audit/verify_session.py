@@ -13,13 +13,15 @@ _MAX_LATE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class UnreadableAuditFile:
     """File that is not read, as no gate leaves it in this state."""
 
     why: str
 
 
-Read = Callable[[str], Iterable[bytes] | Unfit | None]  # the lines of a plain file, if it is there
+Read = Callable[
+    [str], Iterable[bytes] | UnreadableAuditFile | None
+]  # the lines of a plain file, if it is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class _Check:
             if over_at is None or over_at >= self._setting.removed_before:
                 self._miss(path, begin, end)
             return None
-        if isinstance(lines, Unfit):
+        if isinstance(lines, UnreadableAuditFile):
             self._reader.is_lost = True
             return self._report.find(path, 0, lines.why)
         for number, record in self._reader.records(path, lines):

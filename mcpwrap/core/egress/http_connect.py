@@ -23,7 +23,7 @@ class TunnelEstablished:
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class TunnelRefused:
     """Result: the proxy opens no tunnel, by rule or because the host cannot be reached."""
 
     status: int
@@ -39,7 +39,7 @@ class NotHttp:
     """Result: the peer is not an HTTP proxy."""
 
 
-Reply = HeadIncomplete | TunnelEstablished | Denied | NotHttp
+Reply = HeadIncomplete | TunnelEstablished | TunnelRefused | NotHttp
 
 
 def request(host: str) -> bytes:
@@ -60,4 +60,4 @@ def reply(untrusted: bytes) -> Reply:
     status = int(found[1])
     if 200 <= status < 300:  # a body's length would be none (RFC 9112 section 6.3)
         return TunnelEstablished(rest)
-    return Denied(status, shown(found[2] or b""))
+    return TunnelRefused(status, shown(found[2] or b""))

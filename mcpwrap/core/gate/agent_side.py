@@ -37,7 +37,7 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
     """Return what becomes of a message."""
     match decoded.message:
         case Request() as request:
-            return from_agent.judge(session, request, decoded.json)
+            return from_agent.judge_request(session, request, decoded.json)
         case Result(id=answered) | Failure(id=answered) if session.holds and _answers(
             session, decoded.message
         ):

@@ -7,7 +7,7 @@ refused. A cancellation of a request that is not open is dropped without a recor
 import msgspec
 
 from mcpwrap.core.gate.in_flight import RequestContext
-from mcpwrap.core.gate.ports import Decided
+from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.core.gate.session import Approval, JournalNote, MessageOutcome, NoteKind, SessionState
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Notification, Request, Sender
@@ -116,7 +116,7 @@ def _write(session: SessionState, about: _About, outcome: MessageOutcome) -> boo
     approval = outcome.approval or _NO_APPROVAL
     passed = APPROVED if approval.by else CHANGED if outcome.is_changed else ALLOWED
     return session.audit.write(
-        Decided(
+        AuditedDecision(
             sender=about.sender.value,
             method=about.method,
             target=about.target,

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from mcpwrap.core.policy.decision import Decision, Held, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement, LimitExceeded
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INTERNAL_ERROR, Id, error_response, result_response
 from mcpwrap.core.protocol.methods import CALL_RESULTS, ProtocolEra
@@ -28,7 +28,7 @@ def denied(request_id: Id, method: str, era: ProtocolEra, judgement: Judgement) 
     return error_response(request_id, DENIED, why(judgement), {"rule": judgement.rule})
 
 
-def held_back(request_id: Id, held: Held, era: ProtocolEra) -> bytes:
+def held_back(request_id: Id, held: LimitExceeded, era: ProtocolEra) -> bytes:
     """Return what a call gets that a limit holds back."""
     return result_response(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
 
@@ -53,7 +53,7 @@ def server_ended(request_id: Id, why: str) -> bytes:
     return error_response(request_id, INTERNAL_ERROR, text)
 
 
-def why_held(held: Held) -> str:
+def why_held(held: LimitExceeded) -> str:
     """Return what a limit says, and after how many whole seconds it will say something else."""
     return f"{held.why}; retry in {max(1, ceil(held.retry_after_s))} s"
 

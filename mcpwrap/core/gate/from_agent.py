@@ -51,7 +51,7 @@ class _RefusedError(Exception):
         self.outcome = outcome
 
 
-def judge(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
+def judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     """Return what becomes of a request, and remember it if it is forwarded."""
     try:
         asked, outcome = _forward(session, request, json)
@@ -118,7 +118,7 @@ def _resume(session: SessionState, request: Request, json: bytes) -> tuple[Reque
     return restored, encode(asked)
 
 
-def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
+def refuse_request(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
@@ -128,13 +128,15 @@ def refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageO
 def _find_way(session: SessionState, request: Request, era: methods.ProtocolEra) -> PolicyScope:
     if methods.is_notification(request.method):
         reason = "a notification has no id"
-        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     way = methods.agent_request(request.method, era)
     if way is not None:
         return way
     if session.names(request.method):
         return PolicyScope.JUDGE
-    raise _RefusedError(refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN))
+    raise _RefusedError(
+        refuse_request(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
+    )
 
 
 def _check_revision(session: SessionState, request: Request, revision: str | None) -> None:
@@ -151,16 +153,18 @@ def _check_revision(session: SessionState, request: Request, revision: str | Non
         version = shown(session.version)
         reason = f"the session is of {version}; another revision needs a new connection"
     if reason:
-        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
 
 
 def _check_id(session: SessionState, request: Request) -> None:
     if request.id in session.asked_by_agent or request.id in session.holds:
         reason = "the id is in use"  # its answer would be judged as that of the other
-        raise _RefusedError(refuse(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     if session.asked_by_agent.is_full():
         reason = "too many requests wait for an answer"
-        raise _RefusedError(refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED))
+        raise _RefusedError(
+            refuse_request(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
+        )
 
 
 def _check_params(request: Request) -> None:
@@ -212,7 +216,7 @@ def _task(request: Request) -> str:
 
 
 def _bad_params(request: Request, reason: str) -> _RefusedError:
-    return _RefusedError(refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
+    return _RefusedError(refuse_request(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
 
 
 def _ask_policy(

@@ -49,7 +49,7 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
         case Notification() as notification:
             return _judge_notification(session, notification, decoded.json)
         case Result() | Failure() as answer:
-            return server_answer.judge(session, answer, decoded.json)
+            return server_answer.judge_response(session, answer, decoded.json)
         case _:
             assert_never(decoded.message)
 

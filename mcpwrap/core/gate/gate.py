@@ -7,7 +7,7 @@ import msgspec
 
 from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
 from mcpwrap.core.gate import from_server as gate_from_server
-from mcpwrap.core.gate.ports import NOBODY, ApprovalOutcome, Approvals, Audit
+from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
 from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
 from mcpwrap.core.protocol import methods
@@ -17,8 +17,8 @@ from mcpwrap.core.protocol.jsonrpc import (
     Batch,
     Decoded,
     Id,
+    InvalidBatch,
     Malformed,
-    NoBatch,
     Request,
     Sender,
     decode,
@@ -52,7 +52,7 @@ class Gate:
         policy: ServerPolicy,
         limits: CallLimiter,
         audit: Audit,
-        approvals: Approvals = NOBODY,
+        approvals: Approvals = NO_APPROVALS,
     ) -> None:
         self._session = SessionState(policy, limits, audit, approvals)
 
@@ -106,7 +106,7 @@ class Gate:
                 return self._with_holds(_from_agent(outcome), outcome)
             case Malformed() as malformed:
                 return _from_agent(agent_side.refuse(self._session, malformed))
-            case NoBatch():
+            case InvalidBatch():
                 return _from_agent(agent_side.refuse(self._session, self._refused_batch()))
             case Batch(items):
                 outcomes = [self._batched_by_agent(item) for item in items]
@@ -124,7 +124,7 @@ class Gate:
                 return _from_server(gate_from_server.judge(self._session, decoded))
             case Malformed() as malformed:
                 return _from_server(gate_from_server.refuse(self._session, malformed))
-            case NoBatch(answers):
+            case InvalidBatch(answers):
                 return self._refuse_batch_of_server(answers)
             case Batch(items):
                 return _from_server(_together([self._batched_by_server(item) for item in items]))

@@ -67,7 +67,7 @@ class Approvals(Protocol):
         """Give the answer that came by the agent's own window."""
 
 
-class Nobody:
+class NoApprovals:
     """Approval broker of a session that has none: it asks no person and holds nothing."""
 
     state_key = bytes(32)  # nothing is ever sealed with it
@@ -83,10 +83,10 @@ class Nobody:
         """Do nothing: no request is held."""
 
 
-NOBODY = Nobody()
+NO_APPROVALS = NoApprovals()
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
+class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One decision, to be recorded before it is carried out."""
 
     sender: str  # "agent" or "server"
@@ -108,5 +108,5 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 class Audit(Protocol):
     """Interface of the audit, which records decisions."""
 
-    def write(self, decided: Decided) -> bool:
+    def write(self, decided: AuditedDecision) -> bool:
         """Write one down; say whether it is written. What is not may not be carried out."""

@@ -36,7 +36,7 @@ from mcpwrap.core.text.sanitise import shown
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
 
-def judge(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
+def judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
     """Return what the agent gets."""
     asked = session.asked_by_agent.take(answer.id)
     if asked is None:

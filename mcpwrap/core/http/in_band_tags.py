@@ -43,7 +43,7 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Untagged:
+class UntaggedMessage:
     """Message of the server without its tags, and the values of the tags."""
 
     message: Message
@@ -66,24 +66,24 @@ def with_headers(message: Request | Notification, headers: dict[str, str]) -> by
     return encode(parts)
 
 
-def untagged(decoded: Decoded) -> Untagged:
+def remove_tags(decoded: Decoded) -> UntaggedMessage:
     """Return a message of the server's without tags."""
     message, json = decoded.message, on_one_line(decoded.json)
     if _ANY not in json:  # as nearly always
-        return Untagged(message, json)
+        return UntaggedMessage(message, json)
     match message:
         case Request() | Notification():
             return _untagged_params(message, json)
         case Failure():
             return _untagged_error(message, json)
         case _:
-            return Untagged(message, json)
+            return UntaggedMessage(message, json)
 
 
-def _untagged_params(message: Request | Notification, json: bytes) -> Untagged:
+def _untagged_params(message: Request | Notification, json: bytes) -> UntaggedMessage:
     meta = message.params.get("_meta")
     if not isinstance(meta, dict) or not meta.keys() & {FOR, CLOSED, HEADERS}:
-        return Untagged(message, json)
+        return UntaggedMessage(message, json)
     about, is_closed = as_id(meta.get(FOR)), meta.get(CLOSED) is True
     kept = {key: value for key, value in meta.items() if key not in {FOR, CLOSED, HEADERS}}
     params = {key: value for key, value in message.params.items() if key != "_meta"}
@@ -96,18 +96,18 @@ def _untagged_params(message: Request | Notification, json: bytes) -> Untagged:
     if params:
         parts["params"] = params
     plain = msgspec.structs.replace(message, params=params)
-    return Untagged(plain, on_one_line(encode(parts)), about, is_closed)
+    return UntaggedMessage(plain, on_one_line(encode(parts)), about, is_closed)
 
 
-def _untagged_error(message: Failure, json: bytes) -> Untagged:
+def _untagged_error(message: Failure, json: bytes) -> UntaggedMessage:
     data = message.error.get("data")
     if not isinstance(data, dict) or HTTP not in data:
-        return Untagged(message, json)
+        return UntaggedMessage(message, json)
     error = {key: value for key, value in message.error.items() if key != "data"}
     if kept := {key: value for key, value in data.items() if key != HTTP}:
         error["data"] = kept
     parts: dict[str, Json] = {"jsonrpc": "2.0", "id": message.id, "error": error}
-    return Untagged(
+    return UntaggedMessage(
         Failure(message.id, error), on_one_line(encode(parts)), http=_http_answer(data[HTTP])
     )
 

@@ -34,14 +34,14 @@ _OPENER, _CLOSER = "=?base64?", "?="
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
+class HeaderMismatch:
     """Error code and reason of a refused request."""
 
     code: int
     why: str
 
 
-def disagreement(request: Request, head: RequestHead) -> Disagreement | None:
+def header_mismatch(request: Request, head: RequestHead) -> HeaderMismatch | None:
     """Return what is wrong with a request's envelope and headers; nothing if they agree."""
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(head.every(name)) > 1:
@@ -49,7 +49,7 @@ def disagreement(request: Request, head: RequestHead) -> Disagreement | None:
     meta = request.params.get("_meta")
     keys = meta.keys() if isinstance(meta, dict) else frozenset[str]()
     if missing := [key for key in (PROTOCOL_VERSION, _CAPABILITIES) if key not in keys]:
-        return Disagreement(INVALID_PARAMS, f"params._meta has no {' and no '.join(missing)}")
+        return HeaderMismatch(INVALID_PARAMS, f"params._meta has no {' and no '.join(missing)}")
     version = meta[PROTOCOL_VERSION] if isinstance(meta, dict) else None
     if not isinstance(version, str) or head.every(VERSION_HEADER) != [version]:
         return _mismatch(f"{VERSION_HEADER} is not the version in params._meta")
@@ -58,7 +58,7 @@ def disagreement(request: Request, head: RequestHead) -> Disagreement | None:
     return _disagreement_of_name(request, head)
 
 
-def _disagreement_of_name(request: Request, head: RequestHead) -> Disagreement | None:
+def _disagreement_of_name(request: Request, head: RequestHead) -> HeaderMismatch | None:
     key = _NAME_KEY.get(request.method, "")
     value: Json = request.params.get(key)
     if value is None:
@@ -68,8 +68,8 @@ def _disagreement_of_name(request: Request, head: RequestHead) -> Disagreement |
     return None
 
 
-def _mismatch(why: str) -> Disagreement:
-    return Disagreement(HEADER_MISMATCH, f"the headers say something else: {why}")
+def _mismatch(why: str) -> HeaderMismatch:
+    return HeaderMismatch(HEADER_MISMATCH, f"the headers say something else: {why}")
 
 
 def decoded(value: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, Disagreement, decoded
+from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, HeaderMismatch, decoded
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
@@ -52,12 +52,12 @@ class ParamHeaders:
             if name in self._by_tool or len(self._by_tool) < MAX_TOOLS:
                 self._by_tool[name] = _wanted(tool.get("inputSchema"))
 
-    def disagreement(self, request: Request, head: RequestHead) -> Disagreement | None:
+    def disagreement(self, request: Request, head: RequestHead) -> HeaderMismatch | None:
         """Return which header of a call is not what its arguments say."""
         given = passed_on(head)
         names = [name.lower() for name, _ in head.fields if name.lower().startswith(PREFIX)]
         if len(names) != len(given):
-            return Disagreement(HEADER_MISMATCH, "one of Mcp-Param-* comes twice")
+            return HeaderMismatch(HEADER_MISMATCH, "one of Mcp-Param-* comes twice")
         tool = request.params.get("name")
         if request.method != TOOLS_CALL or not isinstance(tool, str):
             return None
@@ -65,7 +65,7 @@ class ParamHeaders:
         for wanted in self._by_tool.get(tool, ()):
             if not _agree(wanted, _at(arguments, wanted.path), given.get(wanted.header)):
                 why = f"{wanted.header} is not the argument {'.'.join(wanted.path)}"
-                return Disagreement(HEADER_MISMATCH, f"the headers say something else: {why}")
+                return HeaderMismatch(HEADER_MISMATCH, f"the headers say something else: {why}")
         return None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from mcpwrap.core.http.in_band_tags import Untagged
+from mcpwrap.core.http.in_band_tags import UntaggedMessage
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Notification, Request, Result, as_id
 from mcpwrap.core.protocol.methods import PROGRESS
@@ -48,7 +48,7 @@ class Routes:
         """Return the stream of a request that has no answer yet."""
         return self._stream_by_id.get(request_id)
 
-    def route(self, told: Untagged, is_heard: IsHeard) -> int | None:
+    def route(self, told: UntaggedMessage, is_heard: IsHeard) -> int | None:
         """Return the stream for a message; None for an answer that nobody waits for."""
         message = told.message
         if isinstance(message, (Result, Failure)):

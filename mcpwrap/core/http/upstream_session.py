@@ -39,7 +39,7 @@ class Exchange:
         return next((one for one in tagged if one in self.waiting), tagged[0] if tagged else None)
 
 
-class Conversation:
+class UpstreamSession:
     """State of one gate session. `version` is the revision that a handshake set, "" before."""
 
     def __init__(self) -> None:

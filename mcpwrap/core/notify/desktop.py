@@ -8,7 +8,7 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpwrap.core.notify.drift import Sight
+from mcpwrap.core.notify.drift import DriftItem
 from mcpwrap.core.text.sanitise import visible
 from mcpwrap.core.wire.approval_socket import Pending
 
@@ -24,7 +24,7 @@ class DesktopNotification(NamedTuple):
     body: str
 
 
-def of(new: Sequence[Pending], waiting: int, account: str) -> DesktopNotification:
+def notification_of(new: Sequence[Pending], waiting: int, account: str) -> DesktopNotification:
     """Return what is said of requests that are new, with `waiting` in all.
 
     `account` is that of the agent of the first. Several are told in one, for an agent can ask
@@ -41,7 +41,7 @@ def of(new: Sequence[Pending], waiting: int, account: str) -> DesktopNotificatio
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
 
 
-def of_drift(new: Sequence[Sight]) -> DesktopNotification:
+def of_drift(new: Sequence[DriftItem]) -> DesktopNotification:
     """Return what is said of servers that are not wrapped, and of files that were not read."""
     lines = [_sight(one) for one in new[:_MAX_LINES]]
     if len(new) > _MAX_LINES:
@@ -58,7 +58,7 @@ def of_drift(new: Sequence[Sight]) -> DesktopNotification:
     return DesktopNotification(summary, "\n".join(lines))
 
 
-def _sight(one: Sight) -> str:
+def _sight(one: DriftItem) -> str:
     agents = _name(", ".join(one.agents))
     name = one.at[-1] if one.at else one.path
     return f"{_name(name)} ({agents}): {one.state}"

@@ -12,7 +12,7 @@ _TELLS = {"raw", "drifted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class DriftItem:
     """Current state of one server in a file, or of a file that was not read."""
 
     agents: tuple[str, ...]
@@ -31,22 +31,22 @@ class Sight:
 class DriftReport:
     """Items to report, and the state to store when that is done."""
 
-    new: tuple[Sight, ...]
+    new: tuple[DriftItem, ...]
     told: ReportedByPath
 
 
-def news(seen: Iterable[Sight], told: ReportedByPath) -> DriftReport:
+def news(seen: Iterable[DriftItem], told: ReportedByPath) -> DriftReport:
     """Return what of a look was not told before.
 
     What was wrapped or taken out is forgotten, so it is told again when it is back. Of a file that
     was not read, or not looked at, nothing is forgotten; and that is told once for good: who reads
     while an agent writes would else tell of a broken file again and again.
     """
-    new: list[Sight] = []
+    new: list[DriftItem] = []
     now = {path: marks for path, marks in told.items() if marks}
     for path, sights in _by_path(seen).items():
         known = told.get(path, frozenset())
-        unread = Sight((), path, "not read").mark
+        unread = DriftItem((), path, "not read").mark
         if any(one.state == "not read" for one in sights):
             kept = known | {unread}
         else:
@@ -56,8 +56,8 @@ def news(seen: Iterable[Sight], told: ReportedByPath) -> DriftReport:
     return DriftReport(tuple(new), {path: marks for path, marks in now.items() if marks})
 
 
-def _by_path(seen: Iterable[Sight]) -> dict[str, list[Sight]]:
-    by_path: dict[str, list[Sight]] = {}
+def _by_path(seen: Iterable[DriftItem]) -> dict[str, list[DriftItem]]:
+    by_path: dict[str, list[DriftItem]] = {}
     for one in seen:
         by_path.setdefault(one.path, []).append(one)
     return by_path

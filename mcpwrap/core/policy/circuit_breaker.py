@@ -12,7 +12,7 @@ always have their own counter.
 from collections import deque
 from dataclasses import dataclass, field
 
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import LimitsEntry
 
 COOL_DOWN_S = 30  # where the policy does not say
@@ -38,7 +38,7 @@ class _Circuit:
     is_shared: bool = False  # between tools: the success of one says nothing of another
 
 
-class Breaker:
+class CircuitBreaker:
     """Circuit breakers and rate limits of all agents."""
 
     def __init__(self) -> None:
@@ -46,7 +46,9 @@ class Breaker:
         self._shared_by_key: dict[_SharedKey, _Circuit] = {}
         self._how_many: dict[tuple[int, str], int] = {}
 
-    def ask(self, key: Key, limits: LimitsEntry, digest: bytes, now_s: float) -> Held | None:
+    def ask(
+        self, key: Key, limits: LimitsEntry, digest: bytes, now_s: float
+    ) -> LimitExceeded | None:
         """Count a call; return why it may not go now."""
         circuit = self._circuit(key, limits)
         if held := _held_while_open(circuit, limits, now_s) or _held_by_rate(
@@ -106,18 +108,18 @@ def _most_names(limits: LimitsEntry) -> int:
     return min(MAX_TOOLS, MAX_CALLS // (limits.calls or 1))
 
 
-def _held_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> Held | None:
+def _held_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
     """Hold all while it is open; then let one try, and hold the others until that one is back."""
     if not circuit.why_open:
         return None
     if now_s < circuit.until_s:
-        return Held(circuit.why_open, circuit.until_s - now_s)
+        return LimitExceeded(circuit.why_open, circuit.until_s - now_s)
     # Whoever tries may never come back: after another cool-down somebody else may.
     circuit.is_trying, circuit.until_s = True, now_s + _cool_down_s(limits)
     return None
 
 
-def _held_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> Held | None:
+def _held_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
     """Hold what is over the rate. The window slides: no burst straddles two and passes twice."""
     if not limits.calls:
         return None
@@ -126,7 +128,7 @@ def _held_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> Held 
         window.popleft()
     if len(window) < limits.calls:
         return None
-    return Held(
+    return LimitExceeded(
         f"{limits.calls} calls in {limits.calls_window_s:g} s",
         window[0] + limits.calls_window_s - now_s,
     )
@@ -136,7 +138,7 @@ def _cool_down_s(limits: LimitsEntry) -> int:
     return limits.cool_down_s or COOL_DOWN_S
 
 
-def _open(circuit: _Circuit, why: str, limits: LimitsEntry, now_s: float) -> Held:
+def _open(circuit: _Circuit, why: str, limits: LimitsEntry, now_s: float) -> LimitExceeded:
     circuit.why_open, circuit.until_s = why, now_s + _cool_down_s(limits)
     circuit.is_trying, circuit.failures = False, 0
-    return Held(why, _cool_down_s(limits))
+    return LimitExceeded(why, _cool_down_s(limits))

@@ -10,14 +10,14 @@ from mcpwrap.core.policy.argument_path import PathMarker, PathValue, found_at, s
 from mcpwrap.core.policy.paths import inside
 from mcpwrap.core.policy.regex import ArgumentPatterns, NulError
 from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Plain,
     Range,
@@ -49,8 +49,8 @@ def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
     """Return all patterns that are looked for at the same path, as one set each."""
     texts: dict[str, list[str]] = {}
     for condition in conditions:
-        about = condition.condition if isinstance(condition, Inverted) else condition
-        test = about.test.test if isinstance(about.test, NotSo) else about.test
+        about = condition.condition if isinstance(condition, NegatedCondition) else condition
+        test = about.test.test if isinstance(about.test, NegatedTest) else about.test
         if isinstance(test, Matches):
             texts.setdefault(about.arg, []).append(test.pattern)
     return {path: ArgumentPatterns(dict.fromkeys(found)) for path, found in texts.items()}
@@ -59,16 +59,16 @@ def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
 def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
     """Return a function of all arguments. It never raises."""
     match condition:
-        case Inverted(condition=inner):
+        case NegatedCondition(condition=inner):
             judge = _of_argument(inner, patterns)
             return lambda root: inverted(judge(root))
-        case OfArgument():
+        case ArgumentCondition():
             return _of_argument(condition, patterns)
         case _:
             assert_never(condition)
 
 
-def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
+def _of_argument(condition: ArgumentCondition, patterns: PatternsByPath) -> Judge:
     steps = steps_of(condition.arg)
     test = _test(condition.test, patterns.get(condition.arg))
     default = PathMarker.MISSING if condition.default is None else _decoded(condition.default)
@@ -88,7 +88,7 @@ def _of_argument(condition: OfArgument, patterns: PatternsByPath) -> Judge:
 
 
 def _test(test: Test, patterns: ArgumentPatterns | None) -> Judge:
-    if isinstance(test, NotSo):
+    if isinstance(test, NegatedTest):
         judge = _plain(test.test, patterns)
         return lambda value: inverted(judge(value))
     return _plain(test, patterns)

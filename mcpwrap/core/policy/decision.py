@@ -27,7 +27,7 @@ class Judgement(msgspec.Struct, frozen=True):
     in_client: bool = False  # an approval may be given in the agent's own window
 
 
-class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ApprovalTimeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Approval timeouts of a request: until its question expires, and until the agent must retry.
 
     The agent is told to retry before its own timeout: 60 s in the official TypeScript SDK.
@@ -49,7 +49,7 @@ class ResultJudgement(msgspec.Struct, frozen=True):
 class ServerPolicy(Protocol):
     """Interface of the rules for one server."""
 
-    times: Times
+    times: ApprovalTimeouts
 
     def judge(self, method: str, params: Mapping[str, Json]) -> Judgement:
         """Judge a request or a notification by all of its params; a tool is in their `name`."""
@@ -70,7 +70,7 @@ class ServerPolicy(Protocol):
         """Judge what the server says of itself and of what it has; as above, never refused."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class LimitExceeded(msgspec.Struct, frozen=True):
     """Refusal for now, by a rate limit or the circuit breaker."""
 
     why: str
@@ -83,7 +83,7 @@ class CallLimiter(Protocol):
     def counts(self, tool: str) -> bool:
         """Say whether identical calls of a tool are counted; if not, `ask` gets no digest."""
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         """Count a call that the policy allows; return why it may not go now."""
 
     def tell(self, tool: str, *, failed: bool) -> None:

@@ -12,11 +12,11 @@ from mcpwrap.core.policy.rules import (
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     LimitsEntry,
     Matches,
-    NotSo,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Range,
     Sql,
@@ -96,7 +96,7 @@ def _rule(rule: CompiledRule, params: dict[str, Json], *, applies: bool) -> Expl
 
 def words_of(condition: Condition) -> str:
     """Return a condition in words."""
-    if isinstance(condition, Inverted):
+    if isinstance(condition, NegatedCondition):
         return f"not ({words_of(condition.condition)})"
     default = f" ({condition.default} if it is missing)" if condition.default else ""
     return f"{condition.arg}{default} {_test(condition.test)}"
@@ -104,7 +104,7 @@ def words_of(condition: Condition) -> str:
 
 def _test(test: Test) -> str:
     match test:
-        case NotSo(test=inner):
+        case NegatedTest(test=inner):
             return f"not ({_test(inner)})"
         case Equals() | OneOf() | Length() | Range():
             return _of_value(test)
@@ -139,7 +139,7 @@ def _bounds(least: float | None, most: float | None) -> str:
 
 
 def _found(condition: Condition, root: Json) -> tuple[str, ...]:
-    about = condition.condition if isinstance(condition, Inverted) else condition
+    about = condition.condition if isinstance(condition, NegatedCondition) else condition
     return tuple(map(_shown, found_at(root, steps_of(about.arg))))
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.policy.decision import Times
+from mcpwrap.core.policy.decision import ApprovalTimeouts
 from mcpwrap.core.text.globs import matches_any
 
 Action = Literal["block", "allow", "log", "allow_with_approval", "hide"]
@@ -70,16 +70,16 @@ class Sql(_Words, frozen=True, tag="sql"):
 Plain = Equals | OneOf | Matches | Length | Range | Inside | Sql
 
 
-class NotSo(_Words, frozen=True, tag="not"):
+class NegatedTest(_Words, frozen=True, tag="not"):
     """Negated test: the value can be judged, and the inner test does not hold for it."""
 
     test: Plain
 
 
-Test = Equals | OneOf | Matches | Length | Range | Inside | Sql | NotSo
+Test = Equals | OneOf | Matches | Length | Range | Inside | Sql | NegatedTest
 
 
-class OfArgument(_Words, frozen=True, tag="argument"):
+class ArgumentCondition(_Words, frozen=True, tag="argument"):
     """Test of the value at one path; with `[*]` it holds if it does for one element."""
 
     arg: str
@@ -87,13 +87,13 @@ class OfArgument(_Words, frozen=True, tag="argument"):
     default: str | None = None  # JSON: what the server takes where the argument is not there
 
 
-class Inverted(_Words, frozen=True, tag="inverted"):
+class NegatedCondition(_Words, frozen=True, tag="inverted"):
     """Negated condition. One that cannot be judged stays so."""
 
-    condition: OfArgument
+    condition: ArgumentCondition
 
 
-Condition = OfArgument | Inverted
+Condition = ArgumentCondition | NegatedCondition
 
 
 class Rule(_Words, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ class Policy(_Words, frozen=True, kw_only=True):
 
     default: Literal["allow", "block"] = "allow"
     observe: tuple[str, ...] = ()  # servers for which nothing is blocked or changed
-    approval: Times = Times()
+    approval: ApprovalTimeouts = ApprovalTimeouts()
     limits: tuple[LimitsEntry, ...] = ()
     rules: tuple[Rule, ...] = ()
     results: tuple[ResultRule, ...] = ()

@@ -91,7 +91,7 @@ class Batch(msgspec.Struct, frozen=True):
     items: tuple[Decoded | Malformed, ...]
 
 
-class NoBatch(msgspec.Struct, frozen=True):
+class InvalidBatch(msgspec.Struct, frozen=True):
     """Refused array: empty, too long, or where there are no batches.
 
     Nothing in it is a message; `answers` are the ids of the requests that it would have answered.
@@ -100,7 +100,9 @@ class NoBatch(msgspec.Struct, frozen=True):
     answers: tuple[Id, ...]
 
 
-def decode(line: bytes, sender: Sender, max_batch: int) -> Decoded | Batch | NoBatch | Malformed:
+def decode(
+    line: bytes, sender: Sender, max_batch: int
+) -> Decoded | Batch | InvalidBatch | Malformed:
     """Read one line, in which up to `max_batch` messages may be together; 0 where none may.
 
     Keys that come twice are refused: an agent's anywhere, a server's on top. Further down a
@@ -108,7 +110,7 @@ def decode(line: bytes, sender: Sender, max_batch: int) -> Decoded | Batch | NoB
     are others to some servers (`json_keys.flaw`).
     """
     if not max_batch and sender is Sender.AGENT and line.lstrip().startswith(b"["):
-        return NoBatch(())  # nobody waits for an answer in it, so it need not even be read
+        return InvalidBatch(())  # nobody waits for an answer in it, so it need not even be read
     try:
         value = strict_json.decode(line)
     except TooDeepError:
@@ -122,9 +124,9 @@ def decode(line: bytes, sender: Sender, max_batch: int) -> Decoded | Batch | NoB
 
 def _read_line(
     line: bytes, value: Json, sender: Sender, max_batch: int
-) -> Decoded | Batch | NoBatch | Malformed:
+) -> Decoded | Batch | InvalidBatch | Malformed:
     if isinstance(value, list) and not 0 < len(value) <= max_batch:
-        return NoBatch(_answers_in(value, sender))
+        return InvalidBatch(_answers_in(value, sender))
     json = encode(value)
     if line != json and _REPEATS[sender](line, json):
         return Malformed(INVALID_REQUEST, "a key comes twice", _concerned(value, sender))

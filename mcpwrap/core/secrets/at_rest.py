@@ -18,7 +18,7 @@ FORMAT = 1
 MAX_SECRET_BYTES = 32 * 1024
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SealedSecretFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One secret at rest. `sealed_with` names the store key; `ciphertext` is hexadecimal."""
 
     format: int = FORMAT
@@ -66,11 +66,11 @@ class Label:
     version: int
 
 
-def put(value: str, label: Label, store_key: bytes, nonce: bytes) -> Stored:
+def put(value: str, label: Label, store_key: bytes, nonce: bytes) -> SealedSecretFile:
     """Seal one secret for the disk."""
     sealed_with = aead.key_id(store_key)
     bound = _bound(label, sealed_with)
-    return Stored(
+    return SealedSecretFile(
         name=label.name,
         key=label.key,
         version=label.version,
@@ -79,7 +79,7 @@ def put(value: str, label: Label, store_key: bytes, nonce: bytes) -> Stored:
     )
 
 
-def take(stored: Stored, key_by_id: Mapping[str, bytes]) -> str:
+def take(stored: SealedSecretFile, key_by_id: Mapping[str, bytes]) -> str:
     """Return the value of a secret.
 
     Raises:
@@ -103,7 +103,7 @@ def last_set(setting: Setting | None) -> int:
     return setting.version
 
 
-def expect(stored: Stored, name: str, key: str, last_version: int) -> None:
+def expect(stored: SealedSecretFile, name: str, key: str, last_version: int) -> None:
     """Refuse a file that lies where another belongs, or an older one than was set last.
 
     Raises:
@@ -120,14 +120,14 @@ def encode(record: msgspec.Struct) -> str:
     return msgspec.json.encode(record, order="deterministic").decode() + "\n"
 
 
-def decode(text: str) -> Stored:
+def decode(text: str) -> SealedSecretFile:
     """Return the record in a file, and take no text but the one that `encode` gives.
 
     Raises:
         SealError: it is no such file; a single bit that differs is enough.
     """
     try:
-        stored = msgspec.json.decode(text, type=Stored)
+        stored = msgspec.json.decode(text, type=SealedSecretFile)
     except msgspec.MsgspecError as error:
         raise SealError("it is no sealed secret, or cut off") from error
     if stored.format != FORMAT or encode(stored) != text:

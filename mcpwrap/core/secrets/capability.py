@@ -36,7 +36,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     refused: str = ""
 
 
-class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SealedSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One sealed secret of a bundle."""
 
     name: str
@@ -51,7 +51,7 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All secrets of one server, sealed."""
 
-    secrets: tuple[Sealed, ...]
+    secrets: tuple[SealedSecret, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class CapabilityError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class ClockReadings:
     """Current time by both clocks."""
 
     wall: datetime
@@ -90,7 +90,7 @@ class Randomness:
     session_key: bytes
 
 
-def mint(name: str, invocation_id: str, random: Randomness, now: Now) -> Capability:
+def mint(name: str, invocation_id: str, random: Randomness, now: ClockReadings) -> Capability:
     """Return the capability of one start."""
     expires_at, expires_boot_s = now.expiry()
     return Capability(
@@ -107,7 +107,7 @@ def bundle(
     capability: Capability,
     secret_by_key: Mapping[str, Secret],
     nonces: Sequence[bytes],
-    now: Now,
+    now: ClockReadings,
 ) -> Bundle:
     """Seal the secrets for the holder of a capability; one fresh nonce for each."""
     expires_at, expires_boot_s = expiry = now.expiry()
@@ -117,7 +117,7 @@ def bundle(
         session_key = unhex(capability.session_key)
         ciphertext = aead.seal(secret.value.encode(), session_key, nonce=nonce, bound=bound).hex()
         sealed.append(
-            Sealed(
+            SealedSecret(
                 name=capability.name,
                 key=key,
                 version=secret.version,
@@ -130,7 +130,7 @@ def bundle(
     return Bundle(secrets=tuple(sealed))
 
 
-def accept(text: bytes, *, name: str, invocation_id: str, now: Now) -> Capability:
+def accept(text: bytes, *, name: str, invocation_id: str, now: ClockReadings) -> Capability:
     """Return the capability in a credential, if it is one for this start of this server.
 
     Raises:
@@ -155,7 +155,7 @@ def open_bundle(
     *,
     keys: Sequence[str],
     held: Mapping[str, Secret],
-    now: Now,
+    now: ClockReadings,
 ) -> dict[str, Secret]:
     """Return the secrets `keys` of a bundle, none of them older than the one that is `held`.
 
@@ -168,7 +168,9 @@ def open_bundle(
     return {sealed.key: _open(sealed, capability, held.get(sealed.key), now) for sealed in found}
 
 
-def _open(sealed: Sealed, capability: Capability, held: Secret | None, now: Now) -> Secret:
+def _open(
+    sealed: SealedSecret, capability: Capability, held: Secret | None, now: ClockReadings
+) -> Secret:
     what = f"the secret {sealed.key}"
     if (sealed.name, sealed.capability_id) != (capability.name, capability.capability_id):
         raise CapabilityError(f"{what} was sealed for another server or start")
@@ -208,7 +210,7 @@ def _bound(
     return ("in a bundle", *start, key, str(version), expiry[0], str(expiry[1]))
 
 
-def _expect_current(record: Capability | Sealed, what: str, now: Now) -> None:
+def _expect_current(record: Capability | SealedSecret, what: str, now: ClockReadings) -> None:
     """Refuse a record that has expired by either clock, or was made in the future by it.
 
     The latter is of another boot, or was made before the wall clock was set back.

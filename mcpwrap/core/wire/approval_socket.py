@@ -57,15 +57,15 @@ class Proof(StrEnum):
     POLKIT = "polkit"
 
 
-class List(msgspec.Struct, frozen=True):
+class ListRequest(msgspec.Struct, frozen=True):
     """Request for the list of pending questions."""
 
 
-class Watch(msgspec.Struct, frozen=True):
+class WatchRequest(msgspec.Struct, frozen=True):
     """Request for the list of pending questions, now and after each change."""
 
 
-class Show(msgspec.Struct, frozen=True):
+class ShowRequest(msgspec.Struct, frozen=True):
     """Request for the document of one question."""
 
     id: str
@@ -78,7 +78,7 @@ class LoginRequest(msgspec.Struct, frozen=True):
     password: bytes
 
 
-class Decide(msgspec.Struct, frozen=True, kw_only=True):
+class DecideRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to one question. The fields are sent in this order."""
 
     id: str
@@ -94,14 +94,14 @@ class Decide(msgspec.Struct, frozen=True, kw_only=True):
     reason: bytes = b""  # for the agent, in UTF-8
 
 
-FromPerson = List | Watch | Show | LoginRequest | Decide
+FromApprover = ListRequest | WatchRequest | ShowRequest | LoginRequest | DecideRequest
 
 
-class _ToPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
+class _ToApprover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="what"):
     pass
 
 
-class Pending(_ToPerson, frozen=True, tag="pending"):
+class Pending(_ToApprover, frozen=True, tag="pending"):
     """One question that waits for an answer. Texts are printable; times are seconds since 1970."""
 
     id: str
@@ -121,7 +121,7 @@ class Pending(_ToPerson, frozen=True, tag="pending"):
     may: Literal["yes", "proof", "no"]  # whether who asked for the list may answer it
 
 
-class Paused(_ToPerson, frozen=True, tag="paused"):
+class Paused(_ToApprover, frozen=True, tag="paused"):
     """Agent whose requests are refused for a while, without asking a person."""
 
     agent_uid: int
@@ -130,57 +130,57 @@ class Paused(_ToPerson, frozen=True, tag="paused"):
     until: float
 
 
-class End(_ToPerson, frozen=True, tag="end"):
+class EndOfList(_ToApprover, frozen=True, tag="end"):
     """End of the list of pending questions."""
 
 
-class DocumentReply(_ToPerson, frozen=True, tag="shown"):
+class DocumentReply(_ToApprover, frozen=True, tag="shown"):
     """Reply to `Show`, with descriptors: the document, and the tool's last approved one, if any."""
 
     id: str
     digest: str
 
 
-class DoneReply(_ToPerson, frozen=True, tag="done"):
+class DoneReply(_ToApprover, frozen=True, tag="done"):
     """Success of a decision or a login."""
 
     text: str
     user: str = ""
 
 
-class RefusedReply(_ToPerson, frozen=True, tag="refused"):
+class RefusedReply(_ToApprover, frozen=True, tag="refused"):
     """Refusal of a packet from a person; nothing was decided."""
 
     code: Literal["gone", "not-you", "proof", "changed", "late", "busy", "wrong"]
     why: str
 
 
-ToPerson = Pending | Paused | End | DocumentReply | DoneReply | RefusedReply
+ToApprover = Pending | Paused | EndOfList | DocumentReply | DoneReply | RefusedReply
 
 
-_DECODER = msgspec.json.Decoder(ToPerson)
+_DECODER = msgspec.json.Decoder(ToApprover)
 
 
 class ApprovalProtocolError(ValueError):
     """Malformed packet: not one of this protocol."""
 
 
-def encode_question(packet: FromPerson) -> bytes:
+def encode_question(packet: FromApprover) -> bytes:
     """Return the bytes of a person's packet.
 
     Raises:
         WordsError: what somebody typed holds a newline, and would be read as more than it is.
     """
     match packet:
-        case List():
+        case ListRequest():
             return b"list"
-        case Watch():
+        case WatchRequest():
             return b"watch"
-        case Show(id):
+        case ShowRequest(id):
             return _lines("show", id)
         case LoginRequest(user, password):
             return _lines("login", user, password)
-        case Decide():
+        case DecideRequest():
             *names, _ = packet.__struct_fields__
             fields = (getattr(packet, name) for name in names)
             return _lines("decide", *fields) + b"\n" + packet.reason
@@ -195,7 +195,7 @@ def _lines(*fields: str | int | bytes) -> bytes:
     return b"\n".join(parts)
 
 
-def decode_question(untrusted: bytes) -> FromPerson:
+def decode_question(untrusted: bytes) -> FromApprover:
     """Return a person's packet.
 
     Raises:
@@ -204,11 +204,11 @@ def decode_question(untrusted: bytes) -> FromPerson:
     try:
         match untrusted.split(b"\n", _DECIDE_FIELDS):
             case [b"list"]:
-                return List()
+                return ListRequest()
             case [b"watch"]:
-                return Watch()
+                return WatchRequest()
             case [b"show", id_]:
-                return Show(id_.decode("ascii"))
+                return ShowRequest(id_.decode("ascii"))
             case [b"login", user, password]:
                 return LoginRequest(user.decode("ascii"), password[:MAX_PASSWORD_BYTES])
             case [b"decide", *fields] if len(fields) == _DECIDE_FIELDS:
@@ -219,14 +219,14 @@ def decode_question(untrusted: bytes) -> FromPerson:
         raise ApprovalProtocolError(f"not a packet of ours: {error}") from error
 
 
-def _decide(fields: list[bytes]) -> Decide:
+def _decide(fields: list[bytes]) -> DecideRequest:
     *texts, password, start, reason = fields
     id_, digest, verdict, scope, times, channel, proof, user = (
         text.decode("ascii") for text in texts
     )
     if not 1 <= int(times) <= MAX_TIMES:
         raise ApprovalProtocolError(f"an approval holds for 1 to {MAX_TIMES} times")
-    return Decide(
+    return DecideRequest(
         id=id_,
         digest=digest,
         verdict=Verdict(verdict),
@@ -241,16 +241,16 @@ def _decide(fields: list[bytes]) -> Decide:
     )
 
 
-def encode(packet: ToPerson) -> bytes:
+def encode(packet: ToApprover) -> bytes:
     """Return the bytes of a packet of the gate's."""
     return msgspec.json.encode(packet)
 
 
-def decode(packet: bytes) -> ToPerson:
+def decode(packet: bytes) -> ToApprover:
     """Return a packet of the gate's, which is trusted.
 
     Raises:
         msgspec.MsgspecError: it is of another version.
     """
-    decoded: ToPerson = _DECODER.decode(packet)
+    decoded: ToApprover = _DECODER.decode(packet)
     return decoded

@@ -18,7 +18,7 @@ PATH = "/callback"
 LOGIN, LOGOUT = "login", "logout"  # `hello.LOGINS`: the helper is told which
 
 
-class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoginStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Receiver of the redirect: a port of the loopback, or a person who pastes it."""
 
     port: int
@@ -36,7 +36,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"http://127.0.0.1:{port}{PATH}"
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationPage(msgspec.Struct, frozen=True, kw_only=True):
     """URL for a person to open, and the redirect URL that leads back."""
 
     visit: str
@@ -59,13 +59,13 @@ class LoginDone(msgspec.Struct, frozen=True, kw_only=True):
     revoked: bool | None = None  # by the authorization server, at a logout
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
+class LoginFailed(msgspec.Struct, frozen=True, kw_only=True):
     """Failure of a login or logout, with the reason."""
 
     failed: str
 
 
-Word = Begin | Visit | AuthorizationResponse | LoginDone | Failed
+Word = LoginStart | AuthorizationPage | AuthorizationResponse | LoginDone | LoginFailed
 T = TypeVar("T", bound=Word)
 
 

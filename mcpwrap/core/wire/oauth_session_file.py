@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OAuthSessionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """OAuth file of a session, written by the wrapper: `secrets/oauth.json` in its folder."""
 
     name: str
@@ -14,10 +14,10 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     client_id_metadata: str = ""
 
 
-def read_given(text: bytes) -> Given:
+def read_oauth_session_file(text: bytes) -> OAuthSessionFile:
     """Return what the wrapper gives.
 
     Raises:
         msgspec.MsgspecError: it is not that.
     """
-    return msgspec.json.decode(text, type=Given)
+    return msgspec.json.decode(text, type=OAuthSessionFile)

@@ -32,9 +32,9 @@ LOGIN = "MCPWRAP_LOGIN"  # one of LOGINS: who says so speaks with the wrapper's 
 LOGINS = frozenset({"login", "logout"})
 UMASK = "MCPWRAP_UMASK"  # the agent's, from the gate alone: see core/umask.py
 # Instead of a name, and no server has these.
-WHICH_POLICY = "?"
-WHAT_WAS_COUNTED = "?stats"
-QUESTIONS = frozenset({WHICH_POLICY, WHAT_WAS_COUNTED})
+QUERY_POLICY = "?"
+QUERY_STATS = "?stats"
+QUERIES = frozenset({QUERY_POLICY, QUERY_STATS})
 RESTART_GATE = "sudo systemctl restart mcpwrap-gate.service"
 RESTART_WRAPPERS = "sudo systemctl restart 'mcpwrap@*.service'"
 START_S = 30.0  # a cold wrapper needs 0.1; a machine that boots, several
@@ -74,14 +74,14 @@ class QueryResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Stderr:
+class StderrChunk:
     """Piece of the server's standard error, already sanitised."""
 
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ServerStarted:
     """Start of the server. The wrapper reports the session's id, which the stub does not use."""
 
     session_id: str = ""
@@ -103,7 +103,9 @@ class SessionRefused:
     why: str
 
 
-Packet = VariablesRequest | QueryResponse | Stderr | Started | ServerEnded | SessionRefused
+Packet = (
+    VariablesRequest | QueryResponse | StderrChunk | ServerStarted | ServerEnded | SessionRefused
+)
 
 
 class ProtocolError(ValueError):
@@ -117,9 +119,9 @@ def encode(packet: Packet) -> bytes:
             return b"?" + "\0".join(names).encode()
         case QueryResponse(text):
             return b"P" + text.encode()
-        case Stderr(text):
+        case StderrChunk(text):
             return b"E" + text
-        case Started(session_id):
+        case ServerStarted(session_id):
             return b"S" + session_id.encode()
         case ServerEnded(status, why):
             return b"X%d %s" % (status, why.encode()) if why else b"X%d" % status
@@ -146,9 +148,9 @@ def decode(untrusted: bytes) -> Packet:
     if kind == b"P":
         return QueryResponse(_text(rest))
     if kind == b"E":
-        return Stderr(rest)
+        return StderrChunk(rest)
     if kind == b"S" and _SESSION_ID.fullmatch(rest):
-        return Started(rest.decode())
+        return ServerStarted(rest.decode())
     if kind == b"X" and _STATUS.fullmatch(status) and bool(why) == bool(space):
         return ServerEnded(int(status), why.decode(errors="replace"))
     if kind == b"!" and _STATUS.fullmatch(status):

@@ -108,7 +108,7 @@ def launch_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class CodePath:
     """Path of code that is executed or loaded, and the part of the definition that names it."""
 
     path: str
@@ -118,26 +118,26 @@ class Loaded:
     is_too_deep: bool = False  # it is given to commands that are given to commands, and so on
 
 
-def loaded(launch: Launch) -> Iterator[Loaded]:
+def loaded(launch: Launch) -> Iterator[CodePath]:
     """Yield the command, and what else the definition names of code that may be there."""
-    yield Loaded(launch.command, COMMAND, is_executed=True)
+    yield CodePath(launch.command, COMMAND, is_executed=True)
     yield from _of_line(launch)
     for name, value in launch.env.items():
         yield from _of_variable(name, value, launch)
 
 
-def _of_line(line: Launch) -> Iterator[Loaded]:
+def _of_line(line: Launch) -> Iterator[CodePath]:
     """Yield what a command line names, and those that are in it."""
     name = os.path.basename(line.command)
     if _STARTER.fullmatch(name):
         yield from _started(line)
         return
     if line.cwd and _loads_from_its_folder(name, line.args):
-        yield Loaded(line.cwd, CWD, is_searched=True)
+        yield CodePath(line.cwd, CWD, is_searched=True)
     if _RUNNER.fullmatch(name):
-        yield from (Loaded(path, "PATH") for one in _STARTED for path in line.found(one))
+        yield from (CodePath(path, "PATH") for one in _STARTED for path in line.found(one))
     for path in _of_arguments(name, line):
-        yield Loaded(path, "args")
+        yield CodePath(path, "args")
     yield from _inner(name, line)
 
 
@@ -156,7 +156,7 @@ def _of_arguments(name: str, line: Launch) -> Iterator[str]:
             yield path
 
 
-def _inner(name: str, line: Launch) -> Iterator[Loaded]:
+def _inner(name: str, line: Launch) -> Iterator[CodePath]:
     """Yield of the command lines that a shell, a runner or any other program is given to start."""
     if SHELL.fullmatch(name):
         yield from _of_text(shell.text_of(line.args) or "", line)
@@ -171,12 +171,12 @@ def _inner(name: str, line: Launch) -> Iterator[Loaded]:
             previous = word
 
 
-def _of_text(text: str, line: Launch) -> Iterator[Loaded]:
+def _of_text(text: str, line: Launch) -> Iterator[CodePath]:
     for simple in shell.commands(text, line.cwd):
         yield from _set_and_run(replace(line, cwd=simple.cwd), simple.variables, simple.words)
 
 
-def _started(line: Launch) -> Iterator[Loaded]:
+def _started(line: Launch) -> Iterator[CodePath]:
     """Yield of what env(1) and its like start, with the variables and the folder that they set."""
     words = list(_unsplit(line.args))
     may_be = [i for i, word in enumerate(words) if _is_command(word)]
@@ -208,7 +208,7 @@ def _changed_folder(word: str) -> str:
 
 def _set_and_run(
     line: Launch, assignments: Sequence[str], words: Sequence[str]
-) -> Iterator[Loaded]:
+) -> Iterator[CodePath]:
     variables = dict(word.split("=", 1) for word in assignments)
     line = replace(line, env={**line.env, **variables})
     for name, value in variables.items():
@@ -217,28 +217,28 @@ def _set_and_run(
         yield from _program(replace(line, command=words[0], args=words[1:]))
 
 
-def _program(line: Launch) -> Iterator[Loaded]:
+def _program(line: Launch) -> Iterator[CodePath]:
     """Yield a command that is in the arguments of another, and what it is given."""
     line = replace(line, depth=line.depth + 1)
     if line.depth > MAX_DEPTH:
-        yield Loaded(line.command, "args", is_too_deep=True)
+        yield CodePath(line.command, "args", is_too_deep=True)
         return
     if "/" in line.command:
         path = code_paths.whole(line.command, line.cwd)
-        yield from [Loaded(path, "args")] if path else []
+        yield from [CodePath(path, "args")] if path else []
     else:
-        yield from (Loaded(folder, "PATH", is_searched=True) for folder in line.search())
-        yield from (Loaded(path, "PATH") for path in line.found(line.command))
+        yield from (CodePath(folder, "PATH", is_searched=True) for folder in line.search())
+        yield from (CodePath(path, "PATH") for path in line.found(line.command))
     yield from _of_line(line)
 
 
-def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterator[Loaded]:
+def _of_variable(name: str, value: str, line: Launch, part: str = "") -> Iterator[CodePath]:
     paths: Iterable[str] = filter(code_paths.is_code, code_paths.PATHS.findall(value))
     if name == "PATH":
         paths = line.search()
     elif _LOADED.fullmatch(name) and not _is_its_own(name, value):
         paths = dict.fromkeys(filter(None, _of_loaded(name, value, line.cwd)))
-    yield from (Loaded(path, part or f"env.{name}") for path in paths)
+    yield from (CodePath(path, part or f"env.{name}") for path in paths)
 
 
 def _is_its_own(name: str, value: str) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mcpwrap.linux import shebang
 from mcpwrap.linux.executables import packages
-from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, Launch, Loaded, loaded
-from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
+from mcpwrap.linux.executables.launch import COMMAND, CWD, MAX_DEPTH, CodePath, Launch, loaded
+from mcpwrap.linux.executables.ownership import MissingPath, Ownership, OwnershipFlaw, ResolvedPath
 
 _MAX_PATHS = 256
 
@@ -45,7 +45,7 @@ class ExecutableScan:
         for one, found in self._walked(launch):
             if isinstance(found, OwnershipFlaw):
                 yield Finding(one.part, one.path, found)
-            elif isinstance(found, Real):
+            elif isinstance(found, ResolvedPath):
                 inside = _inside(one.path, found)
                 if inside not in self._marks:
                     self._marks[inside] = list(packages.marks(*inside))
@@ -56,18 +56,20 @@ class ExecutableScan:
     def packages(self, launch: Launch) -> Iterator[Finding]:
         """Yield in addition what not root alone can change in the packages themselves."""
         for one, found in self._walked(launch):
-            if isinstance(found, Real) and (not one.is_searched or one.part == CWD):
+            if isinstance(found, ResolvedPath) and (not one.is_searched or one.part == CWD):
                 for flaw in self._flaws_around(one, found):
                     yield Finding(one.part, flaw.path, flaw)
 
     def missing(self, launch: Launch) -> Iterator[str]:
         """Yield each program that is not there, without which a server does not start."""
         for one, found in self._walked(launch):
-            if isinstance(found, Missing) and one.is_executed:
+            if isinstance(found, MissingPath) and one.is_executed:
                 of = f", {one.part}," if one.part != COMMAND else ""
                 yield f"{one.path}{of} is not there"
 
-    def _walked(self, launch: Launch) -> Iterator[tuple[Loaded, Real | Missing | OwnershipFlaw]]:
+    def _walked(
+        self, launch: Launch
+    ) -> Iterator[tuple[CodePath, ResolvedPath | MissingPath | OwnershipFlaw]]:
         todo, seen = list(loaded(launch)), set[str]()
         while todo:
             one = todo.pop(0)
@@ -88,12 +90,12 @@ class ExecutableScan:
                 )
             elif one.path not in seen:
                 seen.add(one.path)
-                found = self._own.walk(one.path) if "/" in one.path else Missing(one.path)
+                found = self._own.walk(one.path) if "/" in one.path else MissingPath(one.path)
                 yield one, found
                 if os.path.isfile(one.path):
                     todo += _interpreters(one.path, launch)
 
-    def _flaws_around(self, one: Loaded, real: Real) -> Iterator[OwnershipFlaw]:
+    def _flaws_around(self, one: CodePath, real: ResolvedPath) -> Iterator[OwnershipFlaw]:
         inside = _inside(one.path, real)
         if one.is_searched:
             top = ""
@@ -111,20 +113,20 @@ class ExecutableScan:
         return self._flaws_by_top[top]
 
 
-def _inside(path: str, real: Real) -> tuple[str, str]:
+def _inside(path: str, real: ResolvedPath) -> tuple[str, str]:
     """Return a file as it is named and as it is; of a folder, a name in it."""
     name = "/." if real.is_folder else ""
     return f"{path}{name}", f"{real.path}{name}"
 
 
-def _interpreters(path: str, launch: Launch) -> Iterator[Loaded]:
+def _interpreters(path: str, launch: Launch) -> Iterator[CodePath]:
     """Yield what runs a script, and the folders in which it is looked for by its name."""
     name = shebang.interpreter(Path(path))
     part = f"interpreter of {path}"
     if not name:
         return
     if "/" not in name:
-        yield from (Loaded(folder, part, is_searched=True) for folder in launch.search())
+        yield from (CodePath(folder, part, is_searched=True) for folder in launch.search())
         *others, name = list(launch.found(name)) or [name]
-        yield from (Loaded(path, part) for path in others)
-    yield Loaded(name, part, is_executed=True)
+        yield from (CodePath(path, part) for path in others)
+    yield CodePath(name, part, is_executed=True)

@@ -26,14 +26,14 @@ class OwnershipFlaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingPath:
     """First name on a path that does not exist."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class ResolvedPath:
     """Path without symbolic links, which root alone can change."""
 
     path: str
@@ -48,7 +48,7 @@ class Ownership:
     _uid_by_device: dict[int, int] = field(default_factory=mountinfo.devices_of_accounts)
     _kind_by_path: dict[str, int] = field(default_factory=dict)  # of what is root's: its mode
 
-    def walk(self, path: str) -> Real | Missing | OwnershipFlaw:
+    def walk(self, path: str) -> ResolvedPath | MissingPath | OwnershipFlaw:
         """Return where an absolute path leads, or what is wrong with it first."""
         done, left, links = "", path.split("/")[::-1], 0
         mode = stat.S_IFDIR
@@ -72,9 +72,9 @@ class Ownership:
                 done = "/" if target.startswith("/") else done
                 continue
             done, mode = here, found
-        return Real(done, is_folder=stat.S_ISDIR(mode), is_file=stat.S_ISREG(mode))
+        return ResolvedPath(done, is_folder=stat.S_ISDIR(mode), is_file=stat.S_ISREG(mode))
 
-    def _look(self, path: str) -> int | Missing | OwnershipFlaw:
+    def _look(self, path: str) -> int | MissingPath | OwnershipFlaw:
         """Return the mode of what is at a path; a link itself is changed in its folder alone."""
         if path in self._kind_by_path:
             return self._kind_by_path[path]
@@ -83,7 +83,7 @@ class Ownership:
         try:
             info = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
-            return Missing(path)
+            return MissingPath(path)
         except OSError as error:
             is_hidden = isinstance(error, PermissionError) and os.geteuid() != 0
             return OwnershipFlaw(path, f"cannot be looked at: {error.strerror}", is_hidden)

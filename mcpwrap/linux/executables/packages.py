@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from glob import escape, glob
 
-from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
+from mcpwrap.linux.executables.ownership import MissingPath, Ownership, OwnershipFlaw, ResolvedPath
 
 _MODULES = "node_modules"
 _VENV = "pyvenv.cfg"  # PEP 405
@@ -92,22 +92,24 @@ def flaws_below(top: str, own: Ownership) -> Iterator[OwnershipFlaw]:
             *(own.walk(path) for path in _elsewhere(folder)),
         ]
         yield from (one for one in found if isinstance(one, OwnershipFlaw))
-        folders = [one.path for one in found if isinstance(one, Real) and one.is_folder]
+        folders = [one.path for one in found if isinstance(one, ResolvedPath) and one.is_folder]
         further = [path for path in folders if path not in seen and not is_distributions(path)]
         seen.update(further)
         todo += further
 
 
-def _looked_at(entry: "os.DirEntry[str]", own: Ownership) -> Real | Missing | OwnershipFlaw:
+def _looked_at(
+    entry: "os.DirEntry[str]", own: Ownership
+) -> ResolvedPath | MissingPath | OwnershipFlaw:
     if entry.is_symlink():
         return own.walk(entry.path)
     try:
         info = entry.stat(follow_symlinks=False)
     except OSError:  # it went while it was looked at
-        return Missing(entry.path)
+        return MissingPath(entry.path)
     if problem := own.problem(info):
         return OwnershipFlaw(entry.path, problem)
-    return Real(entry.path, is_folder=stat.S_ISDIR(info.st_mode), is_file=False)
+    return ResolvedPath(entry.path, is_folder=stat.S_ISDIR(info.st_mode), is_file=False)
 
 
 def flaws_beside(path: str, own: Ownership) -> Iterator[OwnershipFlaw]:

@@ -22,7 +22,7 @@ _BEFORE = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """Simple command, with the variables that are set before it, and its working directory."""
 
     words: Sequence[str]
@@ -52,7 +52,7 @@ def is_intricate(text: str) -> bool:
     return _INTRICATE.search(text) is not None
 
 
-def commands(text: str, cwd: str) -> Iterator[Simple]:
+def commands(text: str, cwd: str) -> Iterator[SimpleCommand]:
     """Yield the commands of a text. What it sets is set for those that follow, as is its `cd`.
 
     What a variable or another command puts in is not known: there is no path in such a word.
@@ -69,7 +69,7 @@ def commands(text: str, cwd: str) -> Iterator[Simple]:
         elif words:
             if words[0] in {".", "source"}:
                 words[0] = "sh"
-            yield Simple(words, tuple(variables), cwd)
+            yield SimpleCommand(words, tuple(variables), cwd)
 
 
 def _split(text: str) -> Iterator[list[str]]:

@@ -28,7 +28,7 @@ def on_signals() -> int:
     return read_fd
 
 
-def off() -> None:
+def restore_signals() -> None:
     """In a forked child: let these signals do again what they do by default."""
     signal.set_wakeup_fd(-1)
     for number in _NUMBERS:

@@ -7,13 +7,13 @@ from itertools import islice
 from pathlib import Path
 
 from mcpwrap.config.agent_files import plugin_manifests
-from mcpwrap.config.agent_files.entry_schema import Words
-from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, MAX_SERVERS, Listed
-from mcpwrap.config.agent_files.plugin_layouts import Plugin, Plugins, is_off_at_home
-from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, MAX_SERVERS, ListedServer
+from mcpwrap.config.agent_files.plugin_layouts import Plugin, PluginLayout, is_off_at_home
+from mcpwrap.config.agent_files.plugin_manifests import ManifestServers, Marketplace
 from mcpwrap.config.agent_files.syntax.document import Language, at_keys
 from mcpwrap.machine.agent_files.files import UnreadableFile, read
-from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
+from mcpwrap.machine.agent_files.whole_file import OpenedFile, open_whole
 
 MAX_PLUGINS = 1024  # of one agent, and folders with none in them
 MAX_FILE_BYTES = 2**20  # of a file that somebody else wrote
@@ -31,13 +31,13 @@ class PluginFile:
 
     plugin: Plugin
     path: Path
-    whole: Whole | None = None
-    listed: tuple[Listed, ...] = ()
+    whole: OpenedFile | None = None
+    listed: tuple[ListedServer, ...] = ()
     problem: str = ""
 
 
 def files(
-    row: Plugins, words: Words, uid: int, variables: Mapping[str, str]
+    row: PluginLayout, words: EntrySchema, uid: int, variables: Mapping[str, str]
 ) -> Iterator[PluginFile]:
     """Yield each file of an agent's plugins that lists servers, or may, and was not read."""
     yield from _Looking(row, words, uid, variables).files()
@@ -46,7 +46,9 @@ def files(
 class _Looking:
     """Search through the plugins of one agent."""
 
-    def __init__(self, row: Plugins, words: Words, uid: int, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, row: PluginLayout, words: EntrySchema, uid: int, variables: Mapping[str, str]
+    ) -> None:
         self._row, self._words, self._uid = row, words, uid
         self._variables = variables
         self._problems: dict[Path, str] = {}
@@ -78,7 +80,9 @@ class _Looking:
         file, *_ = self._row.marketplaces or ("",)
         return bool(self._marketplaces) or file == self._row.settings
 
-    def _switched(self, plugin: Plugin, listed: tuple[Listed, ...]) -> tuple[Listed, ...]:
+    def _switched(
+        self, plugin: Plugin, listed: tuple[ListedServer, ...]
+    ) -> tuple[ListedServer, ...]:
         """Return servers, and say of each whether it is off."""
         is_all = is_off_at_home(self._enablement, plugin, self._variables["HOME"])
         return tuple(
@@ -109,7 +113,7 @@ class _Looking:
             if live := self._live(name):
                 yield Plugin(name, live)
 
-    def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, Whole]]]:
+    def _read_marketplaces(self) -> Iterator[tuple[str, tuple[Marketplace, Path, OpenedFile]]]:
         """Yield by name each marketplace, and its catalogue."""
         if not self._row.marketplaces:
             return
@@ -162,23 +166,25 @@ class _Looking:
 
     def _file(
         self, plugin: Plugin, path: Path, *, is_list: bool = False
-    ) -> tuple[PluginFile, Brought]:
+    ) -> tuple[PluginFile, ManifestServers]:
         whole = self._open(path, within=Path(plugin.folder))
-        if not isinstance(whole, Whole):
-            return PluginFile(plugin, path, problem=whole.why if whole else ""), Brought()
+        if not isinstance(whole, OpenedFile):
+            return PluginFile(plugin, path, problem=whole.why if whole else ""), ManifestServers()
         parse = plugin_manifests.of_list if is_list else plugin_manifests.of_manifest
         said = parse(whole.opened.document.data, self._words)
         if len(said.listed) > MAX_SERVERS:
-            return PluginFile(plugin, path, problem=f"{len(said.listed)} servers"), Brought()
+            return PluginFile(
+                plugin, path, problem=f"{len(said.listed)} servers"
+            ), ManifestServers()
         return PluginFile(plugin, path, whole, said.listed), said
 
-    def _open(self, path: Path, *, within: Path | None) -> Whole | UnreadableFile | None:
+    def _open(self, path: Path, *, within: Path | None) -> OpenedFile | UnreadableFile | None:
         if self._left_bytes <= 0:
             there = read(path, self._uid, within=within, max_bytes=0)
             problem = f"over {MAX_ALL_BYTES // 2**20} MiB of such files: this is not looked at"
             return None if there is None else UnreadableFile(problem)
         found = open_whole(path, self._uid, "json", within=within, max_bytes=MAX_FILE_BYTES)
-        self._left_bytes -= len(found.content) if isinstance(found, Whole) else 0
+        self._left_bytes -= len(found.content) if isinstance(found, OpenedFile) else 0
         return found
 
     def _data(self, path: Path) -> object:
@@ -186,7 +192,7 @@ class _Looking:
         whole = self._whole(path)
         return whole.opened.document.data if whole else None
 
-    def _whole(self, path: Path) -> Whole | None:
+    def _whole(self, path: Path) -> OpenedFile | None:
         """Return a file of the agent's, or take down why it is not read."""
         return self._or_problem(path, self._open(path, within=None))
 
@@ -197,7 +203,9 @@ class _Looking:
         whole = self._or_problem(path, found)
         return whole.opened.document.data if whole else None
 
-    def _or_problem(self, path: Path, found: Whole | UnreadableFile | None) -> Whole | None:
+    def _or_problem(
+        self, path: Path, found: OpenedFile | UnreadableFile | None
+    ) -> OpenedFile | None:
         if isinstance(found, UnreadableFile):
             self._problems[path] = found.why
             return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
-from mcpwrap.config.migration.draft import PathInfo, ResolvedCommand, UnfitError
+from mcpwrap.config.migration.draft import MigrationError, PathInfo, ResolvedCommand
 from mcpwrap.linux import shebang
 from mcpwrap.machine.agent_files import shims
 
@@ -94,7 +94,7 @@ def _started(path: str) -> str:
     """
     whole = Path(os.path.realpath(Path(path).parent)) / Path(path).name
     if (found := shims.behind(whole)) is None:
-        raise UnfitError(
+        raise MigrationError(
             f"{path} chooses a version each time, by what is in a home; write the whole path of "
             f"one, as `which {whole.name}` of its tool (pyenv, asdf, mise, volta) prints it"
         )
@@ -114,7 +114,9 @@ def _given(path: Path, home: str) -> str:
     both = os.path.commonpath([folder, real])  # holds the link, and what it leads to
     if both == str(Path(folder).parent) and _is_narrow(Path(both), home):
         return both
-    raise UnfitError(f"{path} is behind a link: write what `realpath {path}` prints in its place")
+    raise MigrationError(
+        f"{path} is behind a link: write what `realpath {path}` prints in its place"
+    )
 
 
 def _is_narrow(folder: Path, home: str) -> bool:

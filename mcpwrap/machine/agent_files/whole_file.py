@@ -9,7 +9,7 @@ from mcpwrap.machine.agent_files.files import UnreadableFile, read
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class OpenedFile:
     """File of an agent, parsed, and its bytes."""
 
     opened: ParsedFile
@@ -18,7 +18,7 @@ class Whole:
 
 def open_whole(
     path: Path, uid: int, language: Language, *, within: Path | None, max_bytes: int
-) -> Whole | UnreadableFile | None:
+) -> OpenedFile | UnreadableFile | None:
     """Return a file of this account's, or of root's; None, if there is none."""
     content = read(path, uid, within=within, max_bytes=max_bytes)
     if content is None or isinstance(content, UnreadableFile):
@@ -26,7 +26,7 @@ def open_whole(
     if len(content) > max_bytes:
         return UnreadableFile(f"over {max_bytes // 2**20} MiB")
     try:
-        return Whole(open_file(str(path), language, content), content)
+        return OpenedFile(open_file(str(path), language, content), content)
     except FileError as error:
         return why_not(path, error)
 

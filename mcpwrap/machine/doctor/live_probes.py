@@ -46,7 +46,7 @@ class TrialResult:
     line: str
 
 
-class NotTriedError(McpwrapError):
+class TrialNotRunError(McpwrapError):
     """Failure to enter a wrapper: nothing can be probed from inside, and the result is unknown."""
 
 
@@ -144,9 +144,9 @@ def _is_in(line: str, shown: dict[str, str]) -> bool:
     return path == shown["ControlGroup"] or path.startswith(f"{shown['ControlGroup']}/")
 
 
-def _not_tried(server: str, why: str) -> NotTriedError:
+def _not_tried(server: str, why: str) -> TrialNotRunError:
     fix = f"`mcpwrap status {server}` says why; then `sudo mcpwrap doctor {server}` again"
-    return NotTriedError(why, where=f"server {server}", fix=fix)
+    return TrialNotRunError(why, where=f"server {server}", fix=fix)
 
 
 def _setpriv(entry: pwd.struct_passwd, groups: str) -> list[str]:

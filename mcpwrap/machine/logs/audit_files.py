@@ -19,13 +19,13 @@ from mcpwrap.core.audit.records import (
     MAX_MASTER_BYTES,
     MAX_NUMBER_DIGITS,
     MAX_PART_DIGITS,
-    Answered,
+    ApprovalAnswered,
     Record,
     decode_event,
     decode_record,
 )
 from mcpwrap.core.audit.verify import EpochFolder
-from mcpwrap.core.audit.verify_session import Unfit
+from mcpwrap.core.audit.verify_session import UnreadableAuditFile
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.logs import tail
 
@@ -80,14 +80,14 @@ def records(path: Path) -> Iterator[Record]:
     return _decoded(tail.whole(path, MAX_FILE_BYTES) or ())
 
 
-def answers(folder: Path, at: float) -> Iterator[Answered]:
+def answers(folder: Path, at: float) -> Iterator[ApprovalAnswered]:
     """Yield the answers of people since then to what waited for approval."""
     for epoch in sorted(filter(_EPOCH.fullmatch, _names(folder))):
         for line in tail.whole(folder / epoch / MASTER, MAX_MASTER_BYTES) or ():
             if _ANSWERED in line:
                 with suppress(*UNREADABLE):
                     event = decode_event(line)
-                    if isinstance(event, Answered) and event.at >= at:
+                    if isinstance(event, ApprovalAnswered) and event.at >= at:
                         yield event
 
 
@@ -179,19 +179,21 @@ def size_bytes(path: Path) -> int:
     return at.st_size if at else 0
 
 
-def _lines(folder: Path, name: str) -> Iterator[bytes] | Unfit | None:
+def _lines(folder: Path, name: str) -> Iterator[bytes] | UnreadableAuditFile | None:
     path = folder / name
     try:
         at = path.lstat()
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Unfit(f"cannot be looked at: {error.strerror}")
+        return UnreadableAuditFile(f"cannot be looked at: {error.strerror}")
     if not stat.S_ISREG(at.st_mode):
         return None
     most_bytes = MAX_MASTER_BYTES if name == MASTER else MAX_FILE_BYTES
     if at.st_size > most_bytes:
-        return Unfit(f"has {at.st_size} bytes, which is more than the gate writes; it is not read")
+        return UnreadableAuditFile(
+            f"has {at.st_size} bytes, which is more than the gate writes; it is not read"
+        )
     return tail.whole(path, most_bytes)
 
 

@@ -64,7 +64,7 @@ class EgressFollower:
     """Follower of new log entries about all servers' egress. Needs root."""
 
     def __init__(self) -> None:
-        self._following = tail.Following(_logs)
+        self._following = tail.LogFollower(_logs)
 
     def notes(self) -> Iterator[EgressEvent]:
         """Yield what has come since the last time."""
@@ -77,7 +77,7 @@ class EgressFollower:
 
 def follow(server: str) -> Iterator[EgressEvent]:
     """Yield what is noted from now on, without end. The kernel's counts are not part of it."""
-    with closing(tail.Following(_logs)) as following:
+    with closing(tail.LogFollower(_logs)) as following:
         while True:
             yield from _of(server, following.lines())
             time.sleep(_LOOK_EVERY_S)

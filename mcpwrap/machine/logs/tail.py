@@ -51,7 +51,7 @@ def _lines(file: BufferedReader, left_bytes: int) -> Iterator[bytes]:
             yield line
 
 
-class Following:
+class LogFollower:
     """Follower of several log files, from now on."""
 
     def __init__(self, find: Callable[[], Iterable[Path]]) -> None:

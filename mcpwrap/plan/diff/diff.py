@@ -22,14 +22,16 @@ from mcpwrap.plan.steps import Step, batches
 RESTARTED_AT_ONCE = 8  # wrappers of one batch start at the same time
 
 
-class Retired(Enum):
+class RetirementPolicy(Enum):
     """Treatment of the state and the UID of a server that is no longer configured."""
 
     KEEP = "keep"
     PURGE = "purge"
 
 
-def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list[Step]:
+def diff(
+    want: Desired, have: Observed, retired: RetirementPolicy = RetirementPolicy.KEEP
+) -> list[Step]:
     """Return what root should do. An empty list says that the machine is as it should be."""
     gone = _gone(want, have)
     return [
@@ -52,7 +54,7 @@ def diff(want: Desired, have: Observed, retired: Retired = Retired.KEEP) -> list
         *_remove_accounts(gone, have),
         *_let_packets_go(want, have, gone),
         *egress_steps.remove_unused(want, have),
-        *(_purge(want, have) if retired is Retired.PURGE else []),
+        *(_purge(want, have) if retired is RetirementPolicy.PURGE else []),
         *_note_done(want, have),
     ]
 

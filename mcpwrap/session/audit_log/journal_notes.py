@@ -10,7 +10,7 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
 
 
-class Notes:
+class JournalNotes:
     """Rate-limited log of one session."""
 
     def __init__(self, who: str, write: Callable[[JournalNote], None]) -> None:

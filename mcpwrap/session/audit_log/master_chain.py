@@ -13,16 +13,16 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.core.audit.records import (
     MAX_PART_BYTES,
-    Answered,
-    Began,
+    ApprovalAnswered,
     ChainHead,
-    Closed,
+    EpochBegan,
     EpochEnded,
-    Heads,
     MasterEvent,
-    Part,
     PolicyInForce,
+    SessionClosed,
+    SessionHeads,
     SessionOpened,
+    SessionPart,
     Start,
 )
 from mcpwrap.linux.process.shared_memory import SharedCounters
@@ -49,7 +49,7 @@ class AuditedSession:
         return ChainHead(count, mac.hex())
 
 
-class Ledger:
+class MasterChain:
     """Writer of the master chain, for one process alone.
 
     An event that cannot be written raises OSError, and was not carried out.
@@ -69,7 +69,9 @@ class Ledger:
         try:
             self._file = ChainedFile(self._create(records.MASTER), Chain(start.key, wipe=zeroize))
             start.key[:] = bytes(len(start.key))
-            began = Began(epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid())
+            began = EpochBegan(
+                epoch=self.epoch, boot=start.boot.hex(), version=version, pid=os.getpid()
+            )
             self._write(began)
         except OSError:  # then nothing is there, and the epoch is begun again
             (self._folder / records.MASTER).unlink(missing_ok=True)
@@ -118,7 +120,7 @@ class Ledger:
             OSError: it cannot be made, or not be written down.
         """
         if self._path(entry).exists():  # or the last time its file could not be made
-            self._write(Part(session=entry.session, part=entry.part + 1, head=entry.head()))
+            self._write(SessionPart(session=entry.session, part=entry.part + 1, head=entry.head()))
             entry.part += 1
         return self._create(records.part_file(entry.session, entry.part))
 
@@ -130,7 +132,7 @@ class Ledger:
         """
         self._write(PolicyInForce(digest=digest))
 
-    def answered(self, answered: Answered) -> None:
+    def answered(self, answered: ApprovalAnswered) -> None:
         """Write down what somebody answered, or tried to.
 
         Raises:
@@ -156,7 +158,7 @@ class Ledger:
         heads = {name: entry.head() for name, entry in self._open.items()}
         moved = {name: head for name, head in heads.items() if head.count > self._open[name].told}
         if moved:
-            self._write(Heads(heads=moved))
+            self._write(SessionHeads(heads=moved))
             for name, head in moved.items():
                 self._open[name].told = head.count
         return self.count > before
@@ -180,7 +182,7 @@ class Ledger:
 
     def _close(self, entry: AuditedSession) -> None:
         head = entry.head()
-        self._write(Closed(session=entry.session, head=head))
+        self._write(SessionClosed(session=entry.session, head=head))
         del self._open[entry.session]
         entry.tally.close()
         # Who only knocks leaves no file behind. By the file, as a session may say what it likes.

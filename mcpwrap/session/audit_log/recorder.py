@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
-from mcpwrap.core.gate.ports import Decided
+from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.core.rate_limit import RateLimit
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import SharedCounters
@@ -18,7 +18,7 @@ _MAX_NOISE_PER_S = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedSession:
     """Identity of a session in its records: session name, server and UID."""
 
     session: str
@@ -31,7 +31,7 @@ class Recorder:
 
     def __init__(
         self,
-        about: Recorded,
+        about: RecordedSession,
         file: ChainedFile,
         keeper: ParamsEncoder,
         tally: SharedCounters,
@@ -52,7 +52,7 @@ class Recorder:
         """Take note that the messages that are judged next have just come."""
         self._arrived_ns = time.monotonic_ns()
 
-    def write(self, decided: Decided) -> bool:
+    def write(self, decided: AuditedDecision) -> bool:
         """Write it down; say whether it is written: what is not may not be carried out."""
         us = (time.monotonic_ns() - self._arrived_ns) // 1000
         if decided.decision in _NOISE and not self._quota.admits(time.monotonic()):
@@ -76,7 +76,7 @@ class Recorder:
         self._file.go_on_in(fd)
         return True
 
-    def _record(self, decided: Decided, us: int) -> Record:
+    def _record(self, decided: AuditedDecision, us: int) -> Record:
         kept = self._keeper.kept(decided.params)
         self._left_out += self._quota.take_left_out()
         return Record(

@@ -57,7 +57,7 @@ class SpawnError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedProcess:
     """Pre-forked process that waits in its sandbox for a program. It knows no session's secret.
 
     It ends when its `channel` is closed.
@@ -107,7 +107,7 @@ def _interpreter(program: Program) -> str:
     return name if name.startswith("/") and not Path(name).exists() else ""
 
 
-def prepare(box: Sandbox, leaf: Leaf) -> Prepared:
+def prepare(box: Sandbox, leaf: Leaf) -> PreparedProcess:
     """Fork a process that enters its own session, cgroup and sandbox, and waits.
 
     Raises:
@@ -122,14 +122,14 @@ def prepare(box: Sandbox, leaf: Leaf) -> Prepared:
             raise
         if pid == 0:
             _become(box, leaf, theirs)
-    return Prepared(pid, ours)
+    return PreparedProcess(pid, ours)
 
 
 def _become(box: Sandbox, leaf: Leaf, channel: socket.socket) -> NoReturn:
     """In the child: never returns."""
     stage, channel_fd = 0, channel.detach()
     try:
-        signal_fd.off()
+        signal_fd.restore_signals()
         os.setsid()
         leaf.enter()
         stage = 1

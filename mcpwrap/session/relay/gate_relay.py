@@ -10,21 +10,21 @@ from mcpwrap.core.gate.ports import ApprovalOutcome
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.protocol.framing import LineBuffer
 from mcpwrap.session.relay import copy
-from mcpwrap.session.relay.writer import Sink
+from mcpwrap.session.relay.writer import MessageWriter
 
 Judge = Callable[[bytes], list[Action]]
 Write = Callable[[bytes], None]
 
 
-class Judged:
+class GateRelay:
     """Gate between two streams. Each direction has a thread, which the caller starts."""
 
     def __init__(
         self,
         gate: Gate,
         *,
-        to_agent: Sink,
-        to_server: Sink,
+        to_agent: MessageWriter,
+        to_server: MessageWriter,
         note: Callable[[JournalNote], None],
         renew: Callable[[Gate], None],
     ) -> None:

@@ -9,7 +9,7 @@ _KNOWN_WITHIN_S = 10.0
 _CLOSED = "it closed its output"
 
 
-class Ending:
+class ServerExit:
     """Exit reason that one thread sets and another awaits."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from mcpwrap.session.relay import copy
 MAX_PUT = 256  # refusals that wait for a reader; beyond, whoever is refused waits too
 
 
-class Sink:
+class MessageWriter:
     """Queue of whole messages, written in turn. After a write error all are dropped."""
 
     def __init__(self, fd: int, when_broken: Callable[[], None]) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from mcpwrap.core.wire.approval_socket import Channel, Decide, Pending, Proof, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Pending, Proof, Scope, Verdict
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import Door
+from mcpwrap.gate_client.approvals import ApprovalConnection
 
 
 def await_pending(count: int = 1, times: int = 1) -> list[Pending]:
     """Wait until so many wait, and the first was asked so often; return them."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         listing = door.watch()
         while len(listing.pending) < count or listing.pending[0].times < times:
             listing = door.next_listing()
@@ -29,7 +29,7 @@ def await_pending(count: int = 1, times: int = 1) -> list[Pending]:
 
 def await_none() -> list[Pending]:
     """Wait until nothing waits."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         listing = door.watch()
         while listing.pending:
             listing = door.next_listing()
@@ -38,13 +38,13 @@ def await_none() -> list[Pending]:
 
 def listed() -> Any:
     """Return what waits, and who is paused."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         return msgspec.to_builtins(door.listing())
 
 
 def shown(question: str) -> Any:
     """Return a question in full."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         return msgspec.to_builtins(door.show(question))
 
 
@@ -57,15 +57,15 @@ def decide(*, verdict: str, **more: Any) -> str:
         if name in more:
             more[name] = more[name].encode()
     try:
-        with Door() as door:
-            return door.decide(Decide(verdict=Verdict(verdict), **more)).text
+        with ApprovalConnection() as door:
+            return door.decide(DecideRequest(verdict=Verdict(verdict), **more)).text
     except McpwrapError as error:
         return f"refused: {getattr(error, 'code', error)}"
 
 
 def answer_next(verdict: str, *, target: str = "", asked: int = 1, **more: Any) -> str:
     """Wait for the next question, look at it, and answer it."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         listing = door.watch()
         while True:
             fits = [p for p in listing.pending if p.target == target or not target]

@@ -80,7 +80,7 @@ def test_its_hello_is_ours() -> None:
 def test_it_knows_every_kind_of_packet() -> None:
     packets: list[session_socket.Packet] = [
         session_socket.VariablesRequest(("A",)),
-        session_socket.Stderr(b""),
+        session_socket.StderrChunk(b""),
         session_socket.ServerEnded(0),
         session_socket.SessionRefused(0, ""),
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_front import event_log
-from mcpwrap.as_front.event_log import Events
+from mcpwrap.as_front.event_log import EventLog
 from mcpwrap.core.wire.sni_front_log import decode
 
 
@@ -17,7 +17,7 @@ def lines(path: Path) -> list[str]:
 def test_the_file_can_be_read_by_its_group_and_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     for n in range(2):
-        Events(path).note("git", "not-tls", "", str(n))
+        EventLog(path).note("git", "not-tls", "", str(n))
     assert lines(path) == ["0", "1"]
     assert path.stat().st_mode & 0o7777 == 0o640
 
@@ -25,7 +25,7 @@ def test_the_file_can_be_read_by_its_group_and_is_continued(tmp_path: Path) -> N
 def test_a_full_file_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_log, "MAX_FILE_BYTES", 300)
     path = tmp_path / "events.jsonl"
-    writer = Events(path)
+    writer = EventLog(path)
     for n in range(8):
         writer.note("git", "not-tls", "", str(n))
     assert lines(tmp_path / "events.jsonl.old") + lines(path) == ["3", "4", "5", "6", "7"]
@@ -35,7 +35,7 @@ def test_a_full_file_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_where_nothing_can_be_written_the_journal_is_told_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    writer = Events(tmp_path / "none" / "events.jsonl")
+    writer = EventLog(tmp_path / "none" / "events.jsonl")
     for _ in range(3):
         writer.note("git", "not-tls")
     assert capfd.readouterr().err.count("events are not written: ") == 1
@@ -46,7 +46,7 @@ def test_where_nothing_can_be_written_the_journal_is_told_once(
 
 
 def test_a_full_disk_is_told_once_too(capfd: pytest.CaptureFixture[str]) -> None:
-    writer = Events(Path("/dev/full"))
+    writer = EventLog(Path("/dev/full"))
     for _ in range(3):
         writer.note("git", "not-tls")
     assert capfd.readouterr().err == (
@@ -56,7 +56,7 @@ def test_a_full_disk_is_told_once_too(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_a_link_is_not_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "events.jsonl").symlink_to(tmp_path / "other")
-    Events(tmp_path / "events.jsonl").note("git", "not-tls")
+    EventLog(tmp_path / "events.jsonl").note("git", "not-tls")
     assert "events are not written" in capfd.readouterr().err
     assert not (tmp_path / "other").exists()
 
@@ -65,7 +65,7 @@ def test_a_server_that_goes_leaves_its_count(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
 
     async def flood() -> None:
-        writer = Events(path)
+        writer = EventLog(path)
         for n in range(25):
             writer.note("git", "not-tls", "", str(n))
         writer.forget("git")

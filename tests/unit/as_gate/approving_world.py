@@ -23,7 +23,7 @@ from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.core.audit.records import Answered
+from mcpwrap.core.audit.records import ApprovalAnswered
 from mcpwrap.core.gate.ports import (
     ApprovalOutcome,
     ApprovalRequest,
@@ -37,11 +37,11 @@ from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
-    End,
-    FromPerson,
+    EndOfList,
+    FromApprover,
     Pending,
     RefusedReply,
-    ToPerson,
+    ToApprover,
     encode_question,
 )
 from mcpwrap.linux.process.bell import DoorbellFlag
@@ -49,7 +49,7 @@ from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
-from mcpwrap.session.audit_log.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 T = TypeVar("T")
 GROUP, WEB_UID, HOOK_UID = 50, 901, 902
@@ -69,10 +69,10 @@ class Written(AuditWriter):
     """Audit that keeps people's answers, unless it is broken."""
 
     def __init__(self) -> None:
-        self.events: list[Answered] = []
+        self.events: list[ApprovalAnswered] = []
         self.is_broken = False
 
-    def answered(self, answered: Answered) -> bool:
+    def answered(self, answered: ApprovalAnswered) -> bool:
         if not self.is_broken:
             self.events.append(answered)
         return not self.is_broken
@@ -82,7 +82,7 @@ class Written(AuditWriter):
 class About:
     """The part of a session's recorder that approval reads."""
 
-    about: Recorded
+    about: RecordedSession
     policy: str = "12ab"
 
 
@@ -101,7 +101,7 @@ class Session:
         world.poll.register(ours, select.POLLIN)
         self._world = world
         self.message = "Look."
-        recorder = About(Recorded(f"12-{pid}", server, uid))
+        recorder = About(RecordedSession(f"12-{pid}", server, uid))
         self.to_monitor = ToMonitor(theirs, DoorbellFlag(), Backoff())
         self.asking = SessionApprovals(self.to_monitor, cast("Recorder", recorder))
 
@@ -139,18 +139,18 @@ class Somebody:
         world.serve()
         self.fds: list[int] = []
 
-    def says(self, packet: FromPerson | bytes) -> list[ToPerson]:
+    def says(self, packet: FromApprover | bytes) -> list[ToApprover]:
         """Say something; return all that is answered."""
         self.socket.send(packet if isinstance(packet, bytes) else encode_question(packet))
         self._world.serve()
         return self.hears()
 
-    def asks(self, packet: FromPerson) -> str:
+    def asks(self, packet: FromApprover) -> str:
         """Say something; return in a word what is answered."""
         (answer,) = self.says(packet)
         return f"{answer.code}: {answer.why}" if isinstance(answer, RefusedReply) else str(answer)
 
-    def hears(self) -> list[ToPerson]:
+    def hears(self) -> list[ToApprover]:
         heard = []
         with suppress(BlockingIOError):
             while True:
@@ -162,8 +162,8 @@ class Somebody:
         return heard
 
     def listed(self) -> list[Pending]:
-        *pending, end = self.says(approval_socket.List())
-        assert end == End()
+        *pending, end = self.says(approval_socket.ListRequest())
+        assert end == EndOfList()
         return [one for one in pending if isinstance(one, Pending)]
 
     def has_left(self) -> bool:

@@ -114,7 +114,7 @@ class StandingGate:
         said = session_socket.decode_hello(session_socket.Protocol.GATE, packet)
         held = Held(connection, *said, fds)
         self.sessions.append(held)
-        connection.send(session_socket.encode(session_socket.Started()))
+        connection.send(session_socket.encode(session_socket.ServerStarted()))
         self._play(held)
 
     def _play(self, held: Held) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap.as_nobody.proposal_reader import reading
 from mcpwrap.config.proposal import texts_of
-from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, Reading, decode
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES, ProposalAnswer, decode
 from mcpwrap.linux.unix_socket import memfd
 from tests.shared import pace
 
@@ -19,7 +19,7 @@ RUN = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main(
 
 
 def test_it_says_what_is_in_it_or_what_is_wrong() -> None:
-    assert reading(ONE) == Reading(text_by_name=texts_of(ONE))
+    assert reading(ONE) == ProposalAnswer(text_by_name=texts_of(ONE))
     found = reading(b"[mcp_servers.a]\n")
     assert not found.text_by_name
     assert "[mcp_servers.a]: needs `command` or `url`" in found.wrong

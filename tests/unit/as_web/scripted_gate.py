@@ -13,18 +13,18 @@ from mcpwrap.core.approval.document import Question
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    List,
+    EndOfList,
+    ListRequest,
     LoginRequest,
     Paused,
     Pending,
     RefusedReply,
-    Show,
-    ToPerson,
-    Watch,
+    ShowRequest,
+    ToApprover,
+    WatchRequest,
     decode_question,
     encode,
 )
@@ -57,7 +57,7 @@ class ScriptedGate:
         self.before: Question | None = None
         self.paused: tuple[Paused, ...] = ()
         self.refusal: RefusedReply | None = None  # of the next logins and answers
-        self.decided: list[Decide] = []
+        self.decided: list[DecideRequest] = []
         self.logins: list[LoginRequest] = []
         self.is_watched = threading.Event()
         self._watchers: list[socket.socket] = []
@@ -103,25 +103,25 @@ class ScriptedGate:
         with connection, suppress(ConnectionError):  # who asks may leave at any time
             while packet := connection.recv(MAX_BYTES):
                 match decode_question(packet):
-                    case List():
+                    case ListRequest():
                         self._list(connection)
-                    case Watch():
+                    case WatchRequest():
                         self._watchers.append(connection)
                         self._list(connection)
                         self.is_watched.set()
-                    case Show(id_):
+                    case ShowRequest(id_):
                         self._show(connection, id_)
                     case LoginRequest() as login:
                         self.logins.append(login)
                         connection.send(encode(self._verdict_on(login.password)))
-                    case Decide() as decide:
+                    case DecideRequest() as decide:
                         connection.send(encode(self._decide(decide)))
 
-    def _verdict_on(self, password: bytes) -> ToPerson:
+    def _verdict_on(self, password: bytes) -> ToApprover:
         wrong = RefusedReply(code="proof", why="that is not the password")
         return self.refusal or (DoneReply(text="logged in") if password == PASSWORD else wrong)
 
-    def _decide(self, decide: Decide) -> ToPerson:
+    def _decide(self, decide: DecideRequest) -> ToApprover:
         verdict = self._verdict_on(decide.password)
         if isinstance(verdict, DoneReply):
             if decide.digest != self.digest_of(decide.id):
@@ -136,7 +136,7 @@ class ScriptedGate:
             connection.send(encode(self._pending(id_, asked)))
         for paused in self.paused:
             connection.send(encode(paused))
-        connection.send(encode(End()))
+        connection.send(encode(EndOfList()))
 
     def _pending(self, id_: str, asked: Question) -> Pending:
         shown = approval_document.document(asked)

@@ -26,8 +26,8 @@ def test_without_a_gate_the_page_is_there_and_says_so(tmp_path: Path) -> None:
 
 
 def test_root_sees_all_and_an_account_that_is_none_is_nobody() -> None:
-    assert viewer.of("root") == viewer.Viewer("root", 0, sees_all=True)
-    assert viewer.of("no-such-account") is None
-    assert viewer.of("daemon") == viewer.Viewer("daemon", 1, sees_all=False)
+    assert viewer.viewer_of("root") == viewer.Viewer("root", 0, sees_all=True)
+    assert viewer.viewer_of("no-such-account") is None
+    assert viewer.viewer_of("daemon") == viewer.Viewer("daemon", 1, sees_all=False)
     assert viewer.name_of(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name
     assert viewer.name_of(3_999_999_999) == "3999999999"

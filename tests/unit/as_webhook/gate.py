@@ -10,7 +10,14 @@ import msgspec
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import Question
 from mcpwrap.core.wire import approval_socket
-from mcpwrap.core.wire.approval_socket import DocumentReply, End, Pending, RefusedReply, Show, Watch
+from mcpwrap.core.wire.approval_socket import (
+    DocumentReply,
+    EndOfList,
+    Pending,
+    RefusedReply,
+    ShowRequest,
+    WatchRequest,
+)
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 PENDING = Pending(
@@ -76,10 +83,10 @@ class Gate:
     def _answer(self, connection: socket.socket) -> None:
         with self._lock:
             match approval_socket.decode_question(connection.recv(65_536)):
-                case Watch():
+                case WatchRequest():
                     self._watching.append(connection)
                     self._list(connection)
-                case Show(id_) if question := self.questions.get(id_):
+                case ShowRequest(id_) if question := self.questions.get(id_):
                     shown = document.document(question)
                     fd = memfd.sealed("document", shown)
                     answer = DocumentReply(id=id_, digest=document.digest(shown))
@@ -93,7 +100,7 @@ class Gate:
                     connection.close()
 
     def _list(self, connection: socket.socket) -> None:
-        packets: list[Pending | End] = [*self._pending, End()]
+        packets: list[Pending | EndOfList] = [*self._pending, EndOfList()]
         with suppress(BrokenPipeError):  # who asked is gone already
             for packet in packets:
                 connection.send(approval_socket.encode(packet))

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from mcpwrap.as_webhook import http_post
 from mcpwrap.as_webhook.http_post import Poster, Text
-from mcpwrap.as_webhook.rate_limited_log import Complaints
+from mcpwrap.as_webhook.rate_limited_log import RateLimitedLog
 from mcpwrap.core.notify.webhook_post import signature
 from tests.unit.as_webhook.receiver import receiver
 
@@ -28,7 +28,7 @@ def text(*, until_s: float | None = None, wanted: int = 100) -> Text:
 
 async def post(url: str, what: Text) -> None:
     async with http_post.session() as http:
-        await Poster(url, KEY, http, Complaints()).post(what, pause_s=0.001)
+        await Poster(url, KEY, http, RateLimitedLog()).post(what, pause_s=0.001)
 
 
 async def attempts(*statuses: int, what: Text | None = None) -> int:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mcpwrap.as_webhook.rate_limited_log import EVERY_S, Complaints
+from mcpwrap.as_webhook.rate_limited_log import EVERY_S, RateLimitedLog
 
 
 def test_the_first_is_said_and_then_one_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     now_s = 0.0
-    complaints = Complaints(lambda: now_s)
+    complaints = RateLimitedLog(lambda: now_s)
     for now_s in (0.0, 1.0, EVERY_S - 1, EVERY_S):
         complaints.note(f"it failed at {now_s}")
     assert capsys.readouterr().err.splitlines() == [
@@ -17,7 +17,7 @@ def test_the_first_is_said_and_then_one_a_minute(capsys: pytest.CaptureFixture[s
 
 
 def test_it_is_said_once_that_it_works_again(capsys: pytest.CaptureFixture[str]) -> None:
-    complaints = Complaints()
+    complaints = RateLimitedLog()
     complaints.mended("it works")  # it always did
     complaints.note("it failed")
     complaints.mended("it works")
@@ -28,7 +28,7 @@ def test_it_is_said_once_that_it_works_again(capsys: pytest.CaptureFixture[str])
 def test_what_a_receiver_says_is_one_line_that_does_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Complaints().note("it says \x1b[2J\n<3>root: all is well" + "x" * 1000)
+    RateLimitedLog().note("it says \x1b[2J\n<3>root: all is well" + "x" * 1000)
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(r"it says \x1b[2J <3>root")
     assert len(line) <= 300

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_wrapper.disk_usage import DiskUsage, Lasting, counted
+from mcpwrap.as_wrapper.disk_usage import DiskUsage, PersistentFolder, counted
 from tests.shared import pace
 
 MIB = 1024 * 1024
 
 
-def folder(path: Path, name: str = "state", limit_mib: int = 1) -> Lasting:
+def folder(path: Path, name: str = "state", limit_mib: int = 1) -> PersistentFolder:
     path.mkdir(exist_ok=True)
-    return Lasting(name, path, limit_mib * MIB)
+    return PersistentFolder(name, path, limit_mib * MIB)
 
 
 def fill(path: Path, size_mib: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mcpwrap.as_wrapper.session import SessionRequest, WrapperContext, _program
 from mcpwrap.core.wire import session_socket
-from mcpwrap.core.wire.oauth_session_file import Given, read_given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile, read_oauth_session_file
 from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, SecretPart, ServerSpec
 from mcpwrap.linux.unix_socket import fd_passing
 
@@ -63,7 +63,7 @@ def test_the_program_is_told_where_its_login_is(tmp_path: Path) -> None:
     assert "k3y" not in str(program.env)
     path = Path(program.env["MCPWRAP_OAUTH"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
-    assert read_given(path.read_bytes()) == Given(
+    assert read_oauth_session_file(path.read_bytes()) == OAuthSessionFile(
         name="far", key="k3y", store="/var/lib/mcpwrap/state/far/oauth.sealed", scopes=("a",)
     )
 

@@ -16,7 +16,7 @@ REMOTE = RemoteSpec(
 
 
 def test_secrets_are_put_in_their_places_and_nobody_else_reads_them(tmp_path: Path) -> None:
-    session_files.write(REMOTE, tmp_path, {"KEY": "s3cret ${KEY}", "OTHER": "x"})
+    session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "s3cret ${KEY}", "OTHER": "x"})
     path = session_files.path_in(tmp_path)
     told = {"Authorization": "Bearer s3cret ${KEY}", "X-Team": "blue"}
     assert json.loads(path.read_bytes()) == told
@@ -29,10 +29,10 @@ def test_secrets_are_put_in_their_places_and_nobody_else_reads_them(tmp_path: Pa
 
 
 def test_it_is_replaced_whole(tmp_path: Path) -> None:
-    session_files.write(REMOTE, tmp_path, {"KEY": "one"})
+    session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "one"})
     path = session_files.path_in(tmp_path)
     with path.open() as before:
-        session_files.write(REMOTE, tmp_path, {"KEY": "two"})
+        session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "two"})
         assert json.load(before)["Authorization"] == "Bearer one"
     assert json.loads(path.read_bytes())["Authorization"] == "Bearer two"
     assert list(path.parent.iterdir()) == [path]
@@ -42,11 +42,11 @@ def test_what_a_program_has_laid_in_the_way_is_not_followed(tmp_path: Path) -> N
     elsewhere = tmp_path / "elsewhere"
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "headers.new").symlink_to(elsewhere)
-    session_files.write(REMOTE, tmp_path, {"KEY": "one"})
+    session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "one"})
     assert not elsewhere.exists()
 
 
 def test_a_folder_that_is_in_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "secrets" / "headers.json" / "x").mkdir(parents=True)
     with pytest.raises(OSError, match=r"headers\.json"):
-        session_files.write(REMOTE, tmp_path, {"KEY": "one"})
+        session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "one"})

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli.agents import clients
-from mcpwrap.cli.agents.discovery import Asker, asker
+from mcpwrap.cli.agents.discovery import FileOwner, asker
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
-from mcpwrap.cli.agents.wrap.decision import Machine
-from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.cli.agents.wrap.decision import AppliedState
+from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.config.model import Local, Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.machine import listener_files
@@ -65,18 +65,18 @@ class Root:
         far = [name for name, one in self.servers.items() if one.speaks_http()]
         return {URL.replace("9", str(9 + n)): name for n, name in enumerate(far)}
 
-    def machine(self, who: Asker) -> Machine:
+    def machine(self, who: FileOwner) -> AppliedState:
         """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
         known = self.known(who)
-        return Machine(
+        return AppliedState(
             known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
         )
 
-    def known(self, who: Asker) -> Known:
+    def known(self, who: FileOwner) -> AppliedServers:
         """Return the same as `clients_found.known`."""
         self._take()
         inherited = {name: _inherited(self.servers[name]) for name in self.applied}
-        return Known(inherited, self.urls(who.uid))
+        return AppliedServers(inherited, self.urls(who.uid))
 
     def _take(self) -> None:
         proposal = self.folder / "proposal"
@@ -101,5 +101,5 @@ class Root:
         return found
 
 
-def _as_alice(environ: dict[str, str]) -> Asker:
+def _as_alice(environ: dict[str, str]) -> FileOwner:
     return replace(asker(os.geteuid(), Path.cwd(), environ), account="alice")

@@ -14,18 +14,18 @@ from mcpwrap.core.approval.document import Question
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    FromPerson,
-    List,
+    EndOfList,
+    FromApprover,
+    ListRequest,
     Paused,
     Pending,
     RefusedReply,
-    Show,
-    ToPerson,
-    Watch,
+    ShowRequest,
+    ToApprover,
+    WatchRequest,
 )
 from mcpwrap.gate_client import approvals
 from mcpwrap.linux.unix_socket import fd_passing, memfd
@@ -51,7 +51,7 @@ class ScriptedGate:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.decided: list[Decide] = []
+        self.decided: list[DecideRequest] = []
         self.answer: DoneReply | RefusedReply = DoneReply(text="approved")
         self.paused: list[Paused] = []
         self.hidden: set[str] = set()  # listed, and gone when it is asked for
@@ -145,25 +145,25 @@ class ScriptedGate:
                 with self._lock:
                     self._reply(connection, approval_socket.decode_question(packet))
 
-    def _reply(self, connection: socket.socket, asked: FromPerson) -> None:
+    def _reply(self, connection: socket.socket, asked: FromApprover) -> None:
         match asked:
-            case List():
+            case ListRequest():
                 self._list(connection)
-            case Watch():
+            case WatchRequest():
                 self._watchers.append(connection)
                 self._list(connection)
                 self.watched.set()
-            case Show(id_) if id_ in self._pending.keys() - self.hidden:
+            case ShowRequest(id_) if id_ in self._pending.keys() - self.hidden:
                 self._show(connection, id_)
-            case Decide():
+            case DecideRequest():
                 self.decided.append(asked)
                 _send(connection, self.answer)
             case _:
                 _send(connection, RefusedReply(code="gone", why="no such request waits"))
 
     def _list(self, connection: socket.socket) -> None:
-        waiting: list[ToPerson] = [pending for pending, _, _ in self._pending.values()]
-        for one in [*waiting, *self.paused, End()]:
+        waiting: list[ToApprover] = [pending for pending, _, _ in self._pending.values()]
+        for one in [*waiting, *self.paused, EndOfList()]:
             _send(connection, one)
 
     def _show(self, connection: socket.socket, id_: str) -> None:
@@ -174,7 +174,7 @@ class ScriptedGate:
         fd_passing.close_all(fds)
 
 
-def _send(connection: socket.socket, packet: ToPerson) -> None:
+def _send(connection: socket.socket, packet: ToApprover) -> None:
     with suppress(OSError):
         connection.send(approval_socket.encode(packet))
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcpwrap.config.proposal import servers_of, texts_of
-from mcpwrap.config.proposal_review import Offer, folded, question, shown
+from mcpwrap.config.proposal_review import ProposalReview, folded, question, shown
 
 RAW = """
 [mcp_servers.files]
@@ -59,9 +59,9 @@ NOTE = (
 )
 
 
-def offer(raw: str = RAW, *, by: str = "alice") -> Offer:
+def offer(raw: str = RAW, *, by: str = "alice") -> ProposalReview:
     texts = texts_of(raw.encode())
-    return Offer(
+    return ProposalReview(
         path="/home/alice/\u202e.toml",
         text_by_name=texts,
         servers=servers_of(texts),
@@ -78,7 +78,7 @@ def test_a_person_sees_all_of_it() -> None:
 
 def test_what_there_is_none_of_has_no_heading() -> None:
     one = offer("[mcp_servers.a]\ncommand = '/x'\n")
-    few = Offer(
+    few = ProposalReview(
         path="/x", text_by_name=one.text_by_name, servers=one.servers, by="", secrets=[], notes=[]
     )
     text = shown(few, 80)

@@ -56,7 +56,7 @@ class Gate:
         self.now += 10_000 * (self.epoch - 1)
         self.chain = Chain(start_of(self.root_key, self.epoch).key)
         self._numbers = count(1)
-        began = records.Began(
+        began = records.EpochBegan(
             n=0, at=self.now, epoch=self.epoch, boot="b", version="0.1.0", pid=self.pid
         )
         self.write(began)
@@ -118,22 +118,26 @@ class Gate:
 
     def heads(self, *sessions: Session) -> None:
         told = {session.id: session.head() for session in sessions}
-        self.write(records.Heads(n=self.chain.count, heads=told, at=self.at()))
+        self.write(records.SessionHeads(n=self.chain.count, heads=told, at=self.at()))
 
     def next_part(self, session: Session) -> None:
         session.part += 1
         head, number = session.head(), self.chain.count
         self.write(
-            records.Part(n=number, session=session.id, part=session.part, head=head, at=self.at())
+            records.SessionPart(
+                n=number, session=session.id, part=session.part, head=head, at=self.at()
+            )
         )
         self.append(part_file(session.id, session.part), b"")
 
     def close(self, session: Session, head: ChainHead | None = None) -> None:
         head = head or session.head()
-        self.write(records.Closed(n=self.chain.count, session=session.id, head=head, at=self.at()))
+        self.write(
+            records.SessionClosed(n=self.chain.count, session=session.id, head=head, at=self.at())
+        )
 
     def answered(self, outcome: records.AnswerOutcome = "approved") -> None:
-        event = records.Answered(
+        event = records.ApprovalAnswered(
             n=self.chain.count,
             at=self.at(),
             outcome=outcome,

@@ -11,11 +11,11 @@ from mcpwrap.core.gate.ports import (
     ApprovalRequest,
     ApprovalUnavailable,
     Approved,
+    AuditedDecision,
     AwaitingApproval,
-    Decided,
 )
 from mcpwrap.core.gate.session import ALLOWED, JournalNote
-from mcpwrap.core.policy.decision import Held, Judgement, ResultJudgement, Times
+from mcpwrap.core.policy.decision import ApprovalTimeouts, Judgement, LimitExceeded, ResultJudgement
 from mcpwrap.core.protocol.json_value import Json
 
 MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'  # what dialogues/ call so
@@ -31,7 +31,7 @@ class ScriptedPolicy:
     hidden: set[str] = field(default_factory=set)
     refused_results_of: dict[str, Judgement] = field(default_factory=dict)
     redacts: str = ""
-    times: Times = field(default_factory=Times)
+    times: ApprovalTimeouts = field(default_factory=ApprovalTimeouts)
     judged: list[tuple[str, Mapping[str, Json]]] = field(default_factory=list)
     results: list[tuple[str, str, Json]] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class ScriptedPolicy:
 class ScriptedLimits:
     """Limits that hold the tools of `held`, and count none of `uncounted`."""
 
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, LimitExceeded] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     told: list[tuple[str, bool]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class ScriptedLimits:
     def counts(self, tool: str) -> bool:
         return tool not in self.uncounted
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         self.asked.append((tool, call_digest))
         return self.held.get(tool)
 
@@ -87,9 +87,9 @@ class ScriptedAudit:
     """Audit that keeps its records, unless it is broken."""
 
     is_broken: bool = False
-    written: list[Decided] = field(default_factory=list)
+    written: list[AuditedDecision] = field(default_factory=list)
 
-    def write(self, decided: Decided) -> bool:
+    def write(self, decided: AuditedDecision) -> bool:
         if self.is_broken:
             return False
         self.written.append(decided)
@@ -122,7 +122,7 @@ class ScriptedApprovals:
         self.asked.append(f"{hold} {'approved' if approves else 'denied'} in the window")
 
 
-def recorded(decided: Decided) -> str:
+def recorded(decided: AuditedDecision) -> str:
     """Return a record as a line of a dialogue; its reason is the note's."""
     parts = [
         decided.sender,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.errors import HalfDoneError, McpwrapError
+from mcpwrap.errors import McpwrapError, PartialWriteError
 from mcpwrap.linux import root_files
 
 
@@ -348,7 +348,7 @@ def test_one_that_cannot_be_renamed_after_another_was_is_told_as_such(tmp_path: 
     wanted = [
         root_files.NewFile(path=str(tmp_path / name), text="x") for name in ("file", "folder")
     ]
-    with pytest.raises(HalfDoneError) as caught:
+    with pytest.raises(PartialWriteError) as caught:
         root_files.replace_all(wanted)
     assert caught.value.filename == str(tmp_path / "folder")
     assert names_in(tmp_path) == ["file", "folder"]
@@ -361,5 +361,5 @@ def test_the_first_that_cannot_be_renamed_leaves_all_as_it_was(tmp_path: Path) -
     ]
     with pytest.raises(OSError, match="directory") as caught:
         root_files.replace_all(wanted)
-    assert not isinstance(caught.value, HalfDoneError)
+    assert not isinstance(caught.value, PartialWriteError)
     assert names_in(tmp_path) == ["folder"]

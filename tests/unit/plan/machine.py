@@ -18,7 +18,7 @@ from mcpwrap.core.wire.sni_front_file import decode_front
 from mcpwrap.core.wire.webhook_file import decode as decode_webhook
 from mcpwrap.plan import http_listeners, paths, registry, steps, unit_files
 from mcpwrap.plan.desired import Desired, Ids, desired
-from mcpwrap.plan.diff.diff import Retired, diff
+from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.egress import nft_elements, squid_conf
 from mcpwrap.plan.egress.server_egress import PackageSource
 from mcpwrap.plan.observed import Applied, Observed
@@ -272,7 +272,7 @@ def plan(text: str, have: Observed) -> list[Step]:
 
 
 def plan_with_purge(text: str, have: Observed) -> list[Step]:
-    return diff(wanted(text, have), have, Retired.PURGE)
+    return diff(wanted(text, have), have, RetirementPolicy.PURGE)
 
 
 def stages(machine: Machine, todo: list[Step]) -> Iterator[Machine]:

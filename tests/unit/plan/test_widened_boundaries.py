@@ -50,6 +50,6 @@ BOTH = "protect = false\nprotect_instructions = false\n"
     ],
 )
 def test_what_is_widened_is_said(text: str, fragments: list[str]) -> None:
-    said = widened_boundaries.of(parsed(text))
+    said = widened_boundaries.widenings_of(parsed(text))
     assert len(said) == len(fragments)
     assert all(fragment in line for fragment, line in zip(fragments, said, strict=True))

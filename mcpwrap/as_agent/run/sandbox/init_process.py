@@ -20,7 +20,7 @@ _REPORT_FD = 3
 _ALL_FDS = 1_048_576
 
 
-def run(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
+def run_init(launch: SandboxLaunch, report: StartReporter) -> NoReturn:
     """Run as the session's first process. The relay is its parent or subreaper."""
     _end_with_relay(launch, report)
     with report.of(Stage.NAMESPACES):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mcpwrap.as_agent.run.sandbox.layers import Closing, SandboxLayer
+from mcpwrap.as_agent.run.sandbox.layers import Confinement, SandboxLayer
 from mcpwrap.session.launch.spawn import Program
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -34,7 +34,7 @@ class SandboxLaunch:
     """Parameters of one server's start."""
 
     program: Program
-    closing: Closing
+    closing: Confinement
     stdio: tuple[int, int, int]  # what is to be its 0, 1 and 2
     signals_blocked: frozenset[signal.Signals]  # as the agent had them; for now AWAITED are too
 

@@ -57,7 +57,7 @@ class Network(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closing:
+class Confinement:
     """Sandbox of one server: visible files, links, working folder, network and layers."""
 
     to_read: tuple[str, ...]

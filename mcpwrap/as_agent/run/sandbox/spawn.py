@@ -71,6 +71,6 @@ def _part(launch: SandboxLaunch, report: StartReporter, until_adopted: tuple[int
     if pid == 0:
         os.close(go_fd)
         os.read(wait_fd, 1)  # until the relay closes it; before, its parent's end would be heard
-        init_process.run(launch, report)
+        init_process.run_init(launch, report)
     report.say(Stage.FIRST_PROCESS, pid)
     os._exit(0)

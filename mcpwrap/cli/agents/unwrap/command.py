@@ -8,10 +8,10 @@ import click
 
 from mcpwrap.cli.agents.diff_view import agreed
 from mcpwrap.cli.agents.discovery import asker, known
-from mcpwrap.cli.agents.unwrap.files import Unwound, canonical, is_of, unwound
+from mcpwrap.cli.agents.unwrap.files import UnwrappedFile, canonical, is_of, unwrap_file
 from mcpwrap.cli.agents.unwrap.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files import files as agent_files_files
@@ -78,7 +78,7 @@ def _by_path(records: Iterable[WrapRecord]) -> dict[Path, list[WrapRecord]]:
 
 
 def _unwrap(
-    folder: Path, wanted: list[list[WrapRecord]], by: Known, *, dry_run: bool, yes: bool
+    folder: Path, wanted: list[list[WrapRecord]], by: AppliedServers, *, dry_run: bool, yes: bool
 ) -> int:
     found, is_done = _looked_at(folder, wanted, by)
     for one in found:
@@ -95,19 +95,19 @@ def _unwrap(
 
 
 def _looked_at(
-    folder: Path, wanted: list[list[WrapRecord]], by: Known
-) -> tuple[list[Unwound], bool]:
+    folder: Path, wanted: list[list[WrapRecord]], by: AppliedServers
+) -> tuple[list[UnwrappedFile], bool]:
     """Return what can be done, and whether that is all; of the others it is said why not."""
     found = []
     for kept in wanted:
         try:
-            found.append(unwound(folder, kept, by))
+            found.append(unwrap_file(folder, kept, by))
         except McpwrapError as error:
             tty.fail(error)
     return found, len(found) == len(wanted)
 
 
-def _carried_out(folder: Path, found: Iterable[Unwound]) -> bool:
+def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
     """Replace each file, and then forget its records; return whether that went well."""
     is_done = True
     for one in found:

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
-from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, Listed, ParsedFile, open_file
-from mcpwrap.config.agent_files.rollback import TurnedBack, entries_at, turned_back
-from mcpwrap.config.agent_files.wrap_status import Known, standing
+from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, ListedServer, ParsedFile, open_file
+from mcpwrap.config.agent_files.rollback import Rollback, entries_at, roll_back
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine.agent_files.files import UnreadableFile, check_replaceable, read
@@ -21,11 +21,11 @@ class UnwrapStep:
     """One record, and the content of the file when it is undone."""
 
     record: WrapRecord
-    done: TurnedBack
+    done: Rollback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unwound:
+class UnwrappedFile:
     """File whose wrapped entries are turned back."""
 
     path: Path
@@ -63,7 +63,9 @@ def canonical(path: Path) -> Path:
     return Path(os.path.realpath(path.parent), path.name)
 
 
-def unwound(folder: Path, records: Sequence[WrapRecord], known: Known) -> Unwound:
+def unwrap_file(
+    folder: Path, records: Sequence[WrapRecord], known: AppliedServers
+) -> UnwrappedFile:
     """Return what becomes of a file. The records are all of its own, the newest first.
 
     Raises:
@@ -72,7 +74,7 @@ def unwound(folder: Path, records: Sequence[WrapRecord], known: Known) -> Unwoun
     path = records[0].path
     try:
         was = _content(path)
-        found = Unwound(
+        found = UnwrappedFile(
             path=path,
             was=was,
             steps=tuple(_steps(records, was)),
@@ -106,22 +108,22 @@ def _steps(records: Sequence[WrapRecord], was: bytes) -> Iterator[UnwrapStep]:
         was = step.done.content
 
 
-def _undone(record: WrapRecord, was: bytes) -> TurnedBack:
+def _undone(record: WrapRecord, was: bytes) -> Rollback:
     if sha256(was).hexdigest() == record.after_sha256:
-        return TurnedBack(record.before, record.entries)
+        return Rollback(record.before, record.entries)
     before = _opened(record, record.before)
-    return turned_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
+    return roll_back(_opened(record, was), before, record.entries, BY_ID[record.agent].words)
 
 
 def _opened(record: WrapRecord, content: bytes) -> ParsedFile:
     return open_file(str(record.path), AgentFile("user", str(record.path)).language, content)
 
 
-def _servers(records: Sequence[WrapRecord], was: bytes, known: Known) -> Iterator[str]:
+def _servers(records: Sequence[WrapRecord], was: bytes, known: AppliedServers) -> Iterator[str]:
     """Yield the servers of ours to which the file leads now."""
     for record in records:
         for one in _entries(record, was):
-            if name := standing(one.launch, known).server:
+            if name := wrap_status(one.launch, known).server:
                 yield name
 
 
@@ -132,7 +134,7 @@ def _hidden(records: Sequence[WrapRecord]) -> Iterator[tuple[str, str]]:
             yield from ((text, "<hidden>") for text in secrets_in(one))
 
 
-def _entries(record: WrapRecord, content: bytes) -> Iterator[Listed]:
+def _entries(record: WrapRecord, content: bytes) -> Iterator[ListedServer]:
     """Yield the entries of a record, as they are in these bytes of its file."""
     opened = _opened(record, content)
     for place in record.entries:

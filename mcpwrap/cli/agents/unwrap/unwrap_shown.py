@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcpwrap.cli.agents.diff_view import diff_of
-from mcpwrap.cli.agents.unwrap.files import Unwound
+from mcpwrap.cli.agents.unwrap.files import UnwrappedFile
 from mcpwrap.config.agent_files.rollback import EntryPath
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files.wrap_records import backup_of
 from mcpwrap.plan import paths
 
 
-def show(folder: Path, one: Unwound) -> None:
+def show(folder: Path, one: UnwrappedFile) -> None:
     """Print what changes in a file, and what does not although it was wrapped."""
     if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
         tty.say_lines(diff)
@@ -19,7 +19,7 @@ def show(folder: Path, one: Unwound) -> None:
         tty.say(f"{one.path}: {line}")
 
 
-def _lines(folder: Path, one: Unwound) -> Iterator[str]:
+def _lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
     if one.new == one.was:
         yield "nothing in it is ours any more; only the record of it goes"
     elif one.is_whole:

@@ -8,14 +8,14 @@ from types import MappingProxyType
 import click
 
 from mcpwrap.cli.agents.diff_view import agreed
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, asker, known
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, asker, known
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
-from mcpwrap.cli.agents.wrap.decide import Looking
+from mcpwrap.cli.agents.wrap.decide import EntryDecider
 from mcpwrap.cli.agents.wrap.decision import Egress, EntryLocation, WrapDecisions
-from mcpwrap.cli.agents.wrap.edits import Changed, changes, write
+from mcpwrap.cli.agents.wrap.edits import FileChange, changes, write
 from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
-from mcpwrap.cli.agents.wrap.text_reporter import Telling, ToPeople
+from mcpwrap.cli.agents.wrap.text_reporter import Reporter, TextReporter
 from mcpwrap.cli.agents.wrap.wrap_machine import machine
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913 - one for each option
         )
     who = _person(context.obj or {})
     of_agents = select_files.chosen(who, clients, files, is_all=is_all)
-    telling: Telling = JsonReporter(who, of_agents) if as_json else ToPeople()
+    telling: Reporter = JsonReporter(who, of_agents) if as_json else TextReporter()
     wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents), telling)
     is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
     telling.end()
@@ -83,11 +83,11 @@ class _Wrapping:
 
     def __init__(
         self,
-        who: Asker,
+        who: FileOwner,
         files: Sequence[DiscoveredFile],
         approved: Sequence[str],
         egress: Egress,
-        telling: Telling,
+        telling: Reporter,
     ) -> None:
         self._who, self._egress, self._telling = who, egress, telling
         self._is_any = bool(files)
@@ -118,10 +118,10 @@ class _Wrapping:
 
     def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> WrapDecisions:
         have = machine(self._who)
-        found = Looking(self._who, have, self._egress, decided).through(self._ready)
+        found = EntryDecider(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
 
-    def _is_all(self, look: WrapDecisions, todo: Sequence[Changed]) -> bool:
+    def _is_all(self, look: WrapDecisions, todo: Sequence[FileChange]) -> bool:
         return not (look.left or self._refused or any(one.problem for one in todo))
 
     def _nothing(self, *, is_done: bool) -> str:
@@ -131,7 +131,7 @@ class _Wrapping:
 
     def _handed_over(self, look: WrapDecisions) -> bool:
         """Propose the new servers, and say whether root has taken them."""
-        proposal = wrap_proposal.of(self._who, look)
+        proposal = wrap_proposal.proposal_of(self._who, look)
         wrap_proposal.write(proposal)
         if not wrap_proposal.has_sudo():
             self._telling.cannot_ask(proposal)
@@ -141,7 +141,7 @@ class _Wrapping:
         self._telling.answered(is_yes=is_yes)
         return is_yes
 
-    def _written(self, todo: Sequence[Changed]) -> bool:
+    def _written(self, todo: Sequence[FileChange]) -> bool:
         """Rewrite each file, and say whether that went well."""
         is_done = True
         for one in todo:
@@ -156,7 +156,7 @@ class _Wrapping:
         return is_done
 
 
-def _person(environ: dict[str, str]) -> Asker:
+def _person(environ: dict[str, str]) -> FileOwner:
     if os.geteuid() == 0:
         raise UsageError(
             "root has no agents; nothing was changed",

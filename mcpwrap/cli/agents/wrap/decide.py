@@ -4,21 +4,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner
 from mcpwrap.cli.agents.wrap import entry_context
 from mcpwrap.cli.agents.wrap.decision import (
-    Become,
+    AppliedState,
     Egress,
     EntryLocation,
-    Machine,
+    EntryRewrite,
     SkippedEntry,
     WrapDecisions,
 )
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
-from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
-from mcpwrap.config.agent_files.wrap_status import standing
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
+from mcpwrap.config.agent_files.wrap_status import wrap_status
 from mcpwrap.config.migration import entry, sources
-from mcpwrap.config.migration.draft import Draft, UnfitError
+from mcpwrap.config.migration.draft import Draft, MigrationError
 from mcpwrap.config.model import Destination, Group, Local
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
@@ -27,14 +27,18 @@ from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.program_check import changeable
 
 
-class Looking:
+class EntryDecider:
     """Pass over the entries in order; equal ones become one server.
 
     `decided` is what was shown before, when root did not have all of these servers.
     """
 
     def __init__(
-        self, who: Asker, machine: Machine, egress: Egress, decided: Mapping[EntryLocation, str]
+        self,
+        who: FileOwner,
+        machine: AppliedState,
+        egress: Egress,
+        decided: Mapping[EntryLocation, str],
     ) -> None:
         self._decided = decided
         self._who = who
@@ -53,8 +57,8 @@ class Looking:
                     self._entry(found, found.opened, listed)
         return self._look
 
-    def _entry(self, found: DiscoveredFile, opened: ParsedFile, listed: Listed) -> None:
-        stands = standing(listed.launch, self._machine.known)
+    def _entry(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> None:
+        stands = wrap_status(listed.launch, self._machine.known)
         self._look.standing_by_place[found.path, listed.entry.path] = stands
         if stands.state == "wrapped":
             return
@@ -70,7 +74,7 @@ class Looking:
             return
         try:
             self._look.become.append(self._raw(found, opened, listed))
-        except UnfitError as error:
+        except MigrationError as error:
             self._leave(found, listed, str(error))
 
     def _why_not(self, found: DiscoveredFile) -> str:
@@ -83,14 +87,14 @@ class Looking:
                 self._why_not_by_path[found.path] = error.problem
         return self._why_not_by_path[found.path]
 
-    def _leave(self, found: DiscoveredFile, listed: Listed, why: str) -> None:
+    def _leave(self, found: DiscoveredFile, listed: ListedServer, why: str) -> None:
         self._look.left.append(SkippedEntry(found, listed, why))
 
-    def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: Listed) -> Become:
+    def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> EntryRewrite:
         """Return what a raw entry becomes."""
         around = entry_context.around(self._who, found, listed)
         launch = entry.launch_of(listed, around)
-        if isinstance(launch, Stdio):
+        if isinstance(launch, StdioTransport):
             around = entry_context.seen(launch, around, self._who)
         draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
         sources.expect_known(draft.server, self._machine.sources)
@@ -106,7 +110,7 @@ class Looking:
         name = name or self._new(listed, draft)
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
         if why := self._why_not_yet(name):
-            raise UnfitError(why)
+            raise MigrationError(why)
         runs = draft.server.runs
         taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
         is_remote = isinstance(launch, HttpTransport)
@@ -127,7 +131,7 @@ class Looking:
             notes=(*draft.notes, note),
         )
 
-    def _egress_of(self, listed: Listed) -> tuple[Destination | Group, ...]:
+    def _egress_of(self, listed: ListedServer) -> tuple[Destination | Group, ...]:
         """Return the hosts that were given to all, and to entries of this name."""
         return (*self._egress.get("", ()), *self._egress.get(listed.entry.name, ()))
 
@@ -145,7 +149,7 @@ class Looking:
                 return name
         return ""
 
-    def _new(self, listed: Listed, draft: Draft) -> str:
+    def _new(self, listed: ListedServer, draft: Draft) -> str:
         for other in self._look.drafts:
             same = replace(draft.server, name=other.server.name)
             if same == other.server and other.value_by_key == draft.value_by_key:
@@ -167,10 +171,14 @@ class Looking:
 
 
 def _become(
-    found: DiscoveredFile, opened: ParsedFile, listed: Listed, server: str, taken: Collection[str]
-) -> Become:
+    found: DiscoveredFile,
+    opened: ParsedFile,
+    listed: ListedServer,
+    server: str,
+    taken: Collection[str],
+) -> EntryRewrite:
     """Return what becomes of an entry, whose agent goes on to give what the server takes of it."""
     launch = listed.launch
-    own = launch.inherits if isinstance(launch, Stdio) else ()
+    own = launch.inherits if isinstance(launch, StdioTransport) else ()
     kept = tuple(name for name in own if name in taken)
-    return Become(found, opened, listed, server, isinstance(launch, HttpTransport), kept)
+    return EntryRewrite(found, opened, listed, server, isinstance(launch, HttpTransport), kept)

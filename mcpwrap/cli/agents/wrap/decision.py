@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcpwrap.cli.agents.discovery import DiscoveredFile
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.syntax.document import Key
-from mcpwrap.config.agent_files.wrap_status import Known, Standing
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, WrapStatus
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
 
@@ -16,10 +16,10 @@ EntryLocation = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class AppliedState:
     """State of the machine: servers that root has configured, and those that are applied."""
 
-    known: Known
+    known: AppliedServers
     servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
     taken: frozenset[str] = frozenset()  # names
     sources: frozenset[str] = frozenset(GROUPS)  # groups of which it says where they are
@@ -27,12 +27,12 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Become:
+class EntryRewrite:
     """Entry, and the server of ours that it leads to when it is rewritten."""
 
     found: DiscoveredFile
     opened: ParsedFile
-    listed: Listed
+    listed: ListedServer
     server: str
     is_remote: bool
     inherits: tuple[str, ...] = ()  # variables that the agent goes on to give to the stub
@@ -47,7 +47,7 @@ class SkippedEntry:
     """Entry that stays as it is, with the reason."""
 
     found: DiscoveredFile
-    listed: Listed
+    listed: ListedServer
     why: str
 
     def place(self) -> EntryLocation:
@@ -59,12 +59,12 @@ class SkippedEntry:
 class WrapDecisions:
     """All decisions of one look."""
 
-    become: list[Become] = field(default_factory=list)
+    become: list[EntryRewrite] = field(default_factory=list)
     left: list[SkippedEntry] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
     notes: list[str] = field(default_factory=list)
-    standing_by_place: dict[EntryLocation, Standing] = field(
+    standing_by_place: dict[EntryLocation, WrapStatus] = field(
         default_factory=dict
     )  # of all, as they were
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker
-from mcpwrap.cli.agents.wrap.decision import Become, WrapDecisions
+from mcpwrap.cli.agents.discovery import FileOwner
+from mcpwrap.cli.agents.wrap.decision import EntryRewrite, WrapDecisions
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.syntax.document import FileError
@@ -23,7 +23,7 @@ NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class FileChange:
     """File, before and after. With a problem it stays as it is."""
 
     path: Path
@@ -40,24 +40,26 @@ class Changed:
         return "1 server is wrapped" if number == 1 else f"{number} servers are wrapped"
 
 
-def changes(look: WrapDecisions) -> list[Changed]:
+def changes(look: WrapDecisions) -> list[FileChange]:
     """Return what becomes of each file, in their order."""
-    by_path: dict[Path, list[Become]] = defaultdict(list)
+    by_path: dict[Path, list[EntryRewrite]] = defaultdict(list)
     for one in look.become:
         by_path[one.found.path].append(one)
     urls = {name: f"{url}/" for url, name in listener_files.urls_of(os.geteuid()).items()}
     return [_changed(become, look, urls) for become in by_path.values()]
 
 
-def _changed(become: list[Become], look: WrapDecisions, urls: Mapping[str, str]) -> Changed:
+def _changed(
+    become: list[EntryRewrite], look: WrapDecisions, urls: Mapping[str, str]
+) -> FileChange:
     found, opened = become[0].found, become[0].opened
     was, agent = found.content, found.agents[0]
     drafted = {draft.server.name for draft in look.drafts}
     try:
         new = rewritten(opened, [_change(one, urls, drafted) for one in become])
     except FileError as error:
-        return Changed(path=found.path, agent=agent.id, was=was, problem=error.problem)
-    return Changed(
+        return FileChange(path=found.path, agent=agent.id, was=was, problem=error.problem)
+    return FileChange(
         path=found.path,
         agent=agent.id,
         was=was,
@@ -67,7 +69,7 @@ def _changed(become: list[Become], look: WrapDecisions, urls: Mapping[str, str])
     )
 
 
-def _change(one: Become, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
+def _change(one: EntryRewrite, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
     """Return how an entry becomes ours; where root made no URL for this account, it is the stub."""
     words = one.found.agents[0].words
     target: Target = Stub(one.server, one.inherits)
@@ -85,7 +87,7 @@ def _left_over(new: bytes, look: WrapDecisions) -> Iterator[str]:
             yield f"{key} of {server}"
 
 
-def write(who: Asker, one: Changed) -> Path:
+def write(who: FileOwner, one: FileChange) -> Path:
     """Keep a file as it was, then rewrite it. Returns where it is kept.
 
     Raises:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
-from mcpwrap.config.agent_files.parsed_file import Listed
-from mcpwrap.config.agent_files.transport import Stdio
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner
+from mcpwrap.config.agent_files.parsed_file import ListedServer
+from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.env_file import parse_env_file
 from mcpwrap.config.migration import entry, stdio_server
-from mcpwrap.config.migration.draft import Draft, EntryContext, UnfitError
+from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.migration.variable_expansion import filled_in
 from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
@@ -17,11 +17,11 @@ from mcpwrap.machine.agent_files import files, programs
 _RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
 
 
-def around(who: Asker, found: DiscoveredFile, listed: Listed) -> EntryContext:
+def around(who: FileOwner, found: DiscoveredFile, listed: ListedServer) -> EntryContext:
     """Return what surrounds an entry, as far as its file and its person say it."""
     home = who.variables["HOME"]
     project = base = listed.at[1] if listed.at[0] == "projects" else found.project
-    if isinstance(listed.launch, Stdio) and listed.launch.cwd.startswith("/"):
+    if isinstance(listed.launch, StdioTransport) and listed.launch.cwd.startswith("/"):
         base = listed.launch.cwd
     given = {"userHome": home} | ({"workspaceFolder": project} if project else {})
     known = EntryContext(
@@ -35,7 +35,7 @@ def around(who: Asker, found: DiscoveredFile, listed: Listed) -> EntryContext:
 
 
 def _env_file(
-    listed: Listed, around: EntryContext, within: Path, uid: int
+    listed: ListedServer, around: EntryContext, within: Path, uid: int
 ) -> dict[str, str] | None:
     """Return the variables of the file that an entry names, below the folder that it belongs to."""
     value = listed.entry.value
@@ -61,13 +61,13 @@ def expect_no_links(draft: Draft) -> None:
     """
     for folder in draft.server.workspace:
         if (real := programs.real(folder.path)) != folder.path:
-            raise UnfitError(
+            raise MigrationError(
                 f"it would be given {folder.path!a}, which is behind a symbolic link, and none is "
                 f"followed; write what it leads to, {real!a}"
             )
 
 
-def seen(launch: Stdio, around: EntryContext, who: Asker) -> EntryContext:
+def seen(launch: StdioTransport, around: EntryContext, who: FileOwner) -> EntryContext:
     """Return what surrounds a program, with what the machine says of it."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = around.base or around.home

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decision import EntryLocation, WrapDecisions
-from mcpwrap.cli.agents.wrap.edits import Changed
+from mcpwrap.cli.agents.wrap.edits import FileChange
 from mcpwrap.cli.agents.wrap.proposal import Proposal
 from mcpwrap.cli.agents.wrap.text_reporter import SkippedFiles
 from mcpwrap.cli.agents.wrap.wrap_rows import (
@@ -19,7 +19,7 @@ from mcpwrap.cli.agents.wrap.wrap_rows import (
     new_server,
 )
 from mcpwrap.cli.common.output import print_json
-from mcpwrap.config.agent_files.parsed_file import Listed
+from mcpwrap.config.agent_files.parsed_file import ListedServer
 from mcpwrap.config.agent_files.plugin_layouts import Plugin
 from mcpwrap.errors import McpwrapError
 
@@ -29,33 +29,35 @@ class JsonReporter:
 
     roots_output = 2  # standard output has the one object
 
-    def __init__(self, who: Asker, files: Sequence[DiscoveredFile]) -> None:
+    def __init__(self, who: FileOwner, files: Sequence[DiscoveredFile]) -> None:
         self._who, self._files = who, files
         self._first = self._look = WrapDecisions()
         self._refused: dict[tuple[Path, Plugin | None], str] = {}
         self._failed: dict[Path, str] = {}
-        self._todo: dict[Path, Changed] = {}
+        self._todo: dict[Path, FileChange] = {}
         self._why_by_place: dict[EntryLocation, str] = {}
         self._server_by_place: dict[EntryLocation, str] = {}
         self._backup_by_path: dict[Path, Path] = {}
         self._proposal: Proposal | None = None
         self._is_proposed = False
 
-    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(
+        self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
+    ) -> None:
         """Take down what would be done."""
         self._first = look
         self._refused = {(found.path, found.plugin): why for found, why in refused}
         self._take(look, todo)
         if look.drafts:
-            self._proposal = wrap_proposal.of(self._who, look)
+            self._proposal = wrap_proposal.proposal_of(self._who, look)
 
     def looked_again(
-        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
         """Take down what is done instead."""
         self._take(look, todo)
 
-    def _take(self, look: WrapDecisions, todo: Sequence[Changed]) -> None:
+    def _take(self, look: WrapDecisions, todo: Sequence[FileChange]) -> None:
         self._look = look
         self._todo = {one.path: one for one in todo}
         self._why_by_place = {one.place(): one.why for one in look.left}
@@ -77,11 +79,11 @@ class JsonReporter:
         if is_yes:
             self._proposal = None
 
-    def written(self, one: Changed, backup: Path) -> None:
+    def written(self, one: FileChange, backup: Path) -> None:
         """Take down a file that was rewritten."""
         self._backup_by_path[one.path] = backup
 
-    def failed(self, one: Changed, error: McpwrapError) -> None:
+    def failed(self, one: FileChange, error: McpwrapError) -> None:
         """Take down one that was not."""
         self._failed[one.path] = error.problem
 
@@ -128,7 +130,7 @@ class JsonReporter:
             if place in self._look.standing_by_place:
                 yield self._server_row(listed, place)
 
-    def _server_row(self, listed: Listed, place: EntryLocation) -> WrapServerRow:
+    def _server_row(self, listed: ListedServer, place: EntryLocation) -> WrapServerRow:
         stands = self._look.standing_by_place[place]
         why = self._why_by_place.get(place, "")
         server = "" if why else self._server_by_place.get(place, stands.server)

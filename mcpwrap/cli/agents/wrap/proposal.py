@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.cli.agents.discovery import Asker
+from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.wrap.decision import WrapDecisions
 from mcpwrap.config.proposal import MAX_SHOWN_CHARS
 from mcpwrap.config.toml_writer import toml_of
@@ -43,7 +43,7 @@ class Proposal:
         return shlex.join(["mcpwrap", "accept", self.sha256, str(self.path)])
 
 
-def of(who: Asker, look: WrapDecisions) -> Proposal:
+def proposal_of(who: FileOwner, look: WrapDecisions) -> Proposal:
     """Return what is proposed to root, which is not written yet."""
     content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
     folder = wrap_records.folder({**who.environ, **who.variables})

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from mcpwrap.cli.agents.discovery import Asker, DiscoveredFile, found, look
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, found, look
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
-from mcpwrap.config.agent_files.wrap_status import Known, standing_of
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status_of
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import UsageError
 
@@ -16,7 +16,7 @@ _DONE = {"wrapped", "off"}
 
 
 def chosen(
-    who: Asker, clients: Sequence[str], files: Sequence[Path], *, is_all: bool
+    who: FileOwner, clients: Sequence[str], files: Sequence[Path], *, is_all: bool
 ) -> list[DiscoveredFile]:
     """Return the files that were asked for.
 
@@ -34,7 +34,7 @@ def chosen(
 
 
 def _one(
-    who: Asker, there: Sequence[DiscoveredFile], clients: Sequence[str], path: Path
+    who: FileOwner, there: Sequence[DiscoveredFile], clients: Sequence[str], path: Path
 ) -> DiscoveredFile:
     whole = who.folder / path
     for one in there:
@@ -65,7 +65,7 @@ def digest(one: DiscoveredFile) -> str:
 
 
 def readable(
-    files: Sequence[DiscoveredFile], approved: Sequence[str], by: Known
+    files: Sequence[DiscoveredFile], approved: Sequence[str], by: AppliedServers
 ) -> tuple[list[DiscoveredFile], list[tuple[DiscoveredFile, str]]]:
     """Return files to go through, and those that are not, with the reason.
 
@@ -86,12 +86,12 @@ def readable(
     return ready, refused
 
 
-def _of_plugin(one: DiscoveredFile, plugin: str, by: Known) -> list[str]:
+def _of_plugin(one: DiscoveredFile, plugin: str, by: AppliedServers) -> list[str]:
     """Say what to do about servers that a plugin brings; nothing, if all are wrapped or off.
 
     It chooses their names, with which no line is to begin.
     """
-    states = ((each.entry.name, standing_of(each, by).state) for each in one.listed)
+    states = ((each.entry.name, wrap_status_of(each, by).state) for each in one.listed)
     todo = [name for name, state in states if state not in _DONE]
     lines = [f"    {one_line(f'{name}: {one.advice[name]}')}" for name in todo]
     said = (

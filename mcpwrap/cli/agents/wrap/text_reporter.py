@@ -7,7 +7,7 @@ from typing import Protocol
 from mcpwrap.cli.agents.discovery import DiscoveredFile
 from mcpwrap.cli.agents.wrap import wrap_shown
 from mcpwrap.cli.agents.wrap.decision import WrapDecisions
-from mcpwrap.cli.agents.wrap.edits import Changed
+from mcpwrap.cli.agents.wrap.edits import FileChange
 from mcpwrap.cli.agents.wrap.proposal import Proposal
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
@@ -21,14 +21,16 @@ What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap a
 SkippedFiles = Sequence[tuple[DiscoveredFile, str]]  # files that are not gone through, and why
 
 
-class Telling(Protocol):
+class Reporter(Protocol):
     """Interface of a reporter, step by step."""
 
     @property
     def roots_output(self) -> int | None:
         """The descriptor to which root's part prints; None is that of this program."""
 
-    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(
+        self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
+    ) -> None:
         """Tell what would be done."""
 
     def remark(self, text: str) -> None:
@@ -44,21 +46,21 @@ class Telling(Protocol):
         """Tell what came of it."""
 
     def looked_again(
-        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
         """Tell what is to be done now that root has done its part."""
 
-    def written(self, one: Changed, backup: Path) -> None:
+    def written(self, one: FileChange, backup: Path) -> None:
         """Tell that a file was rewritten."""
 
-    def failed(self, one: Changed, error: McpwrapError) -> None:
+    def failed(self, one: FileChange, error: McpwrapError) -> None:
         """Tell that one was not."""
 
     def end(self) -> None:
         """Tell that this is all."""
 
 
-class ToPeople:
+class TextReporter:
     """Reporter that prints each step as it happens."""
 
     roots_output = None
@@ -66,7 +68,9 @@ class ToPeople:
     def __init__(self) -> None:
         self._is_written = False
 
-    def planned(self, look: WrapDecisions, todo: Sequence[Changed], refused: SkippedFiles) -> None:
+    def planned(
+        self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
+    ) -> None:
         """Show all of it."""
         wrap_shown.everything(look, todo, refused)
 
@@ -89,17 +93,17 @@ class ToPeople:
             tty.warn("root has not taken them; no agent's file was changed")
 
     def looked_again(
-        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[Changed]
+        self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
         """Print what is left besides."""
         wrap_shown.left([one for one in look.left if one not in before.left])
 
-    def written(self, one: Changed, backup: Path) -> None:
+    def written(self, one: FileChange, backup: Path) -> None:
         """Print where it is as it was."""
         self._is_written = True
         tty.say(f"{one.path}: {one.count()}; as it was: {backup}")
 
-    def failed(self, one: Changed, error: McpwrapError) -> None:
+    def failed(self, one: FileChange, error: McpwrapError) -> None:
         """Print why; it says of which file."""
         tty.fail(error)
 

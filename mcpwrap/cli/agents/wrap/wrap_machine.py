@@ -1,7 +1,7 @@
 """State of the machine for `mcpwrap wrap`: servers, names, secrets without a value."""
 
-from mcpwrap.cli.agents.discovery import Asker, known
-from mcpwrap.cli.agents.wrap.decision import Machine
+from mcpwrap.cli.agents.discovery import FileOwner, known
+from mcpwrap.cli.agents.wrap.decision import AppliedState
 from mcpwrap.config.model import Config, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import oauth_key
@@ -10,7 +10,7 @@ from mcpwrap.linux import accounts
 from mcpwrap.machine import observer, package_sources
 
 
-def machine(who: Asker) -> Machine:
+def machine(who: FileOwner) -> AppliedState:
     """Return what there is for whoever wraps.
 
     Raises:
@@ -19,7 +19,7 @@ def machine(who: Asker) -> Machine:
     config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
     applied, settings = known(who), observer.secret_settings()
     servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
-    return Machine(
+    return AppliedState(
         known=applied,
         servers=servers,
         taken=frozenset({*config.servers, *observer.registry().by_name}),
@@ -28,7 +28,7 @@ def machine(who: Asker) -> Machine:
     )
 
 
-def _may_use(server: Server, who: Asker) -> bool:
+def _may_use(server: Server, who: FileOwner) -> bool:
     groups = [name[1:] for name in server.agents if name.startswith("@")]
     return who.account in server.agents or any(
         who.uid in accounts.uids_in(group) for group in groups

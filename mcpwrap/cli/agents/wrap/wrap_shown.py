@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from mcpwrap.cli.agents.diff_view import diff_of
 from mcpwrap.cli.agents.discovery import DiscoveredFile
 from mcpwrap.cli.agents.wrap.decision import SkippedEntry, WrapDecisions
-from mcpwrap.cli.agents.wrap.edits import NOT_YET, Changed
+from mcpwrap.cli.agents.wrap.edits import NOT_YET, FileChange
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.migration.entry import secrets_in
 from mcpwrap.config.toml_writer import toml_of
@@ -18,7 +18,7 @@ Its own home is empty.
 
 
 def everything(
-    look: WrapDecisions, todo: Sequence[Changed], refused: Sequence[tuple[DiscoveredFile, str]]
+    look: WrapDecisions, todo: Sequence[FileChange], refused: Sequence[tuple[DiscoveredFile, str]]
 ) -> None:
     """Print it: files, new servers, secrets, and what is left as it is."""
     for one in todo:
@@ -38,7 +38,7 @@ def everything(
     _refused(refused)
 
 
-def _file(one: Changed, look: WrapDecisions) -> None:
+def _file(one: FileChange, look: WrapDecisions) -> None:
     if one.problem:
         tty.warn(f"{one.path}: {one.problem}")
         return
@@ -47,7 +47,7 @@ def _file(one: Changed, look: WrapDecisions) -> None:
         tty.warn(f"note: {name} still stands in {one.path}, elsewhere")
 
 
-def _names(one: Changed, look: WrapDecisions) -> dict[str, str]:
+def _names(one: FileChange, look: WrapDecisions) -> dict[str, str]:
     """Return what is shown in place of each secret of a file, also of entries that are left."""
     files = [become.found for become in look.become if become.found.path == one.path]
     texts = {text: "<hidden>" for listed in files[0].listed for text in secrets_in(listed)}

@@ -18,7 +18,7 @@ from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.core.wire.approval_socket import Pending, Scope, Verdict
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import approvals
-from mcpwrap.gate_client.approvals import Door, Listing
+from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 
 _PAUSE_S = 0.7  # less than one reads a question in, more than a second keystroke takes
 _AGAIN_S = 1.0
@@ -85,7 +85,7 @@ class ApprovalsView(App[None]):
     async def _follow(self) -> None:
         while True:
             try:
-                with await asyncio.to_thread(Door, approvals.PATH) as door:
+                with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as door:
                     self._take(await asyncio.to_thread(door.watch))
                     while True:
                         await _readable(door.fileno())
@@ -148,7 +148,7 @@ class ApprovalsView(App[None]):
     @work(exclusive=True, group="fetch")
     async def _fetch(self, pending: Pending) -> None:
         try:
-            with await asyncio.to_thread(Door, approvals.PATH) as door:
+            with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as door:
                 seen = await asyncio.to_thread(door.show, pending.id)
         except McpwrapError as error:
             if pending.id == self._looked_at:

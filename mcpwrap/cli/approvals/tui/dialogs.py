@@ -14,7 +14,7 @@ from mcpwrap.cli.approvals.answer import OperatorDecision, with_password, with_p
 from mcpwrap.cli.approvals.text import agent, cell, tool_of
 from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion
 from mcpwrap.core.text.sanitise import one_line
-from mcpwrap.core.wire.approval_socket import Channel, Decide, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import Channel, DecideRequest, Scope, Verdict
 
 
 class PromptScreen(ModalScreen[str | None]):
@@ -50,7 +50,7 @@ class PromptScreen(ModalScreen[str | None]):
 
 async def decided(
     app: App[None], shown: DisplayedQuestion, verdict: Verdict, scope: Scope
-) -> Decide | None:
+) -> DecideRequest | None:
     """Return the answer, with what has to be typed for it; None if somebody went back.
 
     Raises:
@@ -72,7 +72,7 @@ async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
     return await app.push_screen_wait(PromptScreen(f"{title}  {what}", prompt))
 
 
-async def _proven(app: App[None], decide: Decide, what: str) -> Decide | None:
+async def _proven(app: App[None], decide: DecideRequest, what: str) -> DecideRequest | None:
     user = agent(os.getuid())
     whose = one_line(user)
     prompt = f"The password of {whose} for approvals; empty: polkit asks, on your desktop."

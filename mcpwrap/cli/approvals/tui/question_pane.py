@@ -11,14 +11,14 @@ from textual.widgets import RichLog
 
 from mcpwrap.cli.approvals.text import PageLine, folded, page
 from mcpwrap.core.wire.approval_socket import Pending
-from mcpwrap.gate_client.approvals import Seen
+from mcpwrap.gate_client.approvals import QuestionDetails
 
 
 class DisplayedQuestion(Struct, frozen=True):
     """Question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
 
     pending: Pending
-    seen: Seen
+    seen: QuestionDetails
 
 
 class QuestionPane(RichLog):

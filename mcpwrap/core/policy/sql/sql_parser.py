@@ -32,7 +32,7 @@ MORE_STEPS = 2000  # for 8 JOINs without ON; take 15 ms
 _LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
 
 
-class TooMuchWork(Exception):  # noqa: N818 - it is an outcome; and no ParseError, which parsers catch
+class StepLimitError(Exception):  # noqa: N818 - it is an outcome; and no ParseError, which parsers catch
     """Text that exceeds its step budget."""
 
 
@@ -80,7 +80,7 @@ class _Counting(Parser):
     def _take_step(self) -> None:
         self.budget.steps -= 1
         if self.budget.steps < 0:
-            raise TooMuchWork
+            raise StepLimitError
 
 
 def _counting(grammar: type[Grammar]) -> type[_Counting]:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
 from mcpwrap.core.policy.sql.sql_rows import is_unbounded
-from mcpwrap.core.policy.sql.text import Explained, Plainly, Statement, statements
+from mcpwrap.core.policy.sql.text import ExplainStatement, Statement, StatementKind, statements
 from mcpwrap.core.policy.sql.values import collects
 from mcpwrap.core.policy.sql.where import is_for_all_rows
 from mcpwrap.core.policy.tristate import Tristate, any_of, holds
@@ -39,15 +39,15 @@ def judge_sql(untrusted_text: str, test: SqlTest, dialect: Dialect) -> Tristate:
 
 def _judge(statement: Statement, test: _OfOne, dialect: Dialect) -> Tristate:
     match statement:
-        case Plainly.UNKNOWN:
+        case StatementKind.UNKNOWN:
             return Tristate.UNJUDGEABLE
-        case Plainly.TELLS:
+        case StatementKind.TELLS:
             return Tristate.FAILS
-        case Plainly.LISTS:
+        case StatementKind.LISTS:
             return holds(test == "unbounded_select")
-        case Plainly.SETS:
+        case StatementKind.SETS:
             return holds(test == "writes")
-        case Explained(tree):
+        case ExplainStatement(tree):
             return _judge_explained(tree, test, dialect)
         case exp.Expr():
             return _judge_tree(statement, test, dialect)

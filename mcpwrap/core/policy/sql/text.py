@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import Token, Tokenizer, TokenType, exp
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, Budget, TooMuchWork, budget_for, parse
+from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, Budget, StepLimitError, budget_for, parse
 
 MAX_CHARS = 100_000
 MAX_TOKENS = 10_000  # take 0.15 s
@@ -78,7 +78,7 @@ _SHOWING: dict[Dialect, str] = {
 sqlglot.logger.disabled = True
 
 
-class Plainly(Enum):
+class StatementKind(Enum):
     """Kind of a statement that its first words determine."""
 
     TELLS = "tells"  # a pragma or a SHOW, or an EXPLAIN that runs nothing
@@ -88,13 +88,13 @@ class Plainly(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainStatement:
     """Statement of an EXPLAIN: it may be run, and only its plan is shown."""
 
     tree: exp.Expr
 
 
-Statement = exp.Expr | Explained | Plainly
+Statement = exp.Expr | ExplainStatement | StatementKind
 
 
 @functools.lru_cache(maxsize=8)
@@ -189,12 +189,12 @@ def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
 def _statement(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> Statement:
     first = _word(tokens[0])
     if first == "PRAGMA":
-        return _pragma(tokens[1:]) if dialect in {"sqlite", "duckdb"} else Plainly.UNKNOWN
+        return _pragma(tokens[1:]) if dialect in {"sqlite", "duckdb"} else StatementKind.UNKNOWN
     if dialect == "tsql" and any(_word(token) in _BEGINNINGS for token in tokens[1:]):
-        return Plainly.UNKNOWN
+        return StatementKind.UNKNOWN
     written = text[tokens[0].start : tokens[-1].end + 1]
     if re.fullmatch(_SHOWING.get(dialect, ""), written, re.ASCII | re.IGNORECASE):
-        return Plainly.TELLS
+        return StatementKind.TELLS
     return _parsed(tokens, text, dialect, budget)
 
 
@@ -203,14 +203,14 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
         tokens = tokens[1:]  # with ANALYZE it is run; one of its own changes nothing but statistics
     try:
         tree = parse(tokens, text, dialect, budget)
-    except TooMuchWork:
+    except StepLimitError:
         raise
     except Exception:  # noqa: BLE001 - as above; the other statements are still judged
-        return Plainly.UNKNOWN
+        return StatementKind.UNKNOWN
     if not isinstance(tree, _STATEMENTS) or tree.find(exp.Command):
-        return Plainly.UNKNOWN
+        return StatementKind.UNKNOWN
     if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() in _WITH_CODE:
-        return Plainly.UNKNOWN
+        return StatementKind.UNKNOWN
     return tree
 
 
@@ -222,11 +222,11 @@ def _explained(found: Statement, tokens: list[Token], dialect: Dialect) -> State
     if dialect == "tsql":  # has none: what is there may be run
         return found
     if dialect != "sqlite":
-        return Explained(found) if isinstance(found, exp.Expr) else found
+        return ExplainStatement(found) if isinstance(found, exp.Expr) else found
     words = [_word(token) for token in tokens[:3]]
     if words[:2] == ["QUERY", "PLAN"]:
         words, tokens = words[2:], tokens[2:]
-    return _pragma(tokens[1:]) if words[:1] == ["PRAGMA"] else Plainly.TELLS
+    return _pragma(tokens[1:]) if words[:1] == ["PRAGMA"] else StatementKind.TELLS
 
 
 def _word(token: Token) -> str:
@@ -240,5 +240,5 @@ def _pragma(tokens: list[Token]) -> Statement:
         words = words[2:]
     name = words[0] if words else ""
     if name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1):
-        return Plainly.TELLS
-    return Plainly.LISTS if name in _LISTING else Plainly.SETS
+        return StatementKind.TELLS
+    return StatementKind.LISTS if name in _LISTING else StatementKind.SETS

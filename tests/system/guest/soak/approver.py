@@ -2,9 +2,9 @@
 
 import time
 
-from mcpwrap.core.wire.approval_socket import Decide, Verdict
+from mcpwrap.core.wire.approval_socket import DecideRequest, Verdict
 from mcpwrap.errors import McpwrapError
-from mcpwrap.gate_client.approvals import Door
+from mcpwrap.gate_client.approvals import ApprovalConnection
 from tests.system.guest.soak.model import STOP
 
 AGAIN_S = 0.2
@@ -12,13 +12,15 @@ AGAIN_S = 0.2
 
 def serve() -> None:
     """Approve what waits, as long as the gate lives."""
-    with Door() as door:
+    with ApprovalConnection() as door:
         listing = door.watch()
         while True:
             for pending in listing.pending:
-                with Door() as other:
+                with ApprovalConnection() as other:
                     digest = other.show(pending.id).digest
-                    other.decide(Decide(id=pending.id, digest=digest, verdict=Verdict("approve")))
+                    other.decide(
+                        DecideRequest(id=pending.id, digest=digest, verdict=Verdict("approve"))
+                    )
             listing = door.next_listing()
 
 

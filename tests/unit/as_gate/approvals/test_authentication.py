@@ -22,7 +22,7 @@ from mcpwrap.as_gate.approvals.authentication import (
     account_of,
     by_password,
 )
-from mcpwrap.core.approval.authorization import Who
+from mcpwrap.core.approval.authorization import ApproverIdentity
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, encode
 from tests.shared import pace
 
@@ -62,7 +62,7 @@ def test_who_has_the_password() -> None:
     account = pwd.getpwuid(os.getuid())
     proven = by_password(ME, RIGHT)
     groups = frozenset(os.getgrouplist(ME, account.pw_gid))
-    assert proven.who == Who(os.getuid(), groups)
+    assert proven.who == ApproverIdentity(os.getuid(), groups)
 
 
 @pytest.mark.parametrize(

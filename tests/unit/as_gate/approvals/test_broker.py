@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_gate.approvals import connections
-from mcpwrap.as_gate.ipc.approval_packets import AskPerson, PageWanted, Withdrawn
+from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, PageRequest, Withdrawn
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
@@ -18,19 +18,19 @@ from mcpwrap.core.wire import approval_socket
 from mcpwrap.core.wire.approval_socket import (
     MAX_BYTES,
     Channel,
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    List,
+    EndOfList,
+    ListRequest,
     LoginRequest,
     Paused,
     Pending,
     Proof,
     RefusedReply,
-    Show,
+    ShowRequest,
     Verdict,
-    Watch,
+    WatchRequest,
     encode_question,
 )
 from mcpwrap.linux.unix_socket import memfd
@@ -45,8 +45,8 @@ def waiting(session: Session, hold: int = 1, **arguments: int) -> AwaitingApprov
     return answer
 
 
-def decide(waits: AwaitingApproval, verdict: Verdict = APPROVE, /, **more: object) -> Decide:
-    return Decide(id=waits.id, digest=waits.shown, verdict=verdict, **more)  # type: ignore[arg-type]
+def decide(waits: AwaitingApproval, verdict: Verdict = APPROVE, /, **more: object) -> DecideRequest:
+    return DecideRequest(id=waits.id, digest=waits.shown, verdict=verdict, **more)  # type: ignore[arg-type]
 
 
 def texts(somebody: Somebody) -> list[bytes]:
@@ -67,7 +67,7 @@ def test_what_is_shown_is_what_was_asked_and_the_answer_comes_back(world: World)
         session="12-1", method="tools/call", target="drop", rule="writes", message="Look.",
         asked_at=pending.asked_at, expires_at=pending.asked_at + 300, times=1, waiting=1, may="yes",
     )  # fmt: skip
-    assert bob.says(Show(waits.id)) == [DocumentReply(id=waits.id, digest=waits.shown)]
+    assert bob.says(ShowRequest(waits.id)) == [DocumentReply(id=waits.id, digest=waits.shown)]
     (document,) = texts(bob)
     assert approval_document.digest(document) == waits.shown
     assert len(document) == pending.size
@@ -90,19 +90,19 @@ def test_the_last_approved_call_is_shown_to_those_of_the_same_agent(world: World
     """The other account's arguments are none of hers."""
     session, other, bob = world.session(1), world.session(2, uid=1003), world.approver()
     first = waiting(session, secret=1)
-    bob.says(Show(first.id))
+    bob.says(ShowRequest(first.id))
     assert len(texts(bob)) == 1
     bob.says(decide(first))
     again, others = waiting(session, 2, secret=2), waiting(other, secret=3)
-    bob.says(Show(again.id))
+    bob.says(ShowRequest(again.id))
     now, before = texts(bob)
     assert b'"secret":2' in now
     assert b'"secret":1' in before
     carol = world.somebody(1003)
     assert [one.id for one in carol.listed()] == [others.id]
-    carol.says(Show(others.id))
+    carol.says(ShowRequest(others.id))
     assert len(texts(carol)) == 1
-    assert carol.asks(Show(again.id)).startswith("gone: ")
+    assert carol.asks(ShowRequest(again.id)).startswith("gone: ")
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_what_cannot_be_written_down_is_not_approved_but_may_be_denied(world: Wo
 def test_an_answer_to_something_else_is_none(world: World) -> None:
     session, bob = world.session(), world.approver()
     one, other = waiting(session, 1, a=1), waiting(session, 2, a=2)
-    wrong = Decide(id=one.id, digest=other.shown, verdict=APPROVE)
+    wrong = DecideRequest(id=one.id, digest=other.shown, verdict=APPROVE)
     assert bob.asks(wrong) == "changed: what was shown is not what waits"
-    assert bob.asks(Decide(id="x\x1b", digest="", verdict=APPROVE)) == (
+    assert bob.asks(DecideRequest(id="x\x1b", digest="", verdict=APPROVE)) == (
         r"gone: nothing waits by the id x\x1b"
     )
     assert [event.outcome for event in world.audit.events] == ["refused", "refused"]
@@ -220,8 +220,8 @@ def test_what_is_no_packet_is_said_to_be_none(world: World) -> None:
 
 def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
     waits, bob = waiting(world.session()), world.approver()
-    bob.socket.send(encode_question(Show(waits.id)))
-    bob.socket.send(encode_question(Show(waits.id)))
+    bob.socket.send(encode_question(ShowRequest(waits.id)))
+    bob.socket.send(encode_question(ShowRequest(waits.id)))
     world.serve()
     assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == DocumentReply(
         id=waits.id, digest=waits.shown
@@ -229,7 +229,7 @@ def test_a_document_is_sent_to_who_has_read_the_last(world: World) -> None:
     assert approval_socket.decode(bob.socket.recv(MAX_BYTES)) == RefusedReply(
         code="busy", why="one document at a time"
     )
-    assert isinstance(bob.says(Show(waits.id))[0], DocumentReply)
+    assert isinstance(bob.says(ShowRequest(waits.id))[0], DocumentReply)
 
 
 def test_only_so_many_attempts_are_written_down(world: World) -> None:
@@ -319,15 +319,15 @@ def test_time_and_another_policy(world: World) -> None:
 
 def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> None:
     session, bob, carol = world.session(), world.approver(), world.somebody(1002)
-    assert bob.says(Watch()) == carol.says(Watch()) == [End()]
+    assert bob.says(WatchRequest()) == carol.says(WatchRequest()) == [EndOfList()]
     now_s = time.monotonic()
     waits = waiting(session)
     assert bob.hears() == []
     world.approving.catch_up(now_s)
     pending, end = bob.hears()
     assert isinstance(pending, Pending)
-    assert end == End()
-    assert carol.hears() == [End()]  # that something has changed, and nothing of it
+    assert end == EndOfList()
+    assert carol.hears() == [EndOfList()]  # that something has changed, and nothing of it
     session.asking.withdraw(1, comes_again=True)
     world.serve()
     world.approving.catch_up(now_s + 0.05)
@@ -337,7 +337,7 @@ def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> 
     assert len(bob.hears()) == 2
     # That a question is gone which nobody waits for any more, too.
     world.approving.catch_up(now_s + 400)
-    assert bob.hears() == [End()]
+    assert bob.hears() == [EndOfList()]
     assert bob.asks(decide(waits)).startswith("gone: ")
 
 
@@ -348,11 +348,11 @@ def test_who_is_paused_is_listed(world: World) -> None:
     answer = session.ask(6)
     assert isinstance(answer, ApprovalUnavailable)
     assert answer.why.startswith("paused: 5 requests were denied")
-    paused, _ = bob.says(List())
+    paused, _ = bob.says(ListRequest())
     assert isinstance(paused, Paused)
     assert (paused.agent_uid, paused.server) == (1000, "sqlite")
     assert paused.until == pytest.approx(time.time() + 600, abs=5)
-    assert world.somebody(1002).says(List()) == [End()]
+    assert world.somebody(1002).says(ListRequest()) == [EndOfList()]
 
 
 def test_what_nobody_can_read_is_not_asked(world: World) -> None:
@@ -372,7 +372,7 @@ def test_a_gate_that_has_no_more_descriptors_ends_no_session(
 
 def test_what_no_session_of_ours_does(world: World) -> None:
     session = world.session()
-    ask = AskPerson(1, 300.0, "tools/call", "drop", "writes", "")
+    ask = ApprovalQuery(1, 300.0, "tools/call", "drop", "writes", "")
     with pytest.raises(ChannelError, match="no document"):
         world.approving.hear(session.child, ask, 0.0)
     fd = world.approving.deciding.documents.page(session.child.pid)
@@ -381,7 +381,7 @@ def test_what_no_session_of_ours_does(world: World) -> None:
         world.approving.hear(session.child, ask, 0.0)
     session.child.entry = None
     with pytest.raises(ChannelError, match="named its server"):
-        world.approving.hear(session.child, PageWanted(), 0.0)
+        world.approving.hear(session.child, PageRequest(), 0.0)
 
 
 def test_who_withdraws_what_was_never_asked_changes_nothing(world: World) -> None:
@@ -426,14 +426,14 @@ def test_who_does_not_read_hears_nothing_more(world: World) -> None:
     bob.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     (person,) = world.people._person_by_fd.values()
     for _ in range(2000):
-        world.people.send(person, End())
+        world.people.send(person, EndOfList())
     assert person.is_stuck
     assert person.socket.fileno() >= 0  # it counts as connected until it leaves
     assert world.approver().asks(decide(waits)).startswith("Done")
     bob.socket.close()
     world.serve()
     assert person.socket.fileno() == -1
-    world.people.send(person, End())
+    world.people.send(person, EndOfList())
     assert world.people.receive(person) == b""
 
 

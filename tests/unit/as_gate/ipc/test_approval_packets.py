@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mcpwrap.as_gate.ipc import approval_packets, packets
 from mcpwrap.as_gate.ipc.approval_packets import (
     AnsweredInClient,
+    ApprovalQuery,
     ApprovalResponse,
-    AskPerson,
     FromChild,
-    PageWanted,
+    PageRequest,
     Withdrawn,
     decode,
     decode_answer,
@@ -24,15 +24,15 @@ from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.gate.ports import ApprovalOutcome
 
 LAST = 2**32 - 1
-ASK = AskPerson(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
+ASK = ApprovalQuery(7, 300.0, "tools/call", "drop", "writes", "Schau hin ☃")
 
 
 @pytest.mark.parametrize(
     "packet",
     [
-        PageWanted(),
+        PageRequest(),
         ASK,
-        AskPerson(LAST, 86_400.0, "", "", "", ""),
+        ApprovalQuery(LAST, 86_400.0, "", "", "", ""),
         Withdrawn(1, comes_again=True),
         Withdrawn(LAST, comes_again=False),
         AnsweredInClient(1, approves=True),
@@ -44,11 +44,11 @@ def test_there_and_back(packet: FromChild) -> None:
 
 
 def test_long_texts_are_cut_and_none_is_two() -> None:
-    sent = encode(AskPerson(1, 1.0, "m" * 600, "t\0u", "😀" * 600, "x" * 600))
+    sent = encode(ApprovalQuery(1, 1.0, "m" * 600, "t\0u", "😀" * 600, "x" * 600))
     assert len(sent) < packets.MAX_BYTES
     asked = decode(sent)
-    assert isinstance(asked, AskPerson)
-    assert asked == AskPerson(1, 1.0, "m" * 512, "t u", "😀" * 512, "x" * 512)
+    assert isinstance(asked, ApprovalQuery)
+    assert asked == ApprovalQuery(1, 1.0, "m" * 512, "t u", "😀" * 512, "x" * 512)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_long_texts_are_cut_and_none_is_two() -> None:
     [
         b"Q", b"C", b"I", b"Q" + bytes(15), b"C" + bytes(15),
         encode(ASK)[:17], encode(ASK) + b"\0", encode(ASK).replace(b"\0writes", b"writes"),
-        encode(AskPerson(1, 0.0, "", "", "", "")), encode(AskPerson(1, -1.0, "", "", "", "")),
-        encode(AskPerson(1, 86_401.0, "", "", "", "")),
-        encode(AskPerson(1, float("nan"), "", "", "", "")),
+        encode(ApprovalQuery(1, 0.0, "", "", "", "")), encode(ApprovalQuery(1, -1.0, "", "", "", "")),
+        encode(ApprovalQuery(1, 86_401.0, "", "", "", "")),
+        encode(ApprovalQuery(1, float("nan"), "", "", "", "")),
     ],
 )  # fmt: skip
 def test_what_no_child_of_ours_sends(untrusted: bytes) -> None:
@@ -75,7 +75,7 @@ def test_no_bytes_break_the_decoder(untrusted: bytes) -> None:
 
 def test_the_other_channel_has_its_own() -> None:
     for packet in (
-        packets.Named("sqlite"),
+        packets.SessionNamed("sqlite"),
         packets.PartIsFull(),
         packets.CallLimitRequest("x", bytes(16)),
     ):

@@ -16,16 +16,16 @@ from mcpwrap.as_gate.ipc.packets import (
     CallFinished,
     CallLimitRequest,
     FromChild,
-    Named,
     PartIsFull,
-    StartedWell,
+    SessionNamed,
     StartFailed,
+    StartSucceeded,
 )
 from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.session.monitor_client import PolicyUpdate, ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.process.bell import DoorbellFlag
 from mcpwrap.linux.unix_socket import memfd
@@ -36,10 +36,10 @@ DIGEST = bytes(range(16))
 @pytest.mark.parametrize(
     "packet",
     [
-        Named("sqlite"),
-        Named("sqlite", "1000"),
-        Named("sqlite", "login"),
-        StartedWell(),
+        SessionNamed("sqlite"),
+        SessionNamed("sqlite", "1000"),
+        SessionNamed("sqlite", "login"),
+        StartSucceeded(),
         PartIsFull(),
         StartFailed("cannot start /usr/bin/x: kein Zugriff für Dich"),
         CallLimitRequest("read_query", DIGEST),
@@ -85,9 +85,9 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
             packets.hand_out(monitor, "12ab", fd)
             bell.ring()
             os.close(fd)
-        packets.answer(monitor, Held("3 calls in 2 s", 1.25))
+        packets.answer(monitor, LimitExceeded("3 calls in 2 s", 1.25))
         packets.answer(monitor, None)
-        assert to_monitor.ask("x", DIGEST) == Held("3 calls in 2 s", 1.25)
+        assert to_monitor.ask("x", DIGEST) == LimitExceeded("3 calls in 2 s", 1.25)
         assert to_monitor.ask("x", DIGEST) is None
         assert (to_monitor.news(), to_monitor.news()) == (
             PolicyUpdate("12ab", b"new"),
@@ -150,7 +150,7 @@ def test_a_session_is_opened_and_goes_on_in_another_file(tmp_path: Path) -> None
             os.close(fd)
         assert [(tmp_path / name).read_bytes() for name in "12"] == [b"a", b"b"]
         said = [packets.decode(monitor.recv(MAX_BYTES)) for _ in range(2)]
-        assert said == [Named("sqlite"), PartIsFull()]
+        assert said == [SessionNamed("sqlite"), PartIsFull()]
 
 
 def test_whoever_has_too_many_sessions_is_told_so() -> None:
@@ -160,7 +160,7 @@ def test_whoever_has_too_many_sessions_is_told_so() -> None:
         with pytest.raises(RefusalError, match="has 128 sessions") as refused:
             ToMonitor(child, DoorbellFlag(), Backoff()).name("sqlite", "1000")
         assert refused.value.status is session_socket.Exit.BUSY
-        assert packets.decode(monitor.recv(MAX_BYTES)) == Named("sqlite", "1000")
+        assert packets.decode(monitor.recv(MAX_BYTES)) == SessionNamed("sqlite", "1000")
 
 
 def test_an_audit_that_cannot_be_written_is_refused() -> None:

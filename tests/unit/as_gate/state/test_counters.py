@@ -45,7 +45,7 @@ def told(statistics: Statistics, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         thread = threading.Thread(target=answer)
         thread.start()
         try:
-            return queries.counted()
+            return queries.stats_text()
         finally:
             thread.join()
 

@@ -14,7 +14,7 @@ from mcpwrap.as_http.gate.gate_connection import SessionRefusedError
 from mcpwrap.as_http.gate.gate_session import EndedError, GateSession
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 from mcpwrap.core.wire.listener_file import Listener
-from mcpwrap.core.wire.session_socket import ServerEnded, SessionRefused, Stderr
+from mcpwrap.core.wire.session_socket import ServerEnded, SessionRefused, StderrChunk
 from tests.shared import pace
 from tests.unit.as_http.agent import Agent, running
 from tests.unit.as_http.conftest import Clock
@@ -175,7 +175,7 @@ def test_what_the_server_complains_of_goes_to_the_journal(
 
     def complain(held: Held) -> ServerEnded:
         for text in (b"one\ntwo\n", b"three four five", b"six"):
-            held.tell(Stderr(text))
+            held.tell(StderrChunk(text))
         return ServerEnded(3)
 
     with standing_gate(tmp_path, complain) as gate, running({"gate": gate.path}) as port:

@@ -25,7 +25,7 @@ from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.machine import observer, planning
 from mcpwrap.plan import paths
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 
 ONE = """
 [mcp_servers.a]
@@ -147,11 +147,11 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object], None]]
 def test_what_was_shown_is_put_there_and_applied(machine: Machine) -> None:
     machine.accept()
     assert machine.files() == {"config.toml": "", "conf.d/a.toml": TEXT}
-    assert machine.done == [f"apply {Retired.KEEP}"]
+    assert machine.done == [f"apply {RetirementPolicy.KEEP}"]
     assert all(line.strip() in machine.shown for line in TEXT.splitlines())
     assert "a: alice alone" in machine.shown
     machine.accept()  # it is there, as after a run that was broken off: and is applied
-    assert machine.done == [f"apply {Retired.KEEP}"] * 2
+    assert machine.done == [f"apply {RetirementPolicy.KEEP}"] * 2
 
 
 def test_secrets_are_set_before_it_is_applied(
@@ -161,7 +161,11 @@ def test_secrets_are_set_before_it_is_applied(
     machine.settings = Settings(by_server={"a": {"T": set_before}})
     given({"a": {"T": "hidden"}})
     machine.accept()
-    assert machine.done == ["set {('a', 'T'): 'hidden'}", f"apply {Retired.KEEP}", "say a T"]
+    assert machine.done == [
+        "set {('a', 'T'): 'hidden'}",
+        f"apply {RetirementPolicy.KEEP}",
+        "say a T",
+    ]
     assert "a T: given, in place of the one that is set" in machine.shown
     assert "a U: MISSING, to be set by `sudo mcpwrap secret set a U`" in machine.shown
     assert "hidden" not in machine.shown
@@ -214,7 +218,7 @@ def test_a_terminal_and_an_empty_input_are_no_secrets(
     given(b"nobody reads it")
     monkeypatch.setattr(os, "isatty", lambda fd: fd == 0)
     machine.accept()
-    assert machine.done == [f"apply {Retired.KEEP}"] * 2
+    assert machine.done == [f"apply {RetirementPolicy.KEEP}"] * 2
 
 
 def test_without_a_yes_nothing_is_done(machine: Machine) -> None:

@@ -8,7 +8,7 @@ from mcpwrap.as_root.apply import apply, trial
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import planning
 from mcpwrap.plan import steps
-from mcpwrap.plan.diff.diff import Retired
+from mcpwrap.plan.diff.diff import RetirementPolicy
 
 STEPS: list[steps.Step] = [steps.ReloadUnits(), steps.StopUnit("a.service")]
 
@@ -26,7 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    apply.apply(Retired.KEEP)
+    apply.apply(RetirementPolicy.KEEP)
     assert capsys.readouterr().out == (
         f"  1/2  {STEPS[0].describe()}\n  2/2  {STEPS[1].describe()}\n"
         "done\nnote: a does not start\nnote: /var was too much\nnote: b neither\n"
@@ -37,7 +37,7 @@ def test_where_there_is_nothing_to_do_that_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "planned", lambda _: planned([]))
-    apply.apply(Retired.PURGE)
+    apply.apply(RetirementPolicy.PURGE)
     assert capsys.readouterr().out.startswith("nothing to do\nnote: ")
 
 
@@ -63,5 +63,5 @@ def test_the_step_that_fails_is_the_last(
 
     monkeypatch.setattr(apply, "carry_out", fail)
     with pytest.raises(McpwrapError, match=said) as found:
-        apply.apply(Retired.KEEP)
+        apply.apply(RetirementPolicy.KEEP)
     assert found.value.where == STEPS[1].describe()

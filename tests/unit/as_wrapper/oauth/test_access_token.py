@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpwrap.as_wrapper.oauth.access_token import Access
+from mcpwrap.as_wrapper.oauth.access_token import AccessToken
 from mcpwrap.as_wrapper.oauth.token_file import Store
 from mcpwrap.core.oauth.errors import NotLoggedInError, OAuthError
 from mcpwrap.core.oauth.token_store import EARLY_S, StoredLogin, Tokens
@@ -101,7 +101,7 @@ def test_sessions_that_renew_at_once_renew_once(inside: World) -> None:
 
     async def all_of_them() -> set[str]:
         async with inside.web() as web:
-            accesses = [Access(inside.given, inside.server.mcp_url, web) for _ in range(20)]
+            accesses = [AccessToken(inside.given, inside.server.mcp_url, web) for _ in range(20)]
             return set(await asyncio.gather(*(a.token() for a in accesses for _ in range(20))))
 
     (token,) = asyncio.run(all_of_them())

@@ -9,17 +9,17 @@ from aiohttp import ClientSession, TCPConnector, web
 
 from mcpwrap.as_wrapper.oauth import json_client as module
 from mcpwrap.as_wrapper.oauth.discovery import discover
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.core.oauth.errors import OAuthError
-from mcpwrap.core.wire.login_pipe import Failed, LoginDone
+from mcpwrap.core.wire.login_pipe import LoginDone, LoginFailed
 from tests.unit.as_wrapper.oauth.world import World
 
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 OAUTH = "/.well-known/oauth-authorization-server"
 
 
-def why(outcome: LoginDone | Failed) -> str:
-    assert isinstance(outcome, Failed)
+def why(outcome: LoginDone | LoginFailed) -> str:
+    assert isinstance(outcome, LoginFailed)
     return outcome.failed
 
 
@@ -68,7 +68,7 @@ async def asked(there: World, proxy: str = "", trusted: ssl.SSLContext | None = 
     connector = TCPConnector(ssl=trusted or there.trusted)
     async with ClientSession(connector=connector) as http:
         try:
-            await discover(Web(http, lambda _: proxy), there.server.mcp_url)
+            await discover(JsonClient(http, lambda _: proxy), there.server.mcp_url)
         except OAuthError as error:
             return str(error)
     return ""

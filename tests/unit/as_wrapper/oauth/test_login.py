@@ -6,14 +6,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from mcpwrap.core.wire.login_pipe import PASTE_PORT, Begin, Failed, LoginDone
+from mcpwrap.core.wire.login_pipe import PASTE_PORT, LoginDone, LoginFailed, LoginStart
 from tests.unit.as_wrapper.oauth.world import PORT, Change, World, with_given
 
 REDIRECT = f"http://127.0.0.1:{PORT}/callback"
 
 
-def why(outcome: LoginDone | Failed) -> str:
-    assert isinstance(outcome, Failed)
+def why(outcome: LoginDone | LoginFailed) -> str:
+    assert isinstance(outcome, LoginFailed)
     return outcome.failed
 
 
@@ -99,7 +99,9 @@ def test_an_answer_is_used_once(there: World) -> None:
         return query
 
     there.log_in(note)
-    assert isinstance(there.log_in(lambda _: queries[0]), Failed)  # of another login: its state
+    assert isinstance(
+        there.log_in(lambda _: queries[0]), LoginFailed
+    )  # of another login: its state
     assert len(there.server.forms) == 1  # and the code was not tried
 
 
@@ -164,7 +166,7 @@ def test_a_registered_client_is_kept(there: World) -> None:
     there.log_in()
     there.log_in()
     assert len(there.server.clients) == 1
-    there.log_in(begin=Begin(port=PORT + 1))  # which is another address
+    there.log_in(begin=LoginStart(port=PORT + 1))  # which is another address
     assert len(there.server.clients) == 2
 
 
@@ -225,13 +227,13 @@ def test_what_gives_a_refresh_token_is_asked_for_where_there_is_it(there: World)
 
 # ---------------------------------------------------------------------------------- by hand
 def test_the_address_may_be_pasted(there: World) -> None:
-    assert isinstance(there.log_in(begin=Begin(port=0, paste=True)), LoginDone)
+    assert isinstance(there.log_in(begin=LoginStart(port=0, paste=True)), LoginDone)
     assert there.server.asked[-1]["redirect_uri"] == f"http://127.0.0.1:{PASTE_PORT}/callback"
 
 
 @pytest.mark.parametrize("port", [0, 80, 65_536])
 def test_a_port_that_is_none_is_refused(there: World, port: int) -> None:
-    assert "no port" in why(there.log_in(begin=Begin(port=port)))
+    assert "no port" in why(there.log_in(begin=LoginStart(port=port)))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def test_an_answer_without_a_token_is_no_login(there: World, answer: tuple[int, 
     if b'"refresh_token": ""' in answer[1]:  # which is none
         assert outcome == LoginDone(scopes=("tools:read", "tools:write"), renewable=False)
     else:
-        assert isinstance(outcome, Failed)
+        assert isinstance(outcome, LoginFailed)
 
 
 # --------------------------------------------------------------------------------------- and out

@@ -13,7 +13,7 @@ import pytest
 
 import mcpwrap
 from mcpwrap.as_wrapper.oauth.token_file import Store
-from mcpwrap.core.wire.login_pipe import Begin, Failed, LoginDone, encode, expect
+from mcpwrap.core.wire.login_pipe import LoginDone, LoginFailed, LoginStart, encode, expect
 from tests.unit.as_wrapper.oauth.world import World
 
 ROOT = str(Path(mcpwrap.__file__).parent.parent)
@@ -137,10 +137,10 @@ def test_a_server_that_says_its_token_says_it_to_nobody(there: World, program: P
 
 def test_a_login_is_a_session_too(there: World, program: Program) -> None:
     """As far as it goes without a person; `test_login` goes on."""
-    line = program.run(encode(Begin(port=1)), MCPWRAP_LOGIN="login")
-    assert "no port" in expect(line, Failed).failed
+    line = program.run(encode(LoginStart(port=1)), MCPWRAP_LOGIN="login")
+    assert "no port" in expect(line, LoginFailed).failed
     line = program.run(b"x\n", MCPWRAP_LOGIN="login")
-    assert "keep to its words" in expect(line, Failed).failed
+    assert "keep to its words" in expect(line, LoginFailed).failed
     assert expect(program.run(b"", MCPWRAP_LOGIN="logout"), LoginDone).revoked is False
     assert not there.server.forms
 

@@ -18,12 +18,18 @@ import trustme
 from aiohttp import ClientSession, TCPConnector, web
 
 from mcpwrap.as_wrapper.oauth import login
-from mcpwrap.as_wrapper.oauth.access_token import Access
-from mcpwrap.as_wrapper.oauth.json_client import Web
+from mcpwrap.as_wrapper.oauth.access_token import AccessToken
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
 from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.core.wire import login_pipe
-from mcpwrap.core.wire.login_pipe import AuthorizationResponse, Begin, Failed, LoginDone, Visit
-from mcpwrap.core.wire.oauth_session_file import Given
+from mcpwrap.core.wire.login_pipe import (
+    AuthorizationPage,
+    AuthorizationResponse,
+    LoginDone,
+    LoginFailed,
+    LoginStart,
+)
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from tests.shared import pace
 from tests.shared.authorization_server import AuthorizationServer, Ways
 
@@ -34,21 +40,21 @@ Change = Callable[[str], str]
 @dataclass
 class World:
     server: AuthorizationServer
-    given: Given
+    given: OAuthSessionFile
     trusted: ssl.SSLContext
     ca_pem: bytes
     seen: bytearray = field(default_factory=bytearray)  # by the command, of the helper
     visited: list[str] = field(default_factory=list)
 
     @asynccontextmanager
-    async def web(self) -> AsyncIterator[Web]:
+    async def web(self) -> AsyncIterator[JsonClient]:
         async with ClientSession(connector=TCPConnector(ssl=self.trusted)) as http:
-            yield Web(http, lambda _: "")
+            yield JsonClient(http, lambda _: "")
 
     @asynccontextmanager
-    async def access(self, url: str = "") -> AsyncIterator[Access]:
+    async def access(self, url: str = "") -> AsyncIterator[AccessToken]:
         async with self.web() as web_:
-            yield Access(self.given, url or self.server.mcp_url, web_)
+            yield AccessToken(self.given, url or self.server.mcp_url, web_)
 
     def token(self) -> str:
         """Return what a request of a new process would be sent with."""
@@ -70,15 +76,15 @@ class World:
         return urlsplit(answer.headers.get("Location", "")).query
 
     def log_in(
-        self, change: Change = lambda query: query, begin: Begin | None = None
-    ) -> LoginDone | Failed:
+        self, change: Change = lambda query: query, begin: LoginStart | None = None
+    ) -> LoginDone | LoginFailed:
         """Log in; `change` is what somebody in between makes of the answer."""
-        return self.talk(login_pipe.LOGIN, begin or Begin(port=PORT), change)
+        return self.talk(login_pipe.LOGIN, begin or LoginStart(port=PORT), change)
 
-    def log_out(self) -> LoginDone | Failed:
+    def log_out(self) -> LoginDone | LoginFailed:
         return self.talk(login_pipe.LOGOUT, None, str)
 
-    def talk(self, verb: str, begin: Begin | None, change: Change) -> LoginDone | Failed:
+    def talk(self, verb: str, begin: LoginStart | None, change: Change) -> LoginDone | LoginFailed:
         """Run the helper, and beside it a person who does what `mcpwrap login` says."""
         to_helper, to_person = os.pipe(), os.pipe()
         with (
@@ -96,11 +102,11 @@ class World:
             while True:
                 line = listen.readline()
                 self.seen += line
-                word = login_pipe.expect(line, Visit, LoginDone, Failed)
-                if isinstance(word, LoginDone | Failed):
+                word = login_pipe.expect(line, AuthorizationPage, LoginDone, LoginFailed)
+                if isinstance(word, LoginDone | LoginFailed):
                     helper.join()
                     return word
-                assert isinstance(word, Visit)
+                assert isinstance(word, AuthorizationPage)
                 query = change(self.browse(word.visit))
                 say.write(login_pipe.encode(AuthorizationResponse(answer=query)))
 
@@ -117,7 +123,7 @@ def world(folder: Path, ways: Ways | None = None) -> Iterator[World]:
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(own)
     authority.configure_trust(trusted)
     server = AuthorizationServer(ways=ways or Ways())
-    given = Given(
+    given = OAuthSessionFile(
         name="remote",
         key=base64.b64encode(os.urandom(32)).decode(),
         store=str(folder / "oauth.sealed"),

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from mcpwrap.cli.agents import clients, notify
-from mcpwrap.cli.agents.discovery import Asker
+from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.notify import DriftNotifySettings
-from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.errors import McpwrapError
 
 WRAPPED = {"command": "/usr/bin/mcpwrap-connect", "args": ["git"]}
@@ -51,8 +51,8 @@ class Alice:
     def look(self) -> list[str]:
         """Return what is told now: of each notification, what stands under its heading."""
         self._shown.unlink(missing_ok=True)
-        who = Asker(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
-        by = Known({"git": frozenset()})
+        who = FileOwner(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
+        by = AppliedServers({"git": frozenset()})
         notify.run(who, by, DriftNotifySettings(self.kept, str(self.program)))
         return [one[3].removesuffix("\nmcpwrap clients shows them, and why") for one in self.shown]
 

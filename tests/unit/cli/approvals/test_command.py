@@ -18,7 +18,7 @@ from mcpwrap.cli.approvals.text import agent
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
-    Decide,
+    DecideRequest,
     Paused,
     Proof,
     RefusedReply,
@@ -153,7 +153,7 @@ def test_what_was_shown_is_approved(gate: ScriptedGate, run: Run, at_terminal: l
     assert '    "query": "DELETE FROM t"\n' in out
     assert out.endswith("approved\n")
     shown = digest(document(DELETE))
-    assert gate.decided == [Decide(id="7f3a", digest=shown, verdict=Verdict.APPROVE)]
+    assert gate.decided == [DecideRequest(id="7f3a", digest=shown, verdict=Verdict.APPROVE)]
     assert at_terminal  # no password was asked for
     assert gate.decided[0].channel is Channel.COMMAND
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from mcpwrap.cli.approvals.text import ON, PageLine, cell, folded, page, pause, span, tool_of
 from mcpwrap.core.approval.document import Question, digest, document
 from mcpwrap.core.wire.approval_socket import Paused, Pending
-from mcpwrap.gate_client.approvals import Seen
+from mcpwrap.gate_client.approvals import QuestionDetails
 from tests.unit.cli.scripted_gate import NOW, question
 
 PENDING = Pending(
@@ -18,7 +18,7 @@ PENDING = Pending(
 
 def lines_of(asked: Question, before: Question | None = None) -> list[str]:
     shown = document(asked)
-    seen = Seen(digest(shown), len(shown), asked, before)
+    seen = QuestionDetails(digest(shown), len(shown), asked, before)
     return [line.text for line in page(PENDING, seen)]
 
 

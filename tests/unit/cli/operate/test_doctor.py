@@ -18,7 +18,12 @@ from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
 from mcpwrap.machine import observer
 from mcpwrap.machine.doctor import live_probes, squid_health
-from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialResult, TrialStatus, WrapperView
+from mcpwrap.machine.doctor.live_probes import (
+    TrialNotRunError,
+    TrialResult,
+    TrialStatus,
+    WrapperView,
+)
 from mcpwrap.plan import paths
 from mcpwrap.plan.registry import Allocation, Registry
 
@@ -164,7 +169,7 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     def inside(_: str) -> None:
-        raise NotTriedError("it does not run", where="one", fix="see")
+        raise TrialNotRunError("it does not run", where="one", fix="see")
 
     monkeypatch.setattr(live_probes, "open_wrapper_view", inside)
     monkeypatch.setattr(

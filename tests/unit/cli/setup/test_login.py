@@ -18,7 +18,7 @@ import pytest
 from mcpwrap.as_wrapper.oauth.login import LoginPeer as Helped
 from mcpwrap.cli.setup import login, oauth_callback
 from mcpwrap.core.wire import login_pipe, session_socket
-from mcpwrap.core.wire.login_pipe import Visit
+from mcpwrap.core.wire.login_pipe import AuthorizationPage
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.gate_client import login as gate_client_login
 from mcpwrap.linux.isolation.privileges import InvokingUser
@@ -26,7 +26,7 @@ from mcpwrap.linux.unix_socket import fd_passing
 from tests.shared.authorization_server import Ways
 from tests.unit.as_wrapper.oauth.world import World, world
 
-SOUND = Visit(visit="https://a.example/?state=x", redirect="")
+SOUND = AuthorizationPage(visit="https://a.example/?state=x", redirect="")
 EVIL = "https://evil.example/\x1b[2J?state=x"
 
 
@@ -213,7 +213,7 @@ def test_the_address_may_be_pasted(
 def test_no_browser_is_opened_where_there_is_none(
     gate: Gate, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def show(_: str, visit: Visit) -> None:
+    def show(_: str, visit: AuthorizationPage) -> None:
         browser.open(visit.visit, None)
         browser.opened.clear()
 
@@ -236,12 +236,12 @@ def test_root_is_given_up_before_anything_is_heard(
         seen.append(who)
         return alice
 
-    def await_start(door: gate_client_login.LoginDoor) -> None:
+    def await_start(door: gate_client_login.LoginClient) -> None:
         seen.append("heard")
         door._until_started()
 
     monkeypatch.setattr(login, "give_up_root", give_up)
-    monkeypatch.setattr(gate_client_login.LoginDoor, "await_start", await_start)
+    monkeypatch.setattr(gate_client_login.LoginClient, "await_start", await_start)
     assert log_in("--sudo-uid", "1000", "--sudo-gid", "1001") == 0
     assert seen == [("1000", "1001"), "heard"]
     assert browser.opened[0][1] == alice
@@ -287,7 +287,7 @@ def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
         ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "none of http"),
         ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "none of https"),
-        ([b"S"], [login_pipe.encode(Visit(visit=EVIL, redirect=""))], [], "none of https"),
+        ([b"S"], [login_pipe.encode(AuthorizationPage(visit=EVIL, redirect=""))], [], "none of https"),
         ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),
     ],
 )  # fmt: skip

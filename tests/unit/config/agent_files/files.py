@@ -9,9 +9,9 @@ import yaml
 from mcpwrap.config.agent_files.entry_schema import Stub, Target
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file, servers
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile, open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
-from mcpwrap.config.agent_files.transport import NotUnderstood
+from mcpwrap.config.agent_files.transport import UnknownTransport
 from mcpwrap.core.names import server_name_for
 
 FIXTURES = sorted((Path(__file__).parents[3] / "shared/agent_files").iterdir())
@@ -25,12 +25,12 @@ def opened(path: Path) -> ParsedFile:
     return open_file(path.name, agent_of(path).files[0].language, path.read_bytes())
 
 
-def listed(file: ParsedFile, agent: KnownAgent) -> list[Listed]:
+def listed(file: ParsedFile, agent: KnownAgent) -> list[ListedServer]:
     return servers(file, agent.files[0].at, agent.words)
 
 
-def understood(file: ParsedFile, agent: KnownAgent) -> list[Listed]:
-    return [one for one in listed(file, agent) if not isinstance(one.launch, NotUnderstood)]
+def understood(file: ParsedFile, agent: KnownAgent) -> list[ListedServer]:
+    return [one for one in listed(file, agent) if not isinstance(one.launch, UnknownTransport)]
 
 
 def stub(name: str) -> Target:

@@ -5,7 +5,12 @@ import pytest
 from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.syntax.document import Opaque
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
+from mcpwrap.config.agent_files.transport import (
+    HttpTransport,
+    StdioTransport,
+    Transport,
+    UnknownTransport,
+)
 
 URL = "http://127.78.0.1:52100/"
 GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled": True}
@@ -14,14 +19,22 @@ GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled"
 @pytest.mark.parametrize(
     ("agent", "value", "launch"),
     [
-        ("kiro", {"command": "x"}, Stdio("x")),
-        ("kiro", {"command": "x", "args": None, "env": None, "cwd": None}, Stdio("x")),
-        ("kiro", {"command": "x", "args": ["a"], "cwd": "/y"}, Stdio("x", ("a",), {}, "/y")),
-        ("goose", {"cmd": "x", "envs": {"A": 1}, "type": "stdio"}, Stdio("x", (), {"A": "1"})),
-        ("opencode", {"command": ["x", "y"], "type": "local"}, Stdio("x", ("y",))),
-        ("cursor", {"command": "x", "envFile": "e"}, Stdio("x", (), {}, "", ("envFile",))),
-        ("codex", {"command": "x", "env_vars": ["A"]}, Stdio("x", inherits=("A",))),
-        ("codex", {"command": "x", "env_vars": [{}]}, Stdio("x", further=("env_vars",))),
+        ("kiro", {"command": "x"}, StdioTransport("x")),
+        ("kiro", {"command": "x", "args": None, "env": None, "cwd": None}, StdioTransport("x")),
+        (
+            "kiro",
+            {"command": "x", "args": ["a"], "cwd": "/y"},
+            StdioTransport("x", ("a",), {}, "/y"),
+        ),
+        (
+            "goose",
+            {"cmd": "x", "envs": {"A": 1}, "type": "stdio"},
+            StdioTransport("x", (), {"A": "1"}),
+        ),
+        ("opencode", {"command": ["x", "y"], "type": "local"}, StdioTransport("x", ("y",))),
+        ("cursor", {"command": "x", "envFile": "e"}, StdioTransport("x", (), {}, "", ("envFile",))),
+        ("codex", {"command": "x", "env_vars": ["A"]}, StdioTransport("x", inherits=("A",))),
+        ("codex", {"command": "x", "env_vars": [{}]}, StdioTransport("x", further=("env_vars",))),
         ("codex", {"url": "u", "env_vars": ["A"]}, HttpTransport("u", {}, ("env_vars",))),
         ("kiro", {"url": "u", "headers": {"A": "b"}}, HttpTransport("u", {"A": "b"})),
         ("kiro", {"url": "u", "type": "sse", "oauth": {}}, HttpTransport("u", {}, ("oauth",))),
@@ -31,33 +44,45 @@ GOOSE = {"name": "git", "type": "stdio", "cmd": STUB, "args": ["git"], "enabled"
             {"url": "u", "http_headers": {"A": "b"}, "bearer_token_env_var": "T"},
             HttpTransport("u", {"A": "b"}, ("bearer_token_env_var",)),
         ),
-        ("kiro", 5, NotUnderstood("the entry is a number, not a table")),
-        ("kiro", None, NotUnderstood("the entry is nothing, not a table")),
-        ("kiro", {}, NotUnderstood("there is no `command` or `url`")),
-        ("claude-desktop", {}, NotUnderstood("there is no `command`")),
-        ("kiro", {"<<": Opaque("an alias"), "command": "x"}, NotUnderstood("`<<` takes a part")),
-        ("kiro", {"command": "x", "url": "u"}, NotUnderstood("both `command` and `url`")),
-        ("gemini", {"url": "x", "httpUrl": "u"}, NotUnderstood("both `url` and `httpUrl`")),
-        ("kiro", {"command": "x", "type": "http"}, NotUnderstood("`type` is 'http'")),
-        ("kiro", {"url": "x", "type": "stdio"}, NotUnderstood("`type` is 'stdio'")),
-        ("kiro", {"url": "x", "type": []}, NotUnderstood("`type` is a list, not text")),
-        ("goose", {"type": "builtin"}, NotUnderstood("`type` is 'builtin', and there is no")),
-        ("kiro", {"command": ["x"]}, NotUnderstood("`command` is a list, not text")),
-        ("kiro", {"command": ""}, NotUnderstood("`command` is empty")),
-        ("opencode", {"command": []}, NotUnderstood("`command` is empty")),
-        ("opencode", {"command": "x"}, NotUnderstood("`command` is text, not a list")),
-        ("zed", {"command": {"path": "x"}}, NotUnderstood("`command` is a table, not text")),
-        ("kiro", {"command": "x", "args": [1]}, NotUnderstood("`args[0]` is a number, not text")),
-        ("kiro", {"command": "x", "args": "a"}, NotUnderstood("`args` is text, not a list")),
-        ("kiro", {"command": "x", "env": ["A=b"]}, NotUnderstood("`env` is a list, not a table")),
-        ("kiro", {"command": "x", "env": {"A": True}}, NotUnderstood("`env.A` is true or false")),
-        ("kiro", {"url": Opaque("an alias")}, NotUnderstood("`url` is an alias, not text")),
-        ("kiro", {"command": "x", "cwd": b""}, NotUnderstood("`cwd` is a date, not text")),
+        ("kiro", 5, UnknownTransport("the entry is a number, not a table")),
+        ("kiro", None, UnknownTransport("the entry is nothing, not a table")),
+        ("kiro", {}, UnknownTransport("there is no `command` or `url`")),
+        ("claude-desktop", {}, UnknownTransport("there is no `command`")),
+        ("kiro", {"<<": Opaque("an alias"), "command": "x"}, UnknownTransport("`<<` takes a part")),
+        ("kiro", {"command": "x", "url": "u"}, UnknownTransport("both `command` and `url`")),
+        ("gemini", {"url": "x", "httpUrl": "u"}, UnknownTransport("both `url` and `httpUrl`")),
+        ("kiro", {"command": "x", "type": "http"}, UnknownTransport("`type` is 'http'")),
+        ("kiro", {"url": "x", "type": "stdio"}, UnknownTransport("`type` is 'stdio'")),
+        ("kiro", {"url": "x", "type": []}, UnknownTransport("`type` is a list, not text")),
+        ("goose", {"type": "builtin"}, UnknownTransport("`type` is 'builtin', and there is no")),
+        ("kiro", {"command": ["x"]}, UnknownTransport("`command` is a list, not text")),
+        ("kiro", {"command": ""}, UnknownTransport("`command` is empty")),
+        ("opencode", {"command": []}, UnknownTransport("`command` is empty")),
+        ("opencode", {"command": "x"}, UnknownTransport("`command` is text, not a list")),
+        ("zed", {"command": {"path": "x"}}, UnknownTransport("`command` is a table, not text")),
+        (
+            "kiro",
+            {"command": "x", "args": [1]},
+            UnknownTransport("`args[0]` is a number, not text"),
+        ),
+        ("kiro", {"command": "x", "args": "a"}, UnknownTransport("`args` is text, not a list")),
+        (
+            "kiro",
+            {"command": "x", "env": ["A=b"]},
+            UnknownTransport("`env` is a list, not a table"),
+        ),
+        (
+            "kiro",
+            {"command": "x", "env": {"A": True}},
+            UnknownTransport("`env.A` is true or false"),
+        ),
+        ("kiro", {"url": Opaque("an alias")}, UnknownTransport("`url` is an alias, not text")),
+        ("kiro", {"command": "x", "cwd": b""}, UnknownTransport("`cwd` is a date, not text")),
     ],
 )
 def test_an_entry_is_read(agent: str, value: object, launch: Transport) -> None:
     found = BY_ID[agent].words.read(value)
-    if isinstance(found, NotUnderstood) and isinstance(launch, NotUnderstood):
+    if isinstance(found, UnknownTransport) and isinstance(launch, UnknownTransport):
         assert found.why.replace("``", "`").startswith(launch.why)
     else:
         assert found == launch
@@ -95,7 +120,7 @@ def test_a_new_entry_is_in_the_words_of_the_agent(
 ) -> None:
     words = BY_ID[agent].words
     assert words.new_entry("git", target) == entry
-    assert not isinstance(words.read(entry), NotUnderstood)
+    assert not isinstance(words.read(entry), UnknownTransport)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import AGENTS, KnownAgent, _project
 from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file
 from mcpwrap.config.agent_files.syntax.document import at_keys
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 from mcpwrap.core.mount_layout import is_held
 from mcpwrap.core.names import server_name_for
 from tests.unit.config.agent_files.files import (
@@ -64,7 +64,7 @@ def test_each_agent_s_file_in_a_project_is_one_that_servers_cannot_write() -> No
 @each_file
 def test_each_server_is_found(path: Path) -> None:
     agent, file = agent_of(path), opened(path)
-    kinds = [isinstance(one.launch, NotUnderstood) for one in listed(file, agent)]
+    kinds = [isinstance(one.launch, UnknownTransport) for one in listed(file, agent)]
     assert (kinds.count(False), kinds.count(True)) == EXPECTED[path.stem]
     assert read_otherwise(file.language, path.read_bytes()) == comparable(file.document.data, path)
 
@@ -89,7 +89,7 @@ def test_a_wrapped_file_says_so_to_its_agent_and_has_no_secret(path: Path) -> No
     was = read_otherwise(before.language, path.read_bytes())
     for now, then in zip(understood(after, agent), understood(before, agent), strict=True):
         name = server_name_for(then.entry.name)
-        assert now.launch == Stdio(STUB, (name,))
+        assert now.launch == StdioTransport(STUB, (name,))
         entry = at_keys(data, now.entry.path)
         old = at_keys(was, then.entry.path)
         assert isinstance(entry, dict)

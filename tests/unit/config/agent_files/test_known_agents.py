@@ -4,12 +4,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target, Words
+from mcpwrap.config.agent_files.entry_schema import STUB, EntrySchema, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.fragment import entries, fragment
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 
 HOME = {"HOME": "/home/alice"}
 
@@ -59,9 +59,9 @@ def test_a_fragment_is_a_file_of_that_agent(agent: KnownAgent, *, has_url: bool)
     opened = open_file("f", file.language, text.encode())
     found = servers(opened, file.at[:1], agent.words)
     assert [one.entry.name for one in found] == ["git", "my-server"]
-    assert found[1].launch == Stdio(STUB, ("my-server",))
+    assert found[1].launch == StdioTransport(STUB, ("my-server",))
     if targets["git"] == Stub("git"):
-        assert found[0].launch == Stdio(STUB, ("git",))
+        assert found[0].launch == StdioTransport(STUB, ("git",))
     else:
         assert found[0].launch == HttpTransport("http://127.78.0.1:52100/")
 
@@ -112,16 +112,16 @@ def test_a_table_of_servers_is_no_server() -> None:
         (("mcp",), "c"),
         (("mcp", "servers"), "a"),
     ]
-    assert isinstance(found[1].launch, NotUnderstood)
+    assert isinstance(found[1].launch, UnknownTransport)
     older = open_file("f", "json", b'{"mcp": {"servers": {"type": "local", "command": ["x"]}}}')
     [one, *none] = servers(older, opencode.files[0].at, opencode.words)
-    assert (one.entry.name, one.launch) == ("servers", Stdio("x"))
-    assert all(isinstance(other.launch, NotUnderstood) for other in none)
+    assert (one.entry.name, one.launch) == ("servers", StdioTransport("x"))
+    assert all(isinstance(other.launch, UnknownTransport) for other in none)
 
 
 def test_entries_of_a_list_may_have_no_name() -> None:
     file = open_file("f", "json", b'{"s": [5, {"command": "x"}, {"name": 5}]}')
-    assert [one.entry.name for one in servers(file, [("s",)], Words())] == ["", "", ""]
+    assert [one.entry.name for one in servers(file, [("s",)], EntrySchema())] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,6 @@ def test_entries_of_a_list_may_have_no_name() -> None:
     [("json", '{"s": {"a": 5}}'), ("toml", "s.a = 5"), ("toml", "[[s.a]]"), ("yaml", "s: {a: 5}")],
 )
 def test_what_is_no_table_is_no_server(language: Language, text: str) -> None:
-    [one] = servers(open_file("f", language, text.encode()), [("s",)], Words())
-    assert isinstance(one.launch, NotUnderstood)
+    [one] = servers(open_file("f", language, text.encode()), [("s",)], EntrySchema())
+    assert isinstance(one.launch, UnknownTransport)
     assert one.entry.members == () or language == "toml"

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin, Plugins, is_off_at_home
+from mcpwrap.config.agent_files.plugin_layouts import PLUGINS, Plugin, PluginLayout, is_off_at_home
 
 HOME = {"HOME": "/home/alice"}
 ROWS = {row.agent: row for row in PLUGINS}
@@ -13,7 +13,7 @@ DOCS = Plugin("docs", "/d")
 
 
 @pytest.mark.parametrize("row", PLUGINS, ids=lambda row: row.agent)
-def test_each_row_is_of_an_agent_and_below_the_home_folder(row: Plugins) -> None:
+def test_each_row_is_of_an_agent_and_below_the_home_folder(row: PluginLayout) -> None:
     assert row.agent in BY_ID
     places = [row.settings, *row.folders, *row.watched, *row.marketplaces[:1]]
     places += [path for path in (row.registry, row.enablement) if path]

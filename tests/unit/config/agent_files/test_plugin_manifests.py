@@ -3,16 +3,16 @@
 import pytest
 
 from mcpwrap.config.agent_files import plugin_manifests
-from mcpwrap.config.agent_files.entry_schema import Words
-from mcpwrap.config.agent_files.plugin_manifests import Brought, Marketplace
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio
+from mcpwrap.config.agent_files.entry_schema import EntrySchema
+from mcpwrap.config.agent_files.plugin_manifests import ManifestServers, Marketplace
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 
-WORDS = Words()
+WORDS = EntrySchema()
 A = {"command": "a"}
 B = {"url": "https://b.example/"}
 
 
-def seen(said: Brought) -> dict[str, object]:
+def seen(said: ManifestServers) -> dict[str, object]:
     return {one.entry.name: one.launch for one in said.listed}
 
 
@@ -21,15 +21,21 @@ def seen(said: Brought) -> dict[str, object]:
     [
         (
             {"mcpServers": {"a": A, "b": B}},
-            {"a": Stdio("a"), "b": HttpTransport("https://b.example/")},
+            {"a": StdioTransport("a"), "b": HttpTransport("https://b.example/")},
         ),
-        ({"a": A, "$schema": "x", "n": {}}, {"a": Stdio("a")}),  # with no table around them
+        (
+            {"a": A, "$schema": "x", "n": {}},
+            {"a": StdioTransport("a")},
+        ),  # with no table around them
         ({"mcpServers": {}, "a": A}, {}),
         ({"mcpServers": None}, {}),
-        ({"mcpServers": None, "a": A}, {"a": Stdio("a")}),  # agents take what is false for none
-        ({"mcpServers": False, "a": A}, {"a": Stdio("a")}),
-        ({"mcpServers": 0, "a": A}, {"a": Stdio("a")}),
-        ({"mcpServers": "", "a": A}, {"a": Stdio("a")}),
+        (
+            {"mcpServers": None, "a": A},
+            {"a": StdioTransport("a")},
+        ),  # agents take what is false for none
+        ({"mcpServers": False, "a": A}, {"a": StdioTransport("a")}),
+        ({"mcpServers": 0, "a": A}, {"a": StdioTransport("a")}),
+        ({"mcpServers": "", "a": A}, {"a": StdioTransport("a")}),
         ({}, {}),
         (None, {}),
         ([], {}),
@@ -42,13 +48,21 @@ def test_a_list_has_servers(data: object, servers: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("said", "servers", "more"),
     [
-        ({"a": A}, {"a": Stdio("a")}, ()),
+        ({"a": A}, {"a": StdioTransport("a")}, ()),
         ("./servers.json", {}, ("./servers.json",)),
-        (["./one.json", {"a": A}, "two.json"], {"a": Stdio("a")}, ("./one.json", "two.json")),
-        ("./x.mcpb", {"./x.mcpb": Stdio("./x.mcpb")}, ()),  # a bundle is started all the same
+        (
+            ["./one.json", {"a": A}, "two.json"],
+            {"a": StdioTransport("a")},
+            ("./one.json", "two.json"),
+        ),
+        (
+            "./x.mcpb",
+            {"./x.mcpb": StdioTransport("./x.mcpb")},
+            (),
+        ),  # a bundle is started all the same
         (
             "https://x.example/y.json",
-            {"https://x.example/y.json": Stdio("https://x.example/y.json")},
+            {"https://x.example/y.json": StdioTransport("https://x.example/y.json")},
             (),
         ),
         (5, {}, ()),
@@ -64,12 +78,12 @@ def test_a_manifest_has_servers_or_names_files(
 
 
 def test_a_manifest_is_no_list() -> None:
-    assert plugin_manifests.of_manifest({"a": A}, WORDS) == Brought()
+    assert plugin_manifests.of_manifest({"a": A}, WORDS) == ManifestServers()
 
 
 def test_what_is_no_server_is_not_understood() -> None:
     [launch] = seen(plugin_manifests.of_list({"mcpServers": {"a": 5}}, WORDS)).values()
-    assert isinstance(launch, NotUnderstood)
+    assert isinstance(launch, UnknownTransport)
 
 
 @pytest.mark.parametrize(

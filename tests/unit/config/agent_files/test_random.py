@@ -8,13 +8,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.config.agent_files.entry_schema import STUB, Stub, Words
+from mcpwrap.config.agent_files.entry_schema import STUB, EntrySchema, Stub
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
-from mcpwrap.config.agent_files.parsed_file import Listed, ParsedFile, open_file, servers
+from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile, open_file, servers
 from mcpwrap.config.agent_files.syntax.document import JSON, TOML_INLINE, TOML_TABLE, Language
 from mcpwrap.config.agent_files.syntax.text_edits import as_text, written
 
-WORDS = Words()
+WORDS = EntrySchema()
 ENTRY = {"command": STUB, "args": ["a"]}
 ABOUT = WORDS.about_starting()
 
@@ -57,7 +57,7 @@ def check(language: Language, content: str, read: Callable[[str], object]) -> No
     assert {key: value for key, value in back.items() if key != "new"} == was
 
 
-def _listed(file: ParsedFile) -> list[Listed]:
+def _listed(file: ParsedFile) -> list[ListedServer]:
     return servers(file, [("s",)], WORDS)
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import Stub, Words
+from mcpwrap.config.agent_files.entry_schema import EntrySchema, Stub
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.parsed_file import MAX_BYTES, open_file, servers
 from mcpwrap.config.agent_files.syntax.document import FileError, Language
@@ -92,7 +92,7 @@ def test_yaml_deeper_than_the_parser_goes_is_refused_too() -> None:
 )
 def test_what_is_odd_and_no_server_is_left_alone(language: Language, content: bytes) -> None:
     file = open_file("f", language, content)
-    assert servers(file, [("s",), ("a", None, "s")], Words()) == []
+    assert servers(file, [("s",), ("a", None, "s")], EntrySchema()) == []
     assert rewritten(file, []) == content
 
 
@@ -103,8 +103,8 @@ def test_a_file_of_10_mb_is_rewritten_in_time(comment: str) -> None:
     assert len(text) > 10_000_000
     start = time.process_time()
     file = open_file("f", "json", text.encode())
-    [one] = servers(file, [("s",)], Words())
-    content = rewritten(file, [wrapping(Words(), one, Stub("a"))])
+    [one] = servers(file, [("s",)], EntrySchema())
+    content = rewritten(file, [wrapping(EntrySchema(), one, Stub("a"))])
     assert time.process_time() - start < 30  # 0.6 s and 0.9 s, where nobody else computes
     assert content.endswith(b'{"command": "/usr/bin/mcpwrap-connect", "args": ["a"]}}}')
 
@@ -112,7 +112,7 @@ def test_a_file_of_10_mb_is_rewritten_in_time(comment: str) -> None:
 def test_too_many_servers_are_refused() -> None:
     text = "".join(f"[s.a{number}]\ncommand = 'x'\n" for number in range(1001))
     with pytest.raises(FileError, match="1001 servers"):
-        servers(open_file("f", "toml", text.encode()), [("s",)], Words())
+        servers(open_file("f", "toml", text.encode()), [("s",)], EntrySchema())
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_many_keys_take_no_time() -> None:
     keys = "".join(f"k{number} = {number}\nenv.k{number} = 'x'\n" for number in range(10_000))
     file = open_file("f", "toml", f"[s.a]\ncommand = 'x'\n{keys}".encode())
     start = time.process_time()
-    [one] = servers(file, [("s",)], Words())
-    content = rewritten(file, [wrapping(Words(), one, Stub("a"))])
+    [one] = servers(file, [("s",)], EntrySchema())
+    content = rewritten(file, [wrapping(EntrySchema(), one, Stub("a"))])
     assert b"env" not in content
     assert time.process_time() - start < 30

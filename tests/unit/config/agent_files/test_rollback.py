@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Target, Words
+from mcpwrap.config.agent_files.entry_schema import STUB, EntrySchema, ListenerUrl, Stub, Target
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.parsed_file import ParsedFile, open_file, servers
-from mcpwrap.config.agent_files.rollback import EntryPath, RollbackConflict, TurnedBack, turned_back
+from mcpwrap.config.agent_files.rollback import EntryPath, Rollback, RollbackConflict, roll_back
 from mcpwrap.config.agent_files.syntax.document import FileError
 from mcpwrap.config.agent_files.wrap_status import LINK
 
-WORDS = Words()
+WORDS = EntrySchema()
 A, B = ("s", "a"), ("s", "b")
 CHANGED = "was changed since, and stays as it is"
 BEFORE = b"""\
@@ -36,9 +36,9 @@ def wrapped(*targets: Target) -> str:
     return rewritten(file, changes).decode()
 
 
-def back(now: str | bytes, *entries: EntryPath) -> TurnedBack:
+def back(now: str | bytes, *entries: EntryPath) -> Rollback:
     content = now if isinstance(now, bytes) else now.encode()
-    return turned_back(opened(content), opened(BEFORE), entries or (A, B), WORDS)
+    return roll_back(opened(content), opened(BEFORE), entries or (A, B), WORDS)
 
 
 STUBS = wrapped(Stub("a"), Stub("b"))
@@ -49,7 +49,7 @@ STUBS = wrapped(Stub("a"), Stub("b"))
     [STUBS, wrapped(ListenerUrl("http://127.78.0.1:52100/"), Stub("gone"))],
 )
 def test_what_nobody_changed_is_what_it_was(text: str) -> None:
-    assert back(text) == TurnedBack(BEFORE, (A, B))
+    assert back(text) == Rollback(BEFORE, (A, B))
     assert back(text, A, A).back == (A,)
 
 
@@ -108,20 +108,20 @@ def test_what_is_gone_stays_gone() -> None:
     gone = RollbackConflict(A, "is gone from the file, and stays gone")
     text = STUBS.replace('"a":', '"renamed":', 1)
     assert back(text).left == (gone,)
-    assert back("{}") == TurnedBack(b"{}", (), (gone, RollbackConflict(B, gone.what)))
+    assert back("{}") == Rollback(b"{}", (), (gone, RollbackConflict(B, gone.what)))
     assert back('{"s": []}').content == b'{"s": []}'
 
 
 def test_what_was_never_wrapped_is_nothing_to_do() -> None:
     """The record was kept, and the file was not rewritten any more."""
-    assert back(BEFORE) == TurnedBack(BEFORE)
+    assert back(BEFORE) == Rollback(BEFORE)
     changed = BEFORE.replace(b'"timeout": 1', b'"later": 1')
-    assert back(changed) == TurnedBack(changed)
+    assert back(changed) == Rollback(changed)
 
 
 def test_an_entry_that_was_none_before_is_left() -> None:
     before = opened(BEFORE.replace(b'"command": "npx"', b'"odd": 1'))
-    assert turned_back(opened(STUBS.encode()), before, [A], WORDS).left == (
+    assert roll_back(opened(STUBS.encode()), before, [A], WORDS).left == (
         RollbackConflict(A, CHANGED),
     )
 
@@ -130,9 +130,9 @@ CONTINUE = BY_ID["continue"].words
 LIST = "mcpServers:\n- name: x\n  command: {}\n- name: x\n  command: {}\n"
 
 
-def of_list(now: str, before: str) -> TurnedBack:
+def of_list(now: str, before: str) -> Rollback:
     now_file, before_file = (open_file("f", "yaml", text.encode()) for text in (now, before))
-    return turned_back(now_file, before_file, [("mcpServers", "x")], CONTINUE)
+    return roll_back(now_file, before_file, [("mcpServers", "x")], CONTINUE)
 
 
 def test_two_of_one_name_in_a_list_are_told_apart_by_their_order() -> None:
@@ -159,4 +159,4 @@ def test_what_cannot_be_put_back_is_said() -> None:
     now = f"s:\n  a:\n    command: &stub {STUB}\n    args: [a]\nother: *stub\n"
     now_file, before_file = (open_file("f", "yaml", text.encode()) for text in (now, before))
     with pytest.raises(FileError, match="cannot be rewritten without changing more"):
-        turned_back(now_file, before_file, [A], WORDS)
+        roll_back(now_file, before_file, [A], WORDS)

@@ -5,11 +5,24 @@ import re
 import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB
-from mcpwrap.config.agent_files.transport import HttpTransport, NotUnderstood, Stdio, Transport
-from mcpwrap.config.agent_files.wrap_status import LINK, Known, Standing, is_ours, standing
+from mcpwrap.config.agent_files.transport import (
+    HttpTransport,
+    StdioTransport,
+    Transport,
+    UnknownTransport,
+)
+from mcpwrap.config.agent_files.wrap_status import (
+    LINK,
+    AppliedServers,
+    WrapStatus,
+    is_ours,
+    wrap_status,
+)
 from mcpwrap.plan import paths
 
-KNOWN = Known({"git": frozenset({"TZ"}), "web": frozenset()}, {"http://127.78.0.1:52100": "web"})
+KNOWN = AppliedServers(
+    {"git": frozenset({"TZ"}), "web": frozenset()}, {"http://127.78.0.1:52100": "web"}
+)
 
 
 def test_the_paths_are_those_of_the_plan() -> None:
@@ -20,21 +33,36 @@ def test_the_paths_are_those_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("launch", "state", "server", "why"),
     [
-        (Stdio(STUB, ("git",)), "wrapped", "git", ""),
-        (Stdio("mcpwrap-connect", ("git",)), "wrapped", "git", ""),
-        (Stdio(f"{LINK}git"), "wrapped", "git", ""),
-        (Stdio(STUB, ("git",), {"TZ": "UTC"}, "/x"), "wrapped", "git", ""),  # it inherits TZ
-        (Stdio(STUB, ("git",), {"TZ": "UTC", "T": "s"}), "drifted", "git", "half ours: .* T"),
-        (Stdio(STUB, ("git",), inherits=("TZ",)), "wrapped", "git", ""),
-        (Stdio(STUB, ("git",), inherits=("TZ", "X")), "drifted", "git", "half ours: .* X"),
-        (Stdio(STUB, ("git",), {}, "", ("envFile",)), "drifted", "git", "half ours: .* `envFile`"),
-        (Stdio(STUB), "drifted", "", "wants one argument"),
-        (Stdio(STUB, ("git", "-y")), "drifted", "", "wants one argument"),
-        (Stdio(f"{LINK}git", ("x",)), "drifted", "", "takes no arguments"),
-        (Stdio(STUB, ("gone",)), "drifted", "", "no server 'gone' was applied"),
-        (Stdio(f"{LINK}gone"), "drifted", "", "no server 'gone' was applied"),
-        (Stdio("/home/alice/mcpwrap-connect", ("git",)), "raw", "", ""),
-        (Stdio("npx", ("mcpwrap-connect",)), "raw", "", ""),
+        (StdioTransport(STUB, ("git",)), "wrapped", "git", ""),
+        (StdioTransport("mcpwrap-connect", ("git",)), "wrapped", "git", ""),
+        (StdioTransport(f"{LINK}git"), "wrapped", "git", ""),
+        (
+            StdioTransport(STUB, ("git",), {"TZ": "UTC"}, "/x"),
+            "wrapped",
+            "git",
+            "",
+        ),  # it inherits TZ
+        (
+            StdioTransport(STUB, ("git",), {"TZ": "UTC", "T": "s"}),
+            "drifted",
+            "git",
+            "half ours: .* T",
+        ),
+        (StdioTransport(STUB, ("git",), inherits=("TZ",)), "wrapped", "git", ""),
+        (StdioTransport(STUB, ("git",), inherits=("TZ", "X")), "drifted", "git", "half ours: .* X"),
+        (
+            StdioTransport(STUB, ("git",), {}, "", ("envFile",)),
+            "drifted",
+            "git",
+            "half ours: .* `envFile`",
+        ),
+        (StdioTransport(STUB), "drifted", "", "wants one argument"),
+        (StdioTransport(STUB, ("git", "-y")), "drifted", "", "wants one argument"),
+        (StdioTransport(f"{LINK}git", ("x",)), "drifted", "", "takes no arguments"),
+        (StdioTransport(STUB, ("gone",)), "drifted", "", "no server 'gone' was applied"),
+        (StdioTransport(f"{LINK}gone"), "drifted", "", "no server 'gone' was applied"),
+        (StdioTransport("/home/alice/mcpwrap-connect", ("git",)), "raw", "", ""),
+        (StdioTransport("npx", ("mcpwrap-connect",)), "raw", "", ""),
         (HttpTransport("http://127.78.0.1:52100/"), "wrapped", "web", ""),
         (HttpTransport("http://127.78.0.1:52100"), "wrapped", "web", ""),
         (
@@ -46,12 +74,12 @@ def test_the_paths_are_those_of_the_plan() -> None:
         (HttpTransport("http://127.78.0.2:52100/"), "drifted", "", "no server listens there"),
         (HttpTransport("http://127.78.0.1:52100.evil.example/"), "raw", "", ""),
         (HttpTransport("https://x.example/mcp"), "raw", "", ""),
-        (NotUnderstood("odd"), "not understood", "", "odd"),
+        (UnknownTransport("odd"), "not understood", "", "odd"),
     ],
 )
 def test_an_entry_stands(launch: Transport, state: str, server: str, why: str) -> None:
-    found = standing(launch, KNOWN)
-    assert isinstance(found, Standing)
+    found = wrap_status(launch, KNOWN)
+    assert isinstance(found, WrapStatus)
     assert (found.state, found.server) == (state, server)
     assert (not found.why) == (not why)
     assert re.search(why, found.why)
@@ -60,15 +88,15 @@ def test_an_entry_stands(launch: Transport, state: str, server: str, why: str) -
 @pytest.mark.parametrize(
     ("launch", "is_so"),
     [
-        (Stdio(STUB, ("git",)), True),
-        (Stdio(STUB, ("gone",), {"A": "x"}, "/x"), True),
-        (Stdio("mcpwrap-connect"), True),
-        (Stdio(f"{LINK}gone"), True),
+        (StdioTransport(STUB, ("git",)), True),
+        (StdioTransport(STUB, ("gone",), {"A": "x"}, "/x"), True),
+        (StdioTransport("mcpwrap-connect"), True),
+        (StdioTransport(f"{LINK}gone"), True),
         (HttpTransport("http://127.78.9.9:52100/"), True),
         (HttpTransport("http://127.78.9.9:52101/"), False),
         (HttpTransport("http://127.0.0.1:52100/"), False),
-        (Stdio("npx", (STUB, "git")), False),
-        (NotUnderstood("odd"), False),
+        (StdioTransport("npx", (STUB, "git")), False),
+        (UnknownTransport("odd"), False),
     ],
 )
 def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Transport, *, is_so: bool) -> None:
@@ -77,8 +105,12 @@ def test_ours_is_what_leads_to_us_whatever_is_applied(launch: Transport, *, is_s
 
 def test_another_program_of_the_stubs_name_is_no_stub() -> None:
     """The name alone is looked for in PATH, and somebody's own folder can come first there."""
-    known = Known({"time": frozenset()}, other_stub="/home/alice/.local/bin/mcpwrap-connect")
-    found = standing(Stdio("mcpwrap-connect", ("time",)), known)
+    known = AppliedServers(
+        {"time": frozenset()}, other_stub="/home/alice/.local/bin/mcpwrap-connect"
+    )
+    found = wrap_status(StdioTransport("mcpwrap-connect", ("time",)), known)
     assert (found.state, found.server) == ("drifted", "time")
     assert "/home/alice/.local/bin/mcpwrap-connect" in found.why
-    assert standing(Stdio("/usr/bin/mcpwrap-connect", ("time",)), known).state == "wrapped"
+    assert (
+        wrap_status(StdioTransport("/usr/bin/mcpwrap-connect", ("time",)), known).state == "wrapped"
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.migration.bridge import bridged
 from mcpwrap.config.migration.draft import EntryContext
 
@@ -43,5 +43,5 @@ def test_a_bridge_to_a_url_is_that_url(
     args: tuple[str, ...], expected: HttpTransport | None
 ) -> None:
     env = {"AUTH": "Bearer abc"}
-    assert bridged(Stdio("npx", args, env)) == expected
-    assert bridged(Stdio("python3", args, env)) is None
+    assert bridged(StdioTransport("npx", args, env)) == expected
+    assert bridged(StdioTransport("python3", args, env)) is None

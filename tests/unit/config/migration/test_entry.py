@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.agent_files.parsed_file import Listed, open_file, servers
-from mcpwrap.config.agent_files.transport import HttpTransport, Stdio
-from mcpwrap.config.migration.draft import EntryContext, ResolvedCommand, UnfitError
+from mcpwrap.config.agent_files.parsed_file import ListedServer, open_file, servers
+from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
+from mcpwrap.config.migration.draft import EntryContext, MigrationError, ResolvedCommand
 from mcpwrap.config.migration.entry import draft, launch_of, secrets_in
 from mcpwrap.config.model import Local, SecretRef
 
@@ -20,7 +20,7 @@ AROUND = EntryContext(
 )
 
 
-def listed(entry: object, agent: str = "claude-code") -> Listed:
+def listed(entry: object, agent: str = "claude-code") -> ListedServer:
     content = json.dumps({"mcpServers": {"one": entry}}).encode()
     opened = open_file("f.json", "json", content)
     return servers(opened, [("mcpServers",)], BY_ID[agent].words)[0]
@@ -53,7 +53,7 @@ def test_a_bridge_has_its_header_from_its_own_variables() -> None:
 def test_no_secret_of_a_person_comes_to_where_everybody_reads(entry: dict[str, object]) -> None:
     around = replace(AROUND, variables={"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI7MDENGbPxRfiCY"})
     found = listed(entry)
-    with pytest.raises(UnfitError, match="your variable AWS_SECRET_ACCESS_KEY, which can be"):
+    with pytest.raises(MigrationError, match="your variable AWS_SECRET_ACCESS_KEY, which can be"):
         draft(found, launch_of(found, around), around)
 
 
@@ -71,7 +71,7 @@ def test_variables_of_which_there_is_the_name_alone() -> None:
         },
     )
     launch = launch_of(entry, around)
-    assert isinstance(launch, Stdio)
+    assert isinstance(launch, StdioTransport)
     found = draft(entry, launch, around)
     assert isinstance(found.server.runs, Local)
     assert found.server.runs.env == {
@@ -115,7 +115,7 @@ def test_variables_that_an_agent_keeps_are_secrets() -> None:
 )
 def test_what_is_refused(entry: object, why: str) -> None:
     one = listed(entry, "codex" if "env_vars" in str(entry) else "claude-code")
-    with pytest.raises(UnfitError) as refusal:
+    with pytest.raises(MigrationError) as refusal:
         draft(one, launch_of(one, AROUND), AROUND)
     assert why in str(refusal.value)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import HttpTransport as Launch
-from mcpwrap.config.migration.draft import EntryContext, UnfitError
+from mcpwrap.config.migration.draft import EntryContext, MigrationError
 from mcpwrap.config.migration.remote_server import draft
 from mcpwrap.config.model import Destination, RemoteServer, SecretRef
 from mcpwrap.core.wire.server_files import OAuth
@@ -100,7 +100,7 @@ def test_a_url(
     ],
 )
 def test_what_is_refused(launch: Launch, entry: dict[str, object], why: str) -> None:
-    with pytest.raises(UnfitError) as refusal:
+    with pytest.raises(MigrationError) as refusal:
         draft("s", launch, entry, AROUND)
     assert why in str(refusal.value)
     assert "s3cr3t" not in str(refusal.value)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.migration.draft import EntryContext, ResolvedCommand, UnfitError
+from mcpwrap.config.agent_files.transport import StdioTransport
+from mcpwrap.config.migration.draft import EntryContext, MigrationError, ResolvedCommand
 from mcpwrap.config.migration.sources import expect_known
 from mcpwrap.config.migration.stdio_server import draft
 
@@ -12,11 +12,11 @@ AROUND = EntryContext(account="alice", home="/home/alice", program=ResolvedComma
 
 @pytest.mark.parametrize(("command", "how"), [("npx", "npm config get"), ("uvx", "python3-pip")])
 def test_where_packages_come_from(command: str, how: str) -> None:
-    server = draft("s", Stdio(command), AROUND).server
+    server = draft("s", StdioTransport(command), AROUND).server
     expect_known(server, {"npm", "pypi"})
-    with pytest.raises(UnfitError, match=how):
+    with pytest.raises(MigrationError, match=how):
         expect_known(server, ())
 
 
 def test_what_downloads_nothing_needs_none() -> None:
-    expect_known(draft("s", Stdio("x"), AROUND).server, ())
+    expect_known(draft("s", StdioTransport("x"), AROUND).server, ())

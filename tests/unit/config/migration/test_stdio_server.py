@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import Stdio
-from mcpwrap.config.migration.draft import EntryContext, PathInfo, ResolvedCommand, UnfitError
+from mcpwrap.config.agent_files.transport import StdioTransport
+from mcpwrap.config.migration.draft import EntryContext, MigrationError, PathInfo, ResolvedCommand
 from mcpwrap.config.migration.stdio_server import draft, expanded, paths
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 
@@ -84,37 +84,39 @@ def given(path: str, *, is_writable: bool) -> Workspace:
 def test_what_it_sees_of_its_person(
     args: tuple[str, ...], env: dict[str, str], expected: tuple[Workspace, ...]
 ) -> None:
-    assert draft("s", Stdio("npx", args, env), AROUND).server.workspace == expected
+    assert draft("s", StdioTransport("npx", args, env), AROUND).server.workspace == expected
 
 
 def test_code_of_an_interpreter_that_is_ones_own() -> None:
     program = ResolvedCommand(
         f"{NVM}/bin/npx", (NVM, f"{NVM}/lib/node_modules/npm"), (f"{NVM}/bin",)
     )
-    server = draft("s", Stdio("npx", ("-y", "x")), replace(AROUND, program=program)).server
+    server = draft("s", StdioTransport("npx", ("-y", "x")), replace(AROUND, program=program)).server
     assert server.runs == Local(
         command=f"{NVM}/bin/npx",
         args=("-y", "x"),
         env={"PATH": (f"{NVM}/bin:/usr/local/bin:/usr/bin:/bin",)},
     )
     assert server.workspace == (given(NVM, is_writable=False),)
-    own = draft("s", Stdio("npx", (), {"PATH": "/x"}), replace(AROUND, program=program)).server
+    own = draft(
+        "s", StdioTransport("npx", (), {"PATH": "/x"}), replace(AROUND, program=program)
+    ).server
     assert isinstance(own.runs, Local)
     assert own.runs.env == {"PATH": ("/x",)}
 
 
 def test_where_it_is_started() -> None:
     """Only where something relative would lead elsewhere."""
-    server = draft("s", Stdio("node", ("./src/server.js",)), IN_SHOP).server
+    server = draft("s", StdioTransport("node", ("./src/server.js",)), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == (SHOP, (given(SHOP, is_writable=True),))
-    server = draft("s", Stdio("node", ("/srv/x.js",)), IN_SHOP).server
+    server = draft("s", StdioTransport("node", ("/srv/x.js",)), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == ("", ())
-    server = draft("s", Stdio("npx", ("-y", "x")), IN_SHOP).server
+    server = draft("s", StdioTransport("npx", ("-y", "x")), IN_SHOP).server
     assert isinstance(server.runs, Local)
     assert (server.runs.cwd, server.workspace) == ("", ())
-    server = draft("s", Stdio("npx", (), cwd=f"{HOME}/data"), AROUND).server
+    server = draft("s", StdioTransport("npx", (), cwd=f"{HOME}/data"), AROUND).server
     assert isinstance(server.runs, Local)
     assert server.runs.cwd == f"{HOME}/data"
     assert server.workspace == (given(f"{HOME}/data", is_writable=True),)
@@ -130,10 +132,10 @@ def test_where_it_is_started() -> None:
     ],
 )
 def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: bool) -> None:
-    server = draft("s", Stdio(command), AROUND).server
+    server = draft("s", StdioTransport(command), AROUND).server
     assert (server.egress, server.cache) == (egress, has_cache)
     more = (Destination("api.example.com", 443, with_subdomains=False),)
-    found = draft("s", Stdio(command), AROUND, more)
+    found = draft("s", StdioTransport(command), AROUND, more)
     assert found.server.egress == (*egress, *more)
     assert not found.notes
 
@@ -153,24 +155,26 @@ def test_what_it_reaches(command: str, egress: tuple[Group, ...], *, has_cache: 
 def test_what_no_entry_gets_by_naming_it(path: str, why: str) -> None:
     whole = f"{HOME}/{path}"
     around = replace(AROUND, places={whole: PathInfo(is_folder=True)})
-    for launch in (Stdio("npx", (whole,)), Stdio("npx", (), {"DIR": whole})):
-        with pytest.raises(UnfitError, match=why):
+    for launch in (StdioTransport("npx", (whole,)), StdioTransport("npx", (), {"DIR": whole})):
+        with pytest.raises(MigrationError, match=why):
             draft("s", launch, around)
 
 
 def test_code_is_read_where_nothing_may_be_written() -> None:
     program = ResolvedCommand(f"{HOME}/.local/bin/uvx", (f"{HOME}/.local/bin",))
-    found = draft("s", Stdio("uvx"), replace(AROUND, program=program))
+    found = draft("s", StdioTransport("uvx"), replace(AROUND, program=program))
     assert found.server.workspace == (given(f"{HOME}/.local/bin", is_writable=False),)
-    with pytest.raises(UnfitError, match="keys or logins"):
+    with pytest.raises(MigrationError, match="keys or logins"):
         draft(
-            "s", Stdio("uvx"), replace(AROUND, program=ResolvedCommand("/x", (f"{HOME}/.gnupg",)))
+            "s",
+            StdioTransport("uvx"),
+            replace(AROUND, program=ResolvedCommand("/x", (f"{HOME}/.gnupg",))),
         )
 
 
 def test_secrets_leave_it() -> None:
     env = {"API_KEY": "abc", "ASKED": "${input:x}", "LEVEL": "info"}
-    found = draft("s", Stdio("npx", (), env), AROUND)
+    found = draft("s", StdioTransport("npx", (), env), AROUND)
     assert isinstance(found.server.runs, Local)
     assert found.server.runs.env == {
         "API_KEY": (SecretRef("API_KEY"),),
@@ -184,40 +188,62 @@ def test_secrets_leave_it() -> None:
 @pytest.mark.parametrize(
     ("launch", "around", "why"),
     [
-        (Stdio("docker", ("run", "x")), AROUND, "a daemon starts its container as root"),
-        (Stdio("nothere"), replace(AROUND, program=None), "'nothere' is not found"),
-        (Stdio("npx", ("--token", "abc")), AROUND, "its argument 2 holds a secret"),
-        (Stdio("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
-        (Stdio("npx", ("~",)), AROUND, "would give it the whole of"),
-        (Stdio("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
-        (Stdio("npx", (f"{HOME}/new.db",)), AROUND, "would give it the whole of"),  # not there yet
-        (Stdio("npx", (), {"NOTES": f"{HOME}/notes.json"}), AROUND, "in a folder of its own"),
-        (Stdio("npx", (f"{HOME}/link",)), AROUND, "behind a link: write '/data/alice' in its"),
-        (Stdio("env", ("npx", "x")), AROUND, "make that the `command`"),
-        (Stdio("flatpak", ("run", "x")), AROUND, "needs rights that no server of ours gets"),
-        (Stdio("/snap/bin/npx", ("x",)), AROUND, "needs rights"),
+        (StdioTransport("docker", ("run", "x")), AROUND, "a daemon starts its container as root"),
+        (StdioTransport("nothere"), replace(AROUND, program=None), "'nothere' is not found"),
+        (StdioTransport("npx", ("--token", "abc")), AROUND, "its argument 2 holds a secret"),
+        (StdioTransport("npx", (HOME,)), AROUND, f"would give it the whole of {HOME}"),
+        (StdioTransport("npx", ("~",)), AROUND, "would give it the whole of"),
+        (StdioTransport("npx", (f"{HOME}/x.db",)), AROUND, "would give it the whole of"),
+        (
+            StdioTransport("npx", (f"{HOME}/new.db",)),
+            AROUND,
+            "would give it the whole of",
+        ),  # not there yet
+        (
+            StdioTransport("npx", (), {"NOTES": f"{HOME}/notes.json"}),
+            AROUND,
+            "in a folder of its own",
+        ),
+        (
+            StdioTransport("npx", (f"{HOME}/link",)),
+            AROUND,
+            "behind a link: write '/data/alice' in its",
+        ),
+        (StdioTransport("env", ("npx", "x")), AROUND, "make that the `command`"),
+        (
+            StdioTransport("flatpak", ("run", "x")),
+            AROUND,
+            "needs rights that no server of ours gets",
+        ),
+        (StdioTransport("/snap/bin/npx", ("x",)), AROUND, "needs rights"),
     ],
 )
-def test_what_is_refused(launch: Stdio, around: EntryContext, why: str) -> None:
-    with pytest.raises(UnfitError) as refusal:
+def test_what_is_refused(launch: StdioTransport, around: EntryContext, why: str) -> None:
+    with pytest.raises(MigrationError) as refusal:
         draft("s", launch, around)
     assert why in str(refusal.value)
     assert "abc" not in str(refusal.value)
 
 
 def test_what_the_agent_fills_in() -> None:
-    launch = Stdio("${DATA}/run", ("${DATA}", "x"), cwd="sub")
-    assert expanded(launch, replace(AROUND, base=SHOP)) == Stdio(
+    launch = StdioTransport("${DATA}/run", ("${DATA}", "x"), cwd="sub")
+    assert expanded(launch, replace(AROUND, base=SHOP)) == StdioTransport(
         f"{HOME}/data/run", (f"{HOME}/data", "x"), cwd=f"{SHOP}/sub"
     )
-    for unknown in (Stdio("npx", ("${input:x}",)), Stdio("${X}"), Stdio("npx", cwd="${X}")):
-        with pytest.raises(UnfitError, match="only the agent knows"):
+    for unknown in (
+        StdioTransport("npx", ("${input:x}",)),
+        StdioTransport("${X}"),
+        StdioTransport("npx", cwd="${X}"),
+    ):
+        with pytest.raises(MigrationError, match="only the agent knows"):
             expanded(unknown, AROUND)
 
 
 def test_the_home_that_a_server_would_take_for_its_own() -> None:
-    launch = Stdio("~/bin/x", ("~/data", "--root=~/data", "~", "a=~/b", "~x"), {"D": "~/d"})
-    assert expanded(launch, AROUND) == Stdio(
+    launch = StdioTransport(
+        "~/bin/x", ("~/data", "--root=~/data", "~", "a=~/b", "~x"), {"D": "~/d"}
+    )
+    assert expanded(launch, AROUND) == StdioTransport(
         f"{HOME}/bin/x",
         (f"{HOME}/data", f"--root={HOME}/data", HOME, "a=~/b", "~x"),
         {"D": f"{HOME}/d"},
@@ -228,31 +254,45 @@ def test_the_home_that_a_server_would_take_for_its_own() -> None:
     ("launch", "around", "notes"),
     [
         (
-            Stdio("node", ("https://a.example/x", "postgresql://db.example:5432/d")),
+            StdioTransport("node", ("https://a.example/x", "postgresql://db.example:5432/d")),
             AROUND,
             ["it names a.example, and does not", "it names db.example:5432, and does not"],
         ),
-        (Stdio("node", (), {"URL": "http://localhost:8080/"}), AROUND, ["names localhost:8080"]),
-        (Stdio("node", (), {"DB": "postgres://u:9/x@db.example/"}), AROUND, []),  # of a password
-        (Stdio("node", (), {"DB": "postgres://u:9@db.example/"}), AROUND, ["names db.example,"]),
         (
-            Stdio("node", (), {"NOTES": f"{HOME}/data/notes.json"}),
+            StdioTransport("node", (), {"URL": "http://localhost:8080/"}),
+            AROUND,
+            ["names localhost:8080"],
+        ),
+        (
+            StdioTransport("node", (), {"DB": "postgres://u:9/x@db.example/"}),
+            AROUND,
+            [],
+        ),  # of a password
+        (
+            StdioTransport("node", (), {"DB": "postgres://u:9@db.example/"}),
+            AROUND,
+            ["names db.example,"],
+        ),
+        (
+            StdioTransport("node", (), {"NOTES": f"{HOME}/data/notes.json"}),
             AROUND,
             [f"it may write all of {HOME}/data, which it needs to save {HOME}/data/notes.json"],
         ),
         (
-            Stdio("node", ("--file", f"{HOME}/new/notes.json")),
+            StdioTransport("node", ("--file", f"{HOME}/new/notes.json")),
             AROUND,
             [f"it may write all of {HOME}/new, which it needs to save {HOME}/new/notes.json"],
         ),
-        (Stdio("node", (f"{HOME}/data", f"{HOME}/notes.json")), AROUND, []),
-        (Stdio("sh", ("-c", "cd x && y")), AROUND, ["what a shell is told"]),
-        (Stdio("sh", ("x.sh",)), AROUND, ["write 'x.sh' with its whole path"]),
-        (Stdio("sh", ("x.sh",)), IN_SHOP, []),
-        (Stdio("sh", (f"{SHOP}/x.sh", "--config=x.py")), AROUND, []),
+        (StdioTransport("node", (f"{HOME}/data", f"{HOME}/notes.json")), AROUND, []),
+        (StdioTransport("sh", ("-c", "cd x && y")), AROUND, ["what a shell is told"]),
+        (StdioTransport("sh", ("x.sh",)), AROUND, ["write 'x.sh' with its whole path"]),
+        (StdioTransport("sh", ("x.sh",)), IN_SHOP, []),
+        (StdioTransport("sh", (f"{SHOP}/x.sh", "--config=x.py")), AROUND, []),
     ],
 )
-def test_what_may_not_work_is_told(launch: Stdio, around: EntryContext, notes: list[str]) -> None:
+def test_what_may_not_work_is_told(
+    launch: StdioTransport, around: EntryContext, notes: list[str]
+) -> None:
     first, *found = draft("s", launch, around).notes
     assert "no network" in first
     assert len(found) == len(notes)
@@ -262,5 +302,7 @@ def test_what_may_not_work_is_told(launch: Stdio, around: EntryContext, notes: l
 
 
 def test_the_paths_that_it_names() -> None:
-    launch = Stdio("node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP)
+    launch = StdioTransport(
+        "node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP
+    )
     assert list(paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]

@@ -5,17 +5,17 @@ import pytest
 from mcpwrap.config.parse import SourceFile
 from mcpwrap.config.policy.parse import files_by_server, parse_policy, parse_with_warnings
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import Decision, Times
+from mcpwrap.core.policy.decision import ApprovalTimeouts, Decision
 from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     LimitsEntry,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Policy,
     Range,
@@ -68,7 +68,7 @@ def test_everything_that_can_be_said() -> None:
                 action="block",
                 servers=("sqlite*",),
                 tools=("read_query",),
-                when=(OfArgument("query", Sql("unbounded_select")),),
+                when=(ArgumentCondition("query", Sql("unbounded_select")),),
                 message="Add a LIMIT.",
                 observe=True,
             ),
@@ -100,23 +100,29 @@ def test_without_a_file_everything_is_allowed() -> None:
 
 
 CONDITIONS: list[tuple[str, Condition]] = [
-    ("{arg: 'a.b[0]', equals: 1}", OfArgument("a.b[0]", Equals("1"))),
-    ("{arg: a, equals: null}", OfArgument("a", Equals("null"))),
-    ('{arg: a, equals: "no"}', OfArgument("a", Equals('"no"'))),
-    ("{arg: a, equals: {b: [1, true]}}", OfArgument("a", Equals('{"b":[1,true]}'))),
-    ("{arg: a, one_of: [x, 1.5]}", OfArgument("a", OneOf(('"x"', "1.5")))),
-    ("{arg: a, matches: '(?i)drop'}", OfArgument("a", Matches("(?i)drop"))),
-    ("{arg: a, length: {min: 1, max: 5}}", OfArgument("a", Length(1, 5))),
-    ("{arg: a, length: {max: 5}}", OfArgument("a", Length(None, 5))),
-    ("{arg: a, range: {min: -1.5}}", OfArgument("a", Range(-1.5, None))),
-    ("{arg: a, inside: /home/a}", OfArgument("a", Inside("/home/a"))),
-    ("{arg: a, sql: drop, dialect: mysql}", OfArgument("a", Sql("drop", "mysql"))),
-    ("{arg: a, not: {equals: 1}}", OfArgument("a", NotSo(Equals("1")))),
-    ("{arg: a, not: {sql: drop, dialect: tsql}}", OfArgument("a", NotSo(Sql("drop", "tsql")))),
-    ("{arg: 'a[*]', not: {inside: /a}}", OfArgument("a[*]", NotSo(Inside("/a")))),
-    ("{not: {arg: a, equals: 1}}", Inverted(OfArgument("a", Equals("1")))),
-    ("{not: {arg: a, not: {equals: 1}}}", Inverted(OfArgument("a", NotSo(Equals("1"))))),
-    ("{arg: a, equals: true, default: false}", OfArgument("a", Equals("true"), "false")),
+    ("{arg: 'a.b[0]', equals: 1}", ArgumentCondition("a.b[0]", Equals("1"))),
+    ("{arg: a, equals: null}", ArgumentCondition("a", Equals("null"))),
+    ('{arg: a, equals: "no"}', ArgumentCondition("a", Equals('"no"'))),
+    ("{arg: a, equals: {b: [1, true]}}", ArgumentCondition("a", Equals('{"b":[1,true]}'))),
+    ("{arg: a, one_of: [x, 1.5]}", ArgumentCondition("a", OneOf(('"x"', "1.5")))),
+    ("{arg: a, matches: '(?i)drop'}", ArgumentCondition("a", Matches("(?i)drop"))),
+    ("{arg: a, length: {min: 1, max: 5}}", ArgumentCondition("a", Length(1, 5))),
+    ("{arg: a, length: {max: 5}}", ArgumentCondition("a", Length(None, 5))),
+    ("{arg: a, range: {min: -1.5}}", ArgumentCondition("a", Range(-1.5, None))),
+    ("{arg: a, inside: /home/a}", ArgumentCondition("a", Inside("/home/a"))),
+    ("{arg: a, sql: drop, dialect: mysql}", ArgumentCondition("a", Sql("drop", "mysql"))),
+    ("{arg: a, not: {equals: 1}}", ArgumentCondition("a", NegatedTest(Equals("1")))),
+    (
+        "{arg: a, not: {sql: drop, dialect: tsql}}",
+        ArgumentCondition("a", NegatedTest(Sql("drop", "tsql"))),
+    ),
+    ("{arg: 'a[*]', not: {inside: /a}}", ArgumentCondition("a[*]", NegatedTest(Inside("/a")))),
+    ("{not: {arg: a, equals: 1}}", NegatedCondition(ArgumentCondition("a", Equals("1")))),
+    (
+        "{not: {arg: a, not: {equals: 1}}}",
+        NegatedCondition(ArgumentCondition("a", NegatedTest(Equals("1")))),
+    ),
+    ("{arg: a, equals: true, default: false}", ArgumentCondition("a", Equals("true"), "false")),
 ]
 
 
@@ -129,7 +135,7 @@ def test_each_condition() -> None:
 def test_an_allow_rule_may_ask_that_no_element_is_otherwise() -> None:
     rule = "{name: a, tool: t, action: allow, when: [{not: {arg: 'p[*]', not: {inside: /a}}}]}"
     [condition] = parsed(f"version: 1\nrules: [{rule}]").rules[0].when
-    assert condition == Inverted(OfArgument("p[*]", NotSo(Inside("/a"))))
+    assert condition == NegatedCondition(ArgumentCondition("p[*]", NegatedTest(Inside("/a"))))
 
 
 def test_limits_may_differ_by_server_and_tool() -> None:
@@ -143,15 +149,15 @@ def test_limits_may_differ_by_server_and_tool() -> None:
 @pytest.mark.parametrize(
     ("text", "times"),
     [
-        ("{expires: 5m, wait: 45s}", Times()),
-        ("{expires: 10s, wait: 5s}", Times(10, 5)),
-        ("{expires: 24h, wait: 1h}", Times(86_400, 3600)),
-        ("{expires: 1min}", Times(60, 45)),
-        ("{wait: 30s}", Times(300, 30)),
-        ("{}", Times()),
+        ("{expires: 5m, wait: 45s}", ApprovalTimeouts()),
+        ("{expires: 10s, wait: 5s}", ApprovalTimeouts(10, 5)),
+        ("{expires: 24h, wait: 1h}", ApprovalTimeouts(86_400, 3600)),
+        ("{expires: 1min}", ApprovalTimeouts(60, 45)),
+        ("{wait: 30s}", ApprovalTimeouts(300, 30)),
+        ("{}", ApprovalTimeouts()),
     ],
 )
-def test_how_long_an_approval_waits(text: str, times: Times) -> None:
+def test_how_long_an_approval_waits(text: str, times: ApprovalTimeouts) -> None:
     policy = parsed(f"version: 1\napproval: {text}", "version: 1")
     assert policy.approval == times
     assert compile_policy(policy, "s").times == times

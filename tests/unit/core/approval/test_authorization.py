@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.approval.authorization import May, Rights, Who, may, may_proven, sees
+from mcpwrap.core.approval.authorization import ApproverIdentity, May, Rights, may, may_proven, sees
 from mcpwrap.core.wire.approval_socket import Proof
 
 GROUP, WEB, HOOK, ALICE, BOB, CAROL = 50, 901, 902, 1000, 1001, 1002
@@ -11,9 +11,9 @@ NONE = Rights(-1, -1, -1)  # a machine on which nobody has set up anything
 PASSWORD, POLKIT = Proof.PASSWORD, Proof.POLKIT
 
 
-def account(uid: int) -> Who:
+def account(uid: int) -> ApproverIdentity:
     """Return somebody: bob and carol are approvers."""
-    return Who(uid, frozenset({uid, GROUP} if uid in {BOB, CAROL} else {uid}))
+    return ApproverIdentity(uid, frozenset({uid, GROUP} if uid in {BOB, CAROL} else {uid}))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.core.approval.document import Question, digest, document, read
-from mcpwrap.core.gate.ports import NOBODY, ApprovalRequest, ApprovalUnavailable
+from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalRequest, ApprovalUnavailable
 from mcpwrap.core.wire.approver_passwords import Approver, Approvers, decode, encode
 from tests.unit.core.approval.questions import question
 from tests.unit.core.json_values import FINITE
@@ -56,9 +56,9 @@ def test_where_there_is_nobody_nobody_is_asked() -> None:
     wanted = ApprovalRequest(
         method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
     )
-    assert NOBODY.ask(1, wanted) == ApprovalUnavailable("")
-    NOBODY.withdraw(1, comes_again=True)
-    NOBODY.answer(1, approves=True)
+    assert NO_APPROVALS.ask(1, wanted) == ApprovalUnavailable("")
+    NO_APPROVALS.withdraw(1, comes_again=True)
+    NO_APPROVALS.answer(1, approves=True)
 
 
 def test_who_has_a_password() -> None:

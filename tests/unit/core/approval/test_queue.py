@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from mcpwrap.core.approval import queue
 from mcpwrap.core.approval.entry import (
     MAX_AWAY,
-    About,
     AlreadyApproved,
     ApprovalNotice,
+    ApprovalSubject,
     QuestionRejected,
     QueuedQuestion,
 )
-from mcpwrap.core.approval.queue import MAX_OF_AGENT, MAX_WAITING, Book
+from mcpwrap.core.approval.queue import MAX_OF_AGENT, MAX_WAITING, ApprovalQueue
 from mcpwrap.core.approval.throttle import MAX_DENIALS, MAX_NEW
-from mcpwrap.core.wire.approval_socket import MINUTES, Decide, Scope, Verdict
+from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, Scope, Verdict
 
 EXPIRES_S = 300.0
 
 
-def about(digest: str, agent_uid: int = 1000) -> About:
-    return About(
+def about(digest: str, agent_uid: int = 1000) -> ApprovalSubject:
+    return ApprovalSubject(
         digest=digest,
         size=10,
         agent_uid=agent_uid,
@@ -38,8 +38,10 @@ def about(digest: str, agent_uid: int = 1000) -> About:
     )
 
 
-def decide(id_: str, digest: str, verdict: str, scope: str = "once", times: int = 1) -> Decide:
-    return Decide(
+def decide(
+    id_: str, digest: str, verdict: str, scope: str = "once", times: int = 1
+) -> DecideRequest:
+    return DecideRequest(
         id=id_,
         digest=digest,
         verdict=Verdict(verdict),
@@ -54,11 +56,11 @@ class Story:
     """Book of approvals, and events in words: a request is its session and its number in that."""
 
     now_s: float = 1000.0
-    book: Book = field(init=False)
+    book: ApprovalQueue = field(init=False)
 
     def __post_init__(self) -> None:
         numbers = count(1)
-        self.book = Book(lambda: f"q{next(numbers)}")
+        self.book = ApprovalQueue(lambda: f"q{next(numbers)}")
 
     def tell(self, event: str) -> str:
         match event.split():
@@ -91,7 +93,7 @@ class Story:
             case QuestionRejected(why):
                 return why
 
-    def decided(self, answer: Decide) -> str:
+    def decided(self, answer: DecideRequest) -> str:
         fault = self.book.fault(answer, self.now_s)
         return fault.code if fault else said(self.book.decide(answer, "bob", self.now_s))
 
@@ -235,7 +237,7 @@ def test_a_question_is_found_by_what_asked_it() -> None:
 def test_an_answer_for_one_request_lets_no_other_run() -> None:
     """As the agent's own window gives it: the same of another session still waits."""
     story = Story()
-    yes = Decide(id="q1", digest="a", verdict=Verdict.APPROVE)
+    yes = DecideRequest(id="q1", digest="a", verdict=Verdict.APPROVE)
     story.tell("asks 1.1 a")
     story.tell("asks 2.5 a")
     (told,) = story.book.decide_one((2, 5), yes, "here", story.now_s)
@@ -245,7 +247,7 @@ def test_an_answer_for_one_request_lets_no_other_run() -> None:
     assert story.book.decide_one((3, 7), yes, "here", story.now_s) == []
     assert story.tell("asks 3.8 a") == "q1 by here"  # it was put off meanwhile
     story.tell("asks 4.9 a")
-    no = Decide(id="q1", digest="a", verdict=Verdict.DENY)
+    no = DecideRequest(id="q1", digest="a", verdict=Verdict.DENY)
     (told,) = story.book.decide_one((4, 9), no, "here", story.now_s)
     assert (told.session, told.what) == (4, "denied")
     story.tell("asks 5.1 a")
@@ -256,7 +258,7 @@ def test_an_answer_for_one_request_lets_no_other_run() -> None:
 
 
 def test_the_same_words_of_another_account_or_server_are_another_question() -> None:
-    book = Book(iter("abc").__next__)
+    book = ApprovalQueue(iter("abc").__next__)
     for number, each in enumerate([about("x", 1000), about("x", 1001)]):
         answer = book.ask(number, 1, each, 0.0)
         assert isinstance(answer, QueuedQuestion)
@@ -266,12 +268,14 @@ def test_the_same_words_of_another_account_or_server_are_another_question() -> N
 def test_reasons_are_told() -> None:
     story = Story()
     story.tell("asks 1.1 a")
-    answer = Decide(id="q1", digest="a", verdict=Verdict.DENY, reason="zu spät".encode()[:-2])
+    answer = DecideRequest(
+        id="q1", digest="a", verdict=Verdict.DENY, reason="zu spät".encode()[:-2]
+    )
     (told,) = story.book.decide(answer, "bob (web)", story.now_s)
     assert (told.by, told.reason) == ("bob (web)", "zu sp\ufffd")
     story.tell("asks 1.2 a")
     story.tell("leaves 1.2")
-    answer = Decide(id="q2", digest="a", verdict=Verdict.DENY)
+    answer = DecideRequest(id="q2", digest="a", verdict=Verdict.DENY)
     assert story.book.decide(answer, "bob", story.now_s) == []
     assert story.tell("asks 1.3 a") == "denied by bob"
 
@@ -279,7 +283,7 @@ def test_reasons_are_told() -> None:
 def test_so_many_wait_of_one_agent_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MAX_OF_AGENT", 2)
     monkeypatch.setattr(queue, "MAX_WAITING", 3)
-    book = Book(iter("abcdefgh").__next__)
+    book = ApprovalQueue(iter("abcdefgh").__next__)
     asked = [
         book.ask(1, number, about(f"{number}", uid), 0.0)
         for number, uid in enumerate([1000, 1000, 1000, 1001, 1002])

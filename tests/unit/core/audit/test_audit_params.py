@@ -3,22 +3,22 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.audit.audit_params import Unread, params_of
+from mcpwrap.core.audit.audit_params import UnreadableParams, params_of
 from tests.unit.core.audit_records import OPENS, record, sealed
 
 
 @pytest.mark.parametrize(
     ("fields", "known"),
     [
-        ({}, Unread.HASHED),
-        ({"hash": "00"}, Unread.HASHED),
+        ({}, UnreadableParams.HASHED),
+        ({"hash": "00"}, UnreadableParams.HASHED),
         ({"sealed": sealed(b'{"name":"t"}')}, {"name": "t"}),
-        ({"sealed": sealed(b'{"name":"t"}', bytes(32))}, Unread.BROKEN),
-        ({"sealed": sealed(b"[]")}, Unread.BROKEN),
-        ({"sealed": sealed(b'{"a":' + b"[" * 9000)}, Unread.BROKEN),
-        ({"sealed": "AAAA"}, Unread.BROKEN),
-        ({"sealed": "no Base64"}, Unread.BROKEN),
-        ({"sealed": "\u2028"}, Unread.BROKEN),
+        ({"sealed": sealed(b'{"name":"t"}', bytes(32))}, UnreadableParams.BROKEN),
+        ({"sealed": sealed(b"[]")}, UnreadableParams.BROKEN),
+        ({"sealed": sealed(b'{"a":' + b"[" * 9000)}, UnreadableParams.BROKEN),
+        ({"sealed": "AAAA"}, UnreadableParams.BROKEN),
+        ({"sealed": "no Base64"}, UnreadableParams.BROKEN),
+        ({"sealed": "\u2028"}, UnreadableParams.BROKEN),
     ],
 )
 def test_params_are_read(fields: dict[str, object], known: object) -> None:
@@ -26,7 +26,7 @@ def test_params_are_read(fields: dict[str, object], known: object) -> None:
 
 
 def test_without_a_key_what_is_sealed_stays_so() -> None:
-    assert params_of(record(sealed=sealed(b"{}")), None) is Unread.SEALED
+    assert params_of(record(sealed=sealed(b"{}")), None) is UnreadableParams.SEALED
 
 
 def test_plain_params_need_no_key() -> None:

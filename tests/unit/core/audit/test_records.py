@@ -10,9 +10,9 @@ from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import (
     MAX_TEXT_CHARS,
     ChainHead,
-    Closed,
-    Heads,
     Record,
+    SessionClosed,
+    SessionHeads,
     box_of,
     cut,
     decode_event,
@@ -61,8 +61,8 @@ def test_params_are_kept_as_they_were_written() -> None:
 
 def test_events_are_told_apart() -> None:
     for event in (
-        Heads(n=1, at=2.0, heads={"1-1": ChainHead(3, "00")}),
-        Closed(n=1, at=2.0, session="1-1", head=ChainHead(3, "00"), torn=7),
+        SessionHeads(n=1, at=2.0, heads={"1-1": ChainHead(3, "00")}),
+        SessionClosed(n=1, at=2.0, session="1-1", head=ChainHead(3, "00"), torn=7),
     ):
         assert decode_event(encode(event)) == event
     with pytest.raises(msgspec.MsgspecError):

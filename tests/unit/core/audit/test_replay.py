@@ -5,17 +5,17 @@ import random
 import msgspec
 import pytest
 
-from mcpwrap.core.audit.audit_params import Params, Unread
+from mcpwrap.core.audit.audit_params import Params, UnreadableParams
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.replay import Replay
 from mcpwrap.core.audit.replay import judge as replayed
 from mcpwrap.core.gate.session import is_refused
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.rules import Equals, OfArgument, Policy, Range, Rule
+from mcpwrap.core.policy.rules import ArgumentCondition, Equals, Policy, Range, Rule
 from tests.unit.core.audit_records import OPENS, record, sealed
 
-IF_LARGE = (OfArgument("size", Range(100, None)),)
-IF_LARGER = (OfArgument("size", Range(150, None)),)
+IF_LARGE = (ArgumentCondition("size", Range(100, None)),)
+IF_LARGER = (ArgumentCondition("size", Range(150, None)),)
 OLD = Policy(
     rules=(
         Rule(name="no-drop", tools=("drop_*",), action="block"),
@@ -140,19 +140,19 @@ def test_a_hash_is_judged_where_a_name_is_enough(
     called = record(**{"id": 1, "decision": "allowed", "target": "read", "hash": "00", **fields})
     found = replay(Policy(rules=rules), [called])
     assert found.judged == (blocked is not None)
-    assert found.unread[Unread.HASHED] == (blocked is None)
+    assert found.unread[UnreadableParams.HASHED] == (blocked is None)
     assert sum(group.count for group in found.blocked_by_rule.values()) == (blocked or 0)
 
 
 def test_what_is_sealed_root_alone_can_judge() -> None:
-    rule = Rule(name="x", tools=("t",), when=(OfArgument("x", Equals("1")),), action="block")
+    rule = Rule(name="x", tools=("t",), when=(ArgumentCondition("x", Equals("1")),), action="block")
     text = sealed(b'{"name":"t","arguments":{"x":1}}')
     calls = [record(id=1, decision="allowed", target="t", sealed=text)]
     assert replay(Policy(rules=(rule,)), calls).blocked_by_rule["x"].count == 1
     found = replay(Policy(rules=(rule,)), calls, is_root=False)
-    assert (found.judged, found.unread) == (0, {Unread.SEALED: 1})
+    assert (found.judged, found.unread) == (0, {UnreadableParams.SEALED: 1})
     broken = [msgspec.structs.replace(calls[0], sealed="AAAA")]
-    assert replay(Policy(rules=(rule,)), broken).unread == {Unread.BROKEN: 1}
+    assert replay(Policy(rules=(rule,)), broken).unread == {UnreadableParams.BROKEN: 1}
 
 
 def test_what_was_held_is_as_what_is_refused() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.records import Answered, Record
+from mcpwrap.core.audit.records import ApprovalAnswered, Record
 from mcpwrap.core.audit.text_format import (
     NOBODY,
     AuditLine,
@@ -136,7 +136,7 @@ def test_what_was_refused_on_the_way_out_is_a_record_of_nobodys_session() -> Non
     )
 
 
-ANSWERED = Answered(
+ANSWERED = ApprovalAnswered(
     n=5, at=NOW, outcome="approved", approval="a1b2", uid=1001, pid=7, channel="web",
     proof="password", user="bob", server="sqlite", agent_uid=1000, target="drop", shown="00ff",
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_who_answered_is_a_record_of_nobodys_session() -> None:
         "approved",
         "approval drop  approval a1b2 by uid 1001 as bob (web, password)",
     )
-    tried = Answered(
+    tried = ApprovalAnswered(
         n=6, at=NOW, outcome="refused", approval="x", uid=1000, pid=7, channel="command", why="gone"
     )
     shown = answer(tried)

@@ -405,14 +405,16 @@ class TestTheGatesOwnAccount:
             records.SessionOpened(
                 n=number + 2, at=gate.at(), session="1-2", server="s", uid=1, pid=1
             ),
-            records.Closed(n=number + 3, at=gate.at(), session="2-7", head=nothing),
-            records.Closed(n=number + 4, at=gate.at(), session="2-1", head=nothing),
-            records.Part(n=number + 5, at=gate.at(), session="2-8", part=2, head=nothing),
-            records.Part(n=number + 6, at=gate.at(), session="2-1", part=3, head=live.head()),
-            records.Part(
+            records.SessionClosed(n=number + 3, at=gate.at(), session="2-7", head=nothing),
+            records.SessionClosed(n=number + 4, at=gate.at(), session="2-1", head=nothing),
+            records.SessionPart(n=number + 5, at=gate.at(), session="2-8", part=2, head=nothing),
+            records.SessionPart(
+                n=number + 6, at=gate.at(), session="2-1", part=3, head=live.head()
+            ),
+            records.SessionPart(
                 n=number + 7, at=gate.at(), session="2-1", part=2, head=ChainHead(10**12, "")
             ),
-            records.Began(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
+            records.EpochBegan(n=number + 8, at=gate.at(), epoch=3, boot="", version=""),
             records.EpochEnded(n=number + 9, at=gate.at()),
             records.PolicyInForce(n=number + 10, at=gate.at(), digest=""),
             # A name that no file can have.
@@ -484,7 +486,9 @@ class TestTheGatesOwnAccount:
     def test_is_found_out_by_a_mac_that_is_none(self, world: World) -> None:
         gate, live = world.gate, world.live
         head = ChainHead(live.chain.count, "no hex")
-        part = records.Part(n=gate.chain.count, at=gate.at(), session=live.id, part=2, head=head)
+        part = records.SessionPart(
+            n=gate.chain.count, at=gate.at(), session=live.id, part=2, head=head
+        )
         gate.write(part)
         live.part = 2
         gate.record(live)
@@ -604,7 +608,7 @@ class TestAJournalThatDropsAnchors:
         files: Files = {}
         gate = Gate(files)
         for up, at in ((5.0, 0.0), (6.0, T0)):
-            gate.write(records.Heads(n=gate.chain.count, at=at, up=up, heads={}))
+            gate.write(records.SessionHeads(n=gate.chain.count, at=at, up=up, heads={}))
         report = checked(files, gate.anchors, now=0.0)
         assert [r.what for r in report.remarks] == [f"the clock was put back by {T0:.0f} s"]
 
@@ -697,14 +701,16 @@ class TestWhatAnHonestGateLeaves:
         files: Files = {}
         gate = Gate(files)
         session = gate.open()
-        gate.write(records.Heads(n=gate.chain.count, at=gate.at(), up=100, heads={}))
+        gate.write(records.SessionHeads(n=gate.chain.count, at=gate.at(), up=100, heads={}))
         gate.now += 600
         gate.record(session)
         for later_s, findings in ((700, 0), (500, 1)):
             kept, chain = dict(files), gate.chain
             gate.chain = Chain(chain._key, chain.count, chain.mac)
             told = {session.id: session.head()}
-            heads = records.Heads(n=chain.count, at=gate.now - 3600, up=100 + later_s, heads=told)
+            heads = records.SessionHeads(
+                n=chain.count, at=gate.now - 3600, up=100 + later_s, heads=told
+            )
             gate.write(heads)
             assert len(checked(files).findings) == findings
             gate.chain = chain

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.egress.http_connect import (
     MAX_HEAD_BYTES,
-    Denied,
     HeadIncomplete,
     NotHttp,
     Reply,
     TunnelEstablished,
+    TunnelRefused,
     reply,
     request,
 )
@@ -26,10 +26,10 @@ REPLIES: list[tuple[bytes, Reply]] = [
     (b"HTTP/1.1 200 Connection established\r\n", HeadIncomplete()),
     (b"HTTP/1.1 200 Connection established\r\n\r\n", TunnelEstablished(b"")),
     (b"HTTP/1.0 204\r\nVia: x\r\n\r\n\x16\3", TunnelEstablished(b"\x16\3")),
-    (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", Denied(403, "Forbidden")),
-    (b"HTTP/1.1 503\r\n\r\n", Denied(503, "")),
-    (b"HTTP/1.1 503 \x1b[2J\r\n\r\n", Denied(503, r"\x1b[2J")),
-    (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", Denied(101, "Switching Protocols")),
+    (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", TunnelRefused(403, "Forbidden")),
+    (b"HTTP/1.1 503\r\n\r\n", TunnelRefused(503, "")),
+    (b"HTTP/1.1 503 \x1b[2J\r\n\r\n", TunnelRefused(503, r"\x1b[2J")),
+    (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", TunnelRefused(101, "Switching Protocols")),
     (b"HTTP/2 200 OK\r\n\r\n", NotHttp()),
     (b"HTTP/1.1 999 OK\r\n\r\n", NotHttp()),
     (b"SSH-2.0-x\r\n\r\n", NotHttp()),
@@ -48,14 +48,14 @@ def test_an_answer_is_understood(untrusted: bytes, meaning: Reply) -> None:
     ("status", "is_by_rule"), [(403, True), (407, True), (399, False), (502, False), (503, False)]
 )
 def test_a_rule_is_told_from_a_host_that_is_not_there(status: int, *, is_by_rule: bool) -> None:
-    assert Denied(status, "").is_by_rule() == is_by_rule
+    assert TunnelRefused(status, "").is_by_rule() == is_by_rule
 
 
 @given(st.binary())
 def test_no_bytes_break_it(untrusted: bytes) -> None:
     for text in (untrusted, b"HTTP/1.1 " + untrusted, b"HTTP/1.1 403 " + untrusted + b"\r\n\r\n"):
         match reply(text):
-            case Denied(_, reason):
+            case TunnelRefused(_, reason):
                 assert reason.isascii()
             case _:
                 pass

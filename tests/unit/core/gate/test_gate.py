@@ -26,7 +26,7 @@ from mcpwrap.core.gate import held_requests, in_flight
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
 from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
-from mcpwrap.core.policy.decision import Decision, Held, Judgement
+from mcpwrap.core.policy.decision import Decision, Judgement, LimitExceeded
 from mcpwrap.core.protocol.jsonrpc import MAX_BATCH
 from mcpwrap.core.secrets.aead import NONCE_BYTES, seal
 from tests.unit.core.agreement import gate_in_session
@@ -102,7 +102,7 @@ class Performance:
                 self.prepare_policy(msgspec.json.decode(what))
             case "limits":
                 tool, retry_after_s, why = what.split(" ", 2)
-                self.limits.held[tool] = Held(why, float(retry_after_s))
+                self.limits.held[tool] = LimitExceeded(why, float(retry_after_s))
             case "audit":
                 self.audit.is_broken = what == "is broken"
             case "approvals":

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.gate import session as gate_session
-from mcpwrap.core.gate.ports import NOBODY
+from mcpwrap.core.gate.ports import NO_APPROVALS
 from mcpwrap.core.gate.session import SessionState, subject
 from mcpwrap.core.text.sanitise import shown
 from tests.unit.core.scripted import ScriptedAudit, ScriptedLimits, ScriptedPolicy
@@ -33,7 +33,7 @@ def test_a_part_of_a_subject_cannot_look_like_two() -> None:
 
 def test_of_many_tasks_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_session, "MAX_TASKS", 2)
-    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NOBODY)
+    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NO_APPROVALS)
     for task in ("t1", "t2", "t1", "t3"):
         session.remember_task(task, f"first tool of {task}")
     assert session.tool_by_task == {"t2": "first tool of t2", "t3": "first tool of t3"}
@@ -44,7 +44,7 @@ def listing(session: SessionState, *tools: tuple[str, str]) -> None:
 
 
 def test_a_tool_is_bound_once_it_is_another_than_it_was_first() -> None:
-    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NOBODY)
+    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NO_APPROVALS)
     assert session.definition_of("drop") == ""
     session.remember_tools(None)
     listing(session, ("drop", "Drops."), ("read", "Reads."))
@@ -62,7 +62,7 @@ def test_a_tool_is_bound_once_it_is_another_than_it_was_first() -> None:
 def test_of_many_tools_none_changes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server cannot have what it listed first forgotten by listing so much more."""
     monkeypatch.setattr(gate_session, "MAX_TOOLS", 2)
-    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NOBODY)
+    session = SessionState(ScriptedPolicy(), ScriptedLimits(), ScriptedAudit(), NO_APPROVALS)
     listing(session, ("drop", "Drops."), ("read", "Reads."), ("x", "1"))
     assert [session.definition_of(tool) for tool in ("drop", "read", "x", "y")] == [""] * 4
     listing(session, ("y", "2"), ("drop", "Drops all."))

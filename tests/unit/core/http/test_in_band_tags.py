@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.http.in_band_tags import HttpAnswer, untagged, with_headers
+from mcpwrap.core.http.in_band_tags import HttpAnswer, remove_tags, with_headers
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
 from mcpwrap.core.protocol.strict_json import encode
@@ -49,11 +49,11 @@ def test_what_it_is_about_is_taken_out(
 ) -> None:
     expected: dict[str, Json] = {} if shown is None else {"params": shown}
     head: dict[str, Json] = {"jsonrpc": "2.0", "method": "notifications/message"}
-    told = untagged(_from_server(head | {"params": params}))
+    told = remove_tags(_from_server(head | {"params": params}))
     assert msgspec.json.decode(told.json) == head | expected
     assert (told.about, told.is_closed) == (about, is_closed)
     head = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
-    told = untagged(_from_server(head | {"params": params}))
+    told = remove_tags(_from_server(head | {"params": params}))
     assert msgspec.json.decode(told.json) == head | expected
     assert told.about == about
 
@@ -83,7 +83,7 @@ def test_what_it_is_about_is_taken_out(
 def test_a_status_is_taken_out(data: Json, shown: Json, http: HttpAnswer | None) -> None:
     error: dict[str, Json] = {"code": -32603, "message": "no"}
     full = error | ({} if data is None else {"data": data})
-    told = untagged(_from_server({"jsonrpc": "2.0", "id": 1, "error": full}))
+    told = remove_tags(_from_server({"jsonrpc": "2.0", "id": 1, "error": full}))
     expected = error | ({} if shown is None else {"data": shown})
     assert msgspec.json.decode(told.json) == {"jsonrpc": "2.0", "id": 1, "error": expected}
     assert told.http == http
@@ -91,4 +91,4 @@ def test_a_status_is_taken_out(data: Json, shown: Json, http: HttpAnswer | None)
 
 def test_a_result_is_left_alone() -> None:
     message: Json = {"jsonrpc": "2.0", "id": 1, "result": {"_meta": {"mcpwrap/for": 7}}}
-    assert msgspec.json.decode(untagged(_from_server(message)).json) == message
+    assert msgspec.json.decode(remove_tags(_from_server(message)).json) == message

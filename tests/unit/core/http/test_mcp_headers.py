@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, MODERN, decoded, disagreement
+from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, MODERN, decoded, header_mismatch
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import INVALID_PARAMS, Request
@@ -24,7 +24,7 @@ def _judge(
 ) -> int:
     if params is None:
         params = {"name": "add", "_meta": ENVELOPE}
-    found = disagreement(
+    found = header_mismatch(
         Request(1, method, params), RequestHead("POST", "/", tuple(headers.items()))
     )
     return 0 if found is None else found.code

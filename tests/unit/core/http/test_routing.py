@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.http.in_band_tags import Untagged
+from mcpwrap.core.http.in_band_tags import UntaggedMessage
 from mcpwrap.core.http.routing import STANDALONE, Routes
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Failure, Id, Message, Notification, Request, Result
@@ -52,7 +52,7 @@ def routes() -> Routes:
 def test_where_a_message_is_told(
     routes: Routes, message: Message, about: Id | None, heard: set[int], stream: int | None
 ) -> None:
-    assert routes.route(Untagged(message, b"", about), heard.__contains__) == stream
+    assert routes.route(UntaggedMessage(message, b"", about), heard.__contains__) == stream
 
 
 def test_what_is_answered_is_forgotten(routes: Routes) -> None:
@@ -63,6 +63,6 @@ def test_what_is_answered_is_forgotten(routes: Routes) -> None:
     assert routes.take(1) is None
     assert routes.open_on(1) == ["1"]
     assert routes.stream_of(1) is None
-    told = Untagged(_note("progress", progressToken="one"), b"")
+    told = UntaggedMessage(_note("progress", progressToken="one"), b"")
     assert routes.route(told, {1}.__contains__) == 1  # because nobody else is there
     assert routes.route(told, {STANDALONE, 1}.__contains__) == STANDALONE

@@ -6,17 +6,17 @@ import pytest
 
 from mcpwrap.core.http import upstream_request
 from mcpwrap.core.http.upstream_errors import RemoteError
-from mcpwrap.core.http.upstream_session import Conversation, Exchange
+from mcpwrap.core.http.upstream_session import Exchange, UpstreamSession
 from mcpwrap.core.protocol.json_value import Json
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-def begin(conversation: Conversation, message: Json) -> Exchange:
+def begin(conversation: UpstreamSession, message: Json) -> Exchange:
     return conversation.begin(upstream_request.read(json.dumps(message).encode()))
 
 
-def hear(conversation: Conversation, message: Json, exchange: Exchange | None = None) -> Json:
+def hear(conversation: UpstreamSession, message: Json, exchange: Exchange | None = None) -> Json:
     """Return what the agent hears: one message, or a list of them."""
     lines = conversation.received(json.dumps(message).encode(), exchange)
     assert all(line.endswith(b"\n") for line in lines)
@@ -33,8 +33,8 @@ def result(request_id: Json, value: Json = None) -> Json:
     return {"jsonrpc": "2.0", "id": request_id, "result": {} if value is None else value}
 
 
-def shaken(version: str = "2025-06-18") -> Conversation:
-    conversation = Conversation()
+def shaken(version: str = "2025-06-18") -> UpstreamSession:
+    conversation = UpstreamSession()
     exchange = begin(conversation, request(0, "initialize"))
     conversation.see_session(exchange.line, "s")
     hear(conversation, result(0, {"protocolVersion": version}), exchange)
@@ -77,7 +77,7 @@ def test_in_the_handshake_era_any_stream_may_bring_an_answer() -> None:
 
 
 def test_since_2026_only_its_own_does() -> None:
-    conversation = Conversation()
+    conversation = UpstreamSession()
     one = begin(conversation, request(1, meta={VERSION: "2026-07-28"}))
     other = begin(conversation, request(2, meta={VERSION: "2026-07-28"}))
     old = begin(conversation, request(3))
@@ -89,7 +89,7 @@ def test_since_2026_only_its_own_does() -> None:
 
 
 def test_a_revision_that_is_no_text_is_none() -> None:
-    conversation = Conversation()
+    conversation = UpstreamSession()
     exchange = begin(conversation, request(0, "initialize"))
     hear(conversation, result(0, {"protocolVersion": 3}), exchange)
     assert not conversation.has_handshake

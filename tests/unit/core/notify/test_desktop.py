@@ -6,8 +6,8 @@ import re
 import msgspec
 import pytest
 
-from mcpwrap.core.notify.desktop import of, of_drift
-from mcpwrap.core.notify.drift import Sight
+from mcpwrap.core.notify.desktop import notification_of, of_drift
+from mcpwrap.core.notify.drift import DriftItem
 from mcpwrap.core.wire.approval_socket import Pending
 
 ONE = Pending(
@@ -30,14 +30,14 @@ def as_notify_send_reads(body: str) -> str:
 
 
 def test_one_request_is_named_with_a_link_to_it() -> None:
-    assert of([ONE], 1, "alice") == (
+    assert notification_of([ONE], 1, "alice") == (
         "mcpwrap: a request waits for approval",
         "sqlite: write_query\nasked for by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
     )
 
 
 def test_several_are_one_notification() -> None:
-    assert of([ONE] * 3, 5, "alice") == (
+    assert notification_of([ONE] * 3, 5, "alice") == (
         "mcpwrap",
         "5 requests wait for approval\nhttp://127.0.0.1:52080/",
     )
@@ -64,20 +64,20 @@ def test_several_are_one_notification() -> None:
 )
 def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
     pending = msgspec.structs.replace(ONE, target=hostile)
-    body = as_notify_send_reads(of([pending], 1, "alice").body)
+    body = as_notify_send_reads(notification_of([pending], 1, "alice").body)
     assert len(body.split("\n")) == 3
     assert "<" not in body
     assert html.unescape(body.split("\n")[0]) == f"sqlite: {seen}"
 
 
-RAW = Sight(("claude-code",), "/home/alice/.claude.json", "raw", ("mcpServers", "git"))
-UNREAD = Sight(("zed", "cursor"), "/home/alice/.zed", "not read")
+RAW = DriftItem(("claude-code",), "/home/alice/.claude.json", "raw", ("mcpServers", "git"))
+UNREAD = DriftItem(("zed", "cursor"), "/home/alice/.zed", "not read")
 NOT_READ = "/home/alice/.zed (zed, cursor): not read"
 MORE = "mcpwrap clients shows them, and why"
 
 
-def named(name: str) -> Sight:
-    return Sight(("codex",), "/f", "drifted", ("mcp_servers", name))
+def named(name: str) -> DriftItem:
+    return DriftItem(("codex",), "/f", "drifted", ("mcp_servers", name))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,6 @@ def named(name: str) -> Sight:
     ],
 )
 def test_servers_that_are_not_wrapped_are_named(
-    new: list[Sight], summary: str, lines: list[str]
+    new: list[DriftItem], summary: str, lines: list[str]
 ) -> None:
     assert of_drift(new) == (f"mcpwrap: {summary}", "\n".join([*lines, MORE]))

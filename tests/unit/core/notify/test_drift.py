@@ -4,19 +4,21 @@ from typing import Literal
 
 import pytest
 
-from mcpwrap.core.notify.drift import DriftReport, ReportedByPath, Sight, news
+from mcpwrap.core.notify.drift import DriftItem, DriftReport, ReportedByPath, news
 
 State = Literal["raw", "drifted", "wrapped", "not understood", "not read"]
 
 
-def sight(name: str, state: State = "raw", path: str = "/f", *, key: str = "mcpServers") -> Sight:
-    return Sight(("claude-code",), path, state, (key, name))
+def sight(
+    name: str, state: State = "raw", path: str = "/f", *, key: str = "mcpServers"
+) -> DriftItem:
+    return DriftItem(("claude-code",), path, state, (key, name))
 
 
-UNREAD = Sight(("claude-code",), "/f", "not read")
+UNREAD = DriftItem(("claude-code",), "/f", "not read")
 
 
-def after(*looks: list[Sight]) -> DriftReport:
+def after(*looks: list[DriftItem]) -> DriftReport:
     """Return what the last of these looks found."""
     told: ReportedByPath = {}
     found = DriftReport((), told)
@@ -53,7 +55,7 @@ def after(*looks: list[Sight]) -> DriftReport:
         ([[sight("\ud800")]], [sight("\ud800")]),
     ],
 )
-def test_what_is_new(looks: list[list[Sight]], new: list[Sight]) -> None:
+def test_what_is_new(looks: list[list[DriftItem]], new: list[DriftItem]) -> None:
     assert list(after(*looks).new) == new
 
 

@@ -9,7 +9,7 @@ from mcpwrap.core.oauth import token_store
 from mcpwrap.core.oauth.token_store import EARLY_S, OAuthClient, StoredLogin, Tokens
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.core.wire.oauth_session_file import Given, read_given
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile, read_oauth_session_file
 
 KEY = base64.b64encode(b"k" * 32).decode()
 NONCE = b"n" * aead.NONCE_BYTES
@@ -74,5 +74,5 @@ def test_when_a_token_ends(
 
 
 def test_what_is_given_is_read_as_it_was_written() -> None:
-    given = Given(name="a", key=KEY, store="/x", scopes=("a",), client_id="me")
-    assert read_given(msgspec.json.encode(given)) == given
+    given = OAuthSessionFile(name="a", key=KEY, store="/x", scopes=("a",), client_id="me")
+    assert read_oauth_session_file(msgspec.json.encode(given)) == given

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpwrap.core.policy.circuit_breaker import MAX_CALLS, MAX_TOOLS, Breaker
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.circuit_breaker import MAX_CALLS, MAX_TOOLS, CircuitBreaker
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import LimitsEntry
 
 READ = (1000, "sqlite", "read_query")
@@ -12,7 +12,7 @@ RATE = LimitsEntry(calls=2, calls_window_s=10)
 FAILING = LimitsEntry(failures=2)
 
 
-def ask(breaker: Breaker, limits: LimitsEntry, digest: str, now_s: float) -> str:
+def ask(breaker: CircuitBreaker, limits: LimitsEntry, digest: str, now_s: float) -> str:
     held = breaker.ask(READ, limits, digest.encode(), now_s)
     return f"{held.why}, {held.retry_after_s:g} s" if held else "goes"
 
@@ -45,18 +45,18 @@ def ask(breaker: Breaker, limits: LimitsEntry, digest: str, now_s: float) -> str
     ids=["loop", "alternating", "rate", "no limit"],
 )  # fmt: skip
 def test_calls_are_held(limits: LimitsEntry, calls: list[tuple[float, str, str]]) -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     told = [(now_s, digest, ask(breaker, limits, digest, now_s)) for now_s, digest, _ in calls]
     assert told == calls
 
 
-def tell(breaker: Breaker, ends: str, now_s: float = 0.0) -> list[str]:
+def tell(breaker: CircuitBreaker, ends: str, now_s: float = 0.0) -> list[str]:
     """End a call with `+`, which is a success, or `-`."""
     return [breaker.tell(READ, FAILING, now_s, failed=each == "-") for each in ends]
 
 
 def test_failures_in_a_row_open_it_and_a_success_closes_it() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     assert tell(breaker, "-+-") == ["", "", ""]
     assert tell(breaker, "-") == ["2 failures in a row"]
     assert ask(breaker, FAILING, "a", 10) == "2 failures in a row, 20 s"
@@ -69,14 +69,14 @@ def test_failures_in_a_row_open_it_and_a_success_closes_it() -> None:
 
 
 def test_what_was_on_its_way_before_does_not_close_it() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     assert tell(breaker, "--") == ["", "2 failures in a row"]
     assert tell(breaker, "+") == [""]
     assert ask(breaker, FAILING, "a", 1) == "2 failures in a row, 29 s"
 
 
 def test_a_try_that_never_comes_back_does_not_shut_it_for_good() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     tell(breaker, "--")
     answers = [ask(breaker, FAILING, "a", now_s) for now_s in (30, 59, 60, 61)]
     held = ["2 failures in a row, 1 s", "2 failures in a row, 29 s"]
@@ -84,7 +84,7 @@ def test_a_try_that_never_comes_back_does_not_shut_it_for_good() -> None:
 
 
 def test_a_loop_that_was_broken_may_begin_anew_after_a_good_call() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     assert [ask(breaker, LOOP, "a", 0) for _ in range(4)][2:] == [
         "goes",
         "3 identical calls in a row, 30 s",
@@ -100,15 +100,15 @@ def test_a_loop_that_was_broken_may_begin_anew_after_a_good_call() -> None:
     "other", [(1001, "sqlite", "read_query"), (1000, "git", "read_query"), (1000, "sqlite", "list")]
 )
 def test_agents_servers_and_tools_are_counted_apart(other: tuple[int, str, str]) -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for key in (READ, READ, other, other):
         assert breaker.ask(key, RATE, b"a", 0.0) is None
     for key in (READ, other):
-        assert breaker.ask(key, RATE, b"a", 0.0) == Held("2 calls in 10 s", 10.0)
+        assert breaker.ask(key, RATE, b"a", 0.0) == LimitExceeded("2 calls in 10 s", 10.0)
 
 
 def test_invented_names_are_counted_together() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     answers = [
         breaker.ask((1000, "sqlite", f"tool{n}"), RATE, b"a", 0.0) for n in range(MAX_TOOLS + 3)
     ]
@@ -118,14 +118,14 @@ def test_invented_names_are_counted_together() -> None:
     assert breaker.ask((1000, "sqlite", f"tool{MAX_TOOLS + 2}"), RATE, b"a", 0.0) is None
 
 
-def after_invented_names(limits: LimitsEntry, count: int = MAX_TOOLS) -> Breaker:
-    breaker = Breaker()
+def after_invented_names(limits: LimitsEntry, count: int = MAX_TOOLS) -> CircuitBreaker:
+    breaker = CircuitBreaker()
     for n in range(count):
         breaker.ask((1000, "sqlite", f"invented{n}"), limits, b"", 0.0)
     return breaker
 
 
-def goes(breaker: Breaker, tool: str, limits: LimitsEntry, now_s: float) -> bool:
+def goes(breaker: CircuitBreaker, tool: str, limits: LimitsEntry, now_s: float) -> bool:
     return breaker.ask((1000, "sqlite", tool), limits, b"", now_s) is None
 
 

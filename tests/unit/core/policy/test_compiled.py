@@ -12,13 +12,13 @@ from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy
 from mcpwrap.core.policy.decision import Decision, Judgement, ResultJudgement, ServerPolicy
 from mcpwrap.core.policy.rules import (
     Action,
+    ArgumentCondition,
     Condition,
     Dialect,
     Equals,
-    Inverted,
     LimitsEntry,
     Matches,
-    OfArgument,
+    NegatedCondition,
     Policy,
     ResultRule,
     Rule,
@@ -32,8 +32,8 @@ from tests.unit.core.no_files import run_without_files
 from tests.unit.core.policy.condition_table import TESTS
 
 ALLOW, BLOCK, ASK = Decision.ALLOW, Decision.BLOCK, Decision.NEEDS_APPROVAL
-X = OfArgument("x", Equals("1"))
-NOT_X = Inverted(X)
+X = ArgumentCondition("x", Equals("1"))
+NOT_X = NegatedCondition(X)
 
 
 def rule(
@@ -86,7 +86,7 @@ def test_what_cannot_be_judged_counts_against_the_agent(
 
 
 def test_all_conditions_must_hold() -> None:
-    judge = policy(rule("block", "r", X, OfArgument("y", Matches("a")))).judge
+    judge = policy(rule("block", "r", X, ArgumentCondition("y", Matches("a")))).judge
     table: list[tuple[Json, Decision]] = [
         ({"x": 1, "y": "a"}, BLOCK),
         ({"x": 1, "y": "b"}, ALLOW),
@@ -153,8 +153,8 @@ def test_a_tool_without_a_name_is_called_by_nobody(name: Json) -> None:
 
 def test_rules_on_methods_look_into_the_params() -> None:
     judge = policy(
-        on("resources/read", "block", OfArgument("uri", Matches("^file:"))),
-        on("tools/call", "block", OfArgument("arguments.x", Equals("1"))),
+        on("resources/read", "block", ArgumentCondition("uri", Matches("^file:"))),
+        on("tools/call", "block", ArgumentCondition("arguments.x", Equals("1"))),
     ).judge
     assert judge("resources/read", {"uri": "file:///x"}).decision is BLOCK
     assert judge("resources/read", {"uri": "db://x"}).decision is ALLOW
@@ -282,9 +282,9 @@ policy.hides("t"), policy.limits_for("t")
 
 
 def test_judging_opens_no_file_and_loads_no_module() -> None:
-    conditions = [OfArgument("x", test) for test, _, _ in TESTS]
+    conditions = [ArgumentCondition("x", test) for test, _, _ in TESTS]
     conditions += [
-        OfArgument("x", Sql(*two)) for two in product(get_args(SqlTest), get_args(Dialect))
+        ArgumentCondition("x", Sql(*two)) for two in product(get_args(SqlTest), get_args(Dialect))
     ]
     rules = [rule("log", f"r{number}", condition) for number, condition in enumerate(conditions)]
     results = ResultRule(
@@ -299,7 +299,9 @@ def test_judging_opens_no_file_and_loads_no_module() -> None:
 
 @given(OF_FEW_KEYS, st.text(), OF_FEW_KEYS)
 def test_no_message_raises(arguments: Json, method: str, params: Json) -> None:
-    rules = [rule("log", f"r{n}", OfArgument("x", test)) for n, (test, _, _) in enumerate(TESTS)]
+    rules = [
+        rule("log", f"r{n}", ArgumentCondition("x", test)) for n, (test, _, _) in enumerate(TESTS)
+    ]
     judge = policy(*rules, on("*", "log", X)).judge
     judge("tools/call", call(arguments))
     judge(method, params if isinstance(params, dict) else {})

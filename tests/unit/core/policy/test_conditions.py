@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.policy.conditions import compiled, patterns_by_path
 from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     Test,
 )
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
@@ -28,20 +28,20 @@ def judged(condition: Condition, root: Json) -> Tristate:
 
 @pytest.mark.parametrize(("test", "value", "truth"), TESTS)
 def test_a_test_of_a_value(test: Test, value: Json, truth: Tristate) -> None:
-    assert judged(OfArgument("x", test), {"x": value}) is truth
-    assert judged(OfArgument("y[0].x", test), {"y": [{"x": value}]}) is truth
+    assert judged(ArgumentCondition("x", test), {"x": value}) is truth
+    assert judged(ArgumentCondition("y[0].x", test), {"y": [{"x": value}]}) is truth
     opposite = {HOLDS: FAILS, FAILS: HOLDS, UNJUDGEABLE: UNJUDGEABLE}[truth]
-    assert judged(Inverted(OfArgument("x", test)), {"x": value}) is opposite
+    assert judged(NegatedCondition(ArgumentCondition("x", test)), {"x": value}) is opposite
 
 
 @pytest.mark.parametrize("root", [{}, {"X": "a"}, [], "x", None, 5, {"x": {}}])
 def test_what_is_not_there_cannot_be_judged(root: Json) -> None:
-    for test in (Equals('"a"'), NotSo(Equals('"a"')), Matches(""), Length(0, None)):
-        assert judged(OfArgument("x", test), root) is UNJUDGEABLE
-        assert judged(OfArgument("x.y", test), root) is UNJUDGEABLE
+    for test in (Equals('"a"'), NegatedTest(Equals('"a"')), Matches(""), Length(0, None)):
+        assert judged(ArgumentCondition("x", test), root) is UNJUDGEABLE
+        assert judged(ArgumentCondition("x.y", test), root) is UNJUDGEABLE
 
 
-SAFE = NotSo(Inside("/a"))
+SAFE = NegatedTest(Inside("/a"))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ SAFE = NotSo(Inside("/a"))
 def test_some_and_none_of_a_list(
     root: Json, some_outside: Tristate, none_outside: Tristate
 ) -> None:
-    assert judged(OfArgument("p[*]", SAFE), root) is some_outside
-    assert judged(Inverted(OfArgument("p[*]", SAFE)), root) is none_outside
+    assert judged(ArgumentCondition("p[*]", SAFE), root) is some_outside
+    assert judged(NegatedCondition(ArgumentCondition("p[*]", SAFE)), root) is none_outside
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_some_and_none_of_a_list(
     ],
 )
 def test_what_a_server_takes_where_nothing_is(root: Json, truth: Tristate) -> None:
-    assert judged(OfArgument("force", Equals("true"), "false"), root) is truth
+    assert judged(ArgumentCondition("force", Equals("true"), "false"), root) is truth
 
 
 @pytest.mark.parametrize("root", [{"q": "a", "Q": "b"}, {"Q": "b"}, {"Q": "b", "q": None}])
 def test_where_another_key_may_be_taken_for_it_nothing_is_judged(root: Json) -> None:
     for default in (None, '"a"'):
-        assert judged(OfArgument("q", Equals('"b"'), default), root) is UNJUDGEABLE
-        assert judged(OfArgument("x.q", Equals('"b"'), default), {"x": root}) is UNJUDGEABLE
+        assert judged(ArgumentCondition("q", Equals('"b"'), default), root) is UNJUDGEABLE
+        assert judged(ArgumentCondition("x.q", Equals('"b"'), default), {"x": root}) is UNJUDGEABLE
 
 
 def test_where_nothing_is_in_nothing_the_default_stands_too() -> None:
-    condition = OfArgument("options.force", Equals("true"), "true")
+    condition = ArgumentCondition("options.force", Equals("true"), "true")
     assert judged(condition, {}) is HOLDS
     assert judged(condition, {"options": {}}) is HOLDS
     assert judged(condition, {"options": "force"}) is UNJUDGEABLE
@@ -95,11 +95,11 @@ def test_where_nothing_is_in_nothing_the_default_stands_too() -> None:
 
 def test_patterns_of_one_path_are_looked_for_at_once() -> None:
     conditions: list[Condition] = [
-        OfArgument("q", Matches("a")),
-        Inverted(OfArgument("q", NotSo(Matches("b")))),
-        OfArgument("q", Matches("a")),
-        OfArgument("r", Matches("a")),
-        OfArgument("q", Equals("1")),
+        ArgumentCondition("q", Matches("a")),
+        NegatedCondition(ArgumentCondition("q", NegatedTest(Matches("b")))),
+        ArgumentCondition("q", Matches("a")),
+        ArgumentCondition("r", Matches("a")),
+        ArgumentCondition("q", Equals("1")),
     ]
     patterns = patterns_by_path(conditions)
     assert {path: found.texts for path, found in patterns.items()} == {"q": ("a", "b"), "r": ("a",)}
@@ -110,5 +110,7 @@ def test_patterns_of_one_path_are_looked_for_at_once() -> None:
 @given(OF_FEW_KEYS, st.sampled_from(["x", "x.y", "x[*]", "x[*].y[*]", "[0]"]))
 def test_no_arguments_raise(root: Json, path: str) -> None:
     for test in {type(test): test for test, _, _ in TESTS}.values():
-        assert isinstance(judged(OfArgument(path, test), root), Tristate)
-        assert isinstance(judged(Inverted(OfArgument(path, test, "1")), root), Tristate)
+        assert isinstance(judged(ArgumentCondition(path, test), root), Tristate)
+        assert isinstance(
+            judged(NegatedCondition(ArgumentCondition(path, test, "1")), root), Tristate
+        )

@@ -4,15 +4,15 @@ from mcpwrap.core.policy.compiled import compile_policy
 from mcpwrap.core.policy.decision import Decision
 from mcpwrap.core.policy.explain import Explanation, explain, words_of
 from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
     Condition,
     Equals,
     Inside,
-    Inverted,
     Length,
     LimitsEntry,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Policy,
     Range,
@@ -22,17 +22,17 @@ from mcpwrap.core.policy.rules import (
 from mcpwrap.core.protocol.json_value import Json
 
 WORDS: list[tuple[Condition, str]] = [
-    (OfArgument("a.b", Equals('"x"')), 'a.b equals "x"'),
-    (OfArgument("a", Equals("true"), "false"), "a (false if it is missing) equals true"),
-    (OfArgument("a", OneOf(("1", "2"))), "a is one of 1, 2"),
-    (OfArgument("a", Matches("x\x1b")), "a matches 'x\\x1b'"),
-    (OfArgument("a", Length(1, None)), "a has a length from 1"),
-    (OfArgument("a", Range(1, 2.5)), "a is from 1 up to 2.5"),
-    (OfArgument("a", Sql("drop")), "a is SQL with drop (sqlite)"),
-    (OfArgument("a[*]", NotSo(Inside("/a"))), "a[*] not (is inside /a)"),
-    (Inverted(OfArgument("a", Length(None, 2))), "not (a has a length up to 2)"),
+    (ArgumentCondition("a.b", Equals('"x"')), 'a.b equals "x"'),
+    (ArgumentCondition("a", Equals("true"), "false"), "a (false if it is missing) equals true"),
+    (ArgumentCondition("a", OneOf(("1", "2"))), "a is one of 1, 2"),
+    (ArgumentCondition("a", Matches("x\x1b")), "a matches 'x\\x1b'"),
+    (ArgumentCondition("a", Length(1, None)), "a has a length from 1"),
+    (ArgumentCondition("a", Range(1, 2.5)), "a is from 1 up to 2.5"),
+    (ArgumentCondition("a", Sql("drop")), "a is SQL with drop (sqlite)"),
+    (ArgumentCondition("a[*]", NegatedTest(Inside("/a"))), "a[*] not (is inside /a)"),
+    (NegatedCondition(ArgumentCondition("a", Length(None, 2))), "not (a has a length up to 2)"),
 ]
-LONG = OfArgument("a", Length(5, None))
+LONG = ArgumentCondition("a", Length(5, None))
 POLICY = compile_policy(
     Policy(
         limits=(LimitsEntry(failures=3),),
@@ -44,7 +44,10 @@ POLICY = compile_policy(
                 name="no",
                 action="block",
                 tools=("t",),
-                when=(OfArgument("a", Equals('"x"')), Inverted(OfArgument("p[*]", Equals("1")))),
+                when=(
+                    ArgumentCondition("a", Equals('"x"')),
+                    NegatedCondition(ArgumentCondition("p[*]", Equals("1"))),
+                ),
             ),
             Rule(name="rest", action="allow", tools=("*",)),
             Rule(name="never", action="block", tools=("*",)),

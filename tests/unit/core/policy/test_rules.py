@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from mcpwrap.core.policy.rules import (
+    ArgumentCondition,
     Equals,
     Inside,
-    Inverted,
     Length,
     LimitsEntry,
     Matches,
-    NotSo,
-    OfArgument,
+    NegatedCondition,
+    NegatedTest,
     OneOf,
     Policy,
     Range,
@@ -26,7 +26,7 @@ from mcpwrap.core.policy.rules import (
 
 TESTS = (
     Equals('{"a":1}'), OneOf(('"a"', "1")), Matches("a"), Length(1, None), Range(None, 1.5),
-    Inside("/a"), Sql("drop", "mysql"), NotSo(Sql("writes")),
+    Inside("/a"), Sql("drop", "mysql"), NegatedTest(Sql("writes")),
 )  # fmt: skip
 POLICY = Policy(
     default="block",
@@ -39,8 +39,8 @@ POLICY = Policy(
             servers=("sql*", "x"),
             tools=("t*",),
             when=(
-                *(OfArgument("a.b", test, "1") for test in TESTS),
-                Inverted(OfArgument("c", TESTS[0])),
+                *(ArgumentCondition("a.b", test, "1") for test in TESTS),
+                NegatedCondition(ArgumentCondition("c", TESTS[0])),
             ),
         ),
         Rule(name="b", action="log", methods=("*",)),

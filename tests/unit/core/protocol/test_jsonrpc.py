@@ -11,9 +11,9 @@ from mcpwrap.core.protocol.jsonrpc import (
     Decoded,
     Failure,
     Id,
+    InvalidBatch,
     Malformed,
     Message,
-    NoBatch,
     Notification,
     Request,
     Result,
@@ -221,12 +221,12 @@ def test_the_elements_of_an_array_are_read_one_by_one() -> None:
 def test_an_array_that_may_not_be_is_not_looked_into(
     line: bytes, max_batch: int, answers: tuple[Id, ...]
 ) -> None:
-    assert decode(line, SERVER, max_batch) == NoBatch(answers)
-    assert decode(line, AGENT, max_batch) == NoBatch(())
+    assert decode(line, SERVER, max_batch) == InvalidBatch(answers)
+    assert decode(line, AGENT, max_batch) == InvalidBatch(())
 
 
 def test_an_agents_array_is_not_even_read_where_there_are_none() -> None:
-    assert decode(b"\t [[],[],", AGENT, 0) == NoBatch(())
+    assert decode(b"\t [[],[],", AGENT, 0) == InvalidBatch(())
 
 
 def test_one_key_twice_refuses_a_whole_array() -> None:

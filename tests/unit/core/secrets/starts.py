@@ -8,7 +8,7 @@ from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES
 from mcpwrap.core.secrets.capability import (
     Bundle,
     Capability,
-    Now,
+    ClockReadings,
     Randomness,
     Secret,
     accept,
@@ -18,7 +18,7 @@ from mcpwrap.core.secrets.capability import (
     open_bundle,
 )
 
-NOW = Now(datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC), 1000.0)
+NOW = ClockReadings(datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC), 1000.0)
 SECOND = timedelta(seconds=1)
 START, OTHER_START = "5f3b" * 8, "0a1c" * 8  # as $INVOCATION_ID is written
 SECRETS = {"TOKEN": Secret("ghp_wJalrXUt", 3), "KEY": Secret("-----BEGIN\n€\n", 1)}
@@ -29,17 +29,17 @@ BUNDLE = bundle(MINTED, SECRETS, NONCES, NOW)
 KEY, TOKEN = BUNDLE.secrets  # in the order of their names
 
 
-def after(passed: timedelta, now: Now = NOW) -> Now:
+def after(passed: timedelta, now: ClockReadings = NOW) -> ClockReadings:
     """Return a later time, by both clocks."""
-    return Now(now.wall + passed, now.boot_s + passed.total_seconds())
+    return ClockReadings(now.wall + passed, now.boot_s + passed.total_seconds())
 
 
-def set_wall(change: timedelta) -> Now:
+def set_wall(change: timedelta) -> ClockReadings:
     """Return NOW after somebody has set the wall clock."""
     return replace(NOW, wall=NOW.wall + change)
 
 
-def boot_later(seconds: float) -> Now:
+def boot_later(seconds: float) -> ClockReadings:
     """Return NOW by the wall clock, and another time by the boot clock."""
     return replace(NOW, boot_s=NOW.boot_s + seconds)
 
@@ -50,7 +50,7 @@ def opened(
     *,
     keys: Sequence[str] = ("TOKEN", "KEY"),
     held: Mapping[str, Secret] | None = None,
-    now: Now = NOW,
+    now: ClockReadings = NOW,
 ) -> dict[str, Secret]:
     """Do what a wrapper does when it starts."""
     taken = accept(as_text(capability), name="git", invocation_id=START, now=now)

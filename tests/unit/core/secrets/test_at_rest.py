@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mcpwrap.core.secrets import at_rest
 from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, SealError, key_id
-from mcpwrap.core.secrets.at_rest import Label, Setting, Settings, Stored
+from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Setting, Settings
 from tests.unit.core.tamper import cuts, flips, told
 
 KEY, OTHER_KEY = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
@@ -85,7 +85,7 @@ def test_cut_off_or_with_more_a_file_stays_shut() -> None:
         (replace(RECORD, ciphertext=f"{CIPHERTEXT} "), "it is not hexadecimal"),
     ],
 )
-def test_as_anything_else_a_record_stays_shut(record: Stored, why: str) -> None:
+def test_as_anything_else_a_record_stays_shut(record: SealedSecretFile, why: str) -> None:
     with pytest.raises(SealError) as caught:
         at_rest.take(record, KEYS)
     assert str(caught.value) == why

@@ -10,7 +10,7 @@ from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, unseal
 from mcpwrap.core.secrets.capability import (
     Capability,
     CapabilityError,
-    Now,
+    ClockReadings,
     Secret,
     accept,
     bundle,
@@ -102,11 +102,11 @@ MICROSECOND = timedelta(microseconds=1)
         after(60 * SECOND - MICROSECOND),
         set_wall(60 * SECOND - MICROSECOND),
         boot_later(59.999),
-        Now((NOW.wall + 59 * SECOND).astimezone(EAST), NOW.boot_s),
+        ClockReadings((NOW.wall + 59 * SECOND).astimezone(EAST), NOW.boot_s),
         set_wall(-5 * SECOND),  # a step, as where a machine learns the time after it has booted
     ],
 )
-def test_for_a_minute_it_opens(now: Now) -> None:
+def test_for_a_minute_it_opens(now: ClockReadings) -> None:
     assert opened(now=now) == SECRETS
 
 
@@ -115,13 +115,13 @@ def test_for_a_minute_it_opens(now: Now) -> None:
     [
         (after(60 * SECOND), EXPIRED),
         (after(DAY), EXPIRED),
-        (Now((NOW.wall + 60 * SECOND).astimezone(EAST), NOW.boot_s), EXPIRED),
+        (ClockReadings((NOW.wall + 60 * SECOND).astimezone(EAST), NOW.boot_s), EXPIRED),
         # By one clock alone: the other was set back, or counts from another boot.
         (set_wall(60 * SECOND), EXPIRED),
         (boot_later(60), EXPIRED),
-        (Now(NOW.wall - 30 * SECOND, NOW.boot_s + 60), EXPIRED),
-        (Now(NOW.wall - DAY, NOW.boot_s + 61), EXPIRED),
-        (Now(NOW.wall + 60 * SECOND, 5.0), EXPIRED),
+        (ClockReadings(NOW.wall - 30 * SECOND, NOW.boot_s + 60), EXPIRED),
+        (ClockReadings(NOW.wall - DAY, NOW.boot_s + 61), EXPIRED),
+        (ClockReadings(NOW.wall + 60 * SECOND, 5.0), EXPIRED),
         # Made in the future, by one clock or by both.
         (set_wall(-DAY), ANOTHER_BOOT),
         (set_wall(-5 * SECOND - MICROSECOND), ANOTHER_BOOT),
@@ -130,7 +130,7 @@ def test_for_a_minute_it_opens(now: Now) -> None:
         (after(-DAY), ANOTHER_BOOT),
     ],
 )
-def test_from_that_very_second_it_stays_shut_by_either_clock(now: Now, why: str) -> None:
+def test_from_that_very_second_it_stays_shut_by_either_clock(now: ClockReadings, why: str) -> None:
     with pytest.raises(CapabilityError, match=f"the capability {why}"):
         accept(as_text(MINTED), name="git", invocation_id=START, now=now)
     with pytest.raises(CapabilityError, match=f"the secret KEY {why}"):

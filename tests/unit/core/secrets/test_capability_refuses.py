@@ -13,7 +13,7 @@ from mcpwrap.core.secrets.capability import (
     Capability,
     CapabilityError,
     Randomness,
-    Sealed,
+    SealedSecret,
     Secret,
     accept,
     bundle,
@@ -43,7 +43,7 @@ from tests.unit.core.tamper import cuts, flips, told
 values = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def with_one(sealed: Sealed) -> Bundle:
+def with_one(sealed: SealedSecret) -> Bundle:
     """Return the bundle with this in the place of TOKEN."""
     return Bundle(secrets=(KEY, sealed))
 

@@ -14,22 +14,22 @@ from mcpwrap.core.wire.approval_socket import (
     MAX_TIMES,
     ApprovalProtocolError,
     Channel,
-    Decide,
+    DecideRequest,
     DocumentReply,
     DoneReply,
-    End,
-    FromPerson,
-    List,
+    EndOfList,
+    FromApprover,
+    ListRequest,
     LoginRequest,
     Paused,
     Pending,
     Proof,
     RefusedReply,
     Scope,
-    Show,
-    ToPerson,
+    ShowRequest,
+    ToApprover,
     Verdict,
-    Watch,
+    WatchRequest,
     decode_question,
     encode_question,
 )
@@ -37,7 +37,7 @@ from mcpwrap.core.wire.approval_socket import (
 names = st.text(st.characters(max_codepoint=127, exclude_characters="\n"), max_size=64)
 secrets = st.binary(max_size=MAX_PASSWORD_BYTES).filter(lambda one: b"\n" not in one)
 decisions = st.builds(
-    Decide,
+    DecideRequest,
     id=names,
     digest=names,
     verdict=st.sampled_from(Verdict),
@@ -51,16 +51,16 @@ decisions = st.builds(
     reason=st.binary(max_size=MAX_REASON_BYTES),  # newlines and all
 )
 questions = st.one_of(
-    st.builds(List),
-    st.builds(Watch),
-    st.builds(Show, names),
+    st.builds(ListRequest),
+    st.builds(WatchRequest),
+    st.builds(ShowRequest, names),
     st.builds(LoginRequest, names, secrets),
     decisions,
 )
 
 
 @given(questions)
-def test_there_and_back(packet: FromPerson) -> None:
+def test_there_and_back(packet: FromApprover) -> None:
     sent = encode_question(packet)
     assert len(sent) <= MAX_BYTES
     assert decode_question(sent) == packet
@@ -99,7 +99,7 @@ def test_what_is_no_packet(untrusted: bytes) -> None:
 def test_what_is_too_long_is_cut() -> None:
     long = RIGHT.replace(b"pw", b"p" * 5000) + b"r\n" * 5000
     decided = decode_question(long)
-    assert isinstance(decided, Decide)
+    assert isinstance(decided, DecideRequest)
     assert (len(decided.password), len(decided.reason)) == (MAX_PASSWORD_BYTES, MAX_REASON_BYTES)
     assert decode_question(b"login\nbob\n" + b"p" * 5000) == LoginRequest(
         "bob", b"p" * MAX_PASSWORD_BYTES
@@ -109,14 +109,14 @@ def test_what_is_too_long_is_cut() -> None:
 @pytest.mark.parametrize(
     "packet",
     [
-        Show("a\nb"),
+        ShowRequest("a\nb"),
         LoginRequest("bob", b"pass\nword"),
         LoginRequest("bob\npw", b""),
-        Decide(id="a1", digest="d1\napprove", verdict=Verdict.DENY),
-        Decide(id="a1", digest="d1", verdict=Verdict.APPROVE, password=b"pw\n7\n"),
+        DecideRequest(id="a1", digest="d1\napprove", verdict=Verdict.DENY),
+        DecideRequest(id="a1", digest="d1", verdict=Verdict.APPROVE, password=b"pw\n7\n"),
     ],
 )
-def test_what_somebody_typed_is_not_sent_as_more_than_it_is(packet: FromPerson) -> None:
+def test_what_somebody_typed_is_not_sent_as_more_than_it_is(packet: FromApprover) -> None:
     with pytest.raises(ApprovalProtocolError, match="newline"):
         encode_question(packet)
 
@@ -131,7 +131,7 @@ PENDING = Pending(
 @pytest.mark.parametrize(
     ("packet", "sent"),
     [
-        (End(), '{"what":"end"}'),
+        (EndOfList(), '{"what":"end"}'),
         (DoneReply(text="a1 is approved"), '{"what":"done","text":"a1 is approved"}'),
         (RefusedReply(code="gone", why="x"), '{"what":"refused","code":"gone","why":"x"}'),
         (DocumentReply(id="a1", digest="d1"), '{"what":"shown","id":"a1","digest":"d1"}'),
@@ -139,7 +139,7 @@ PENDING = Pending(
         (PENDING, None),
     ],
 )
-def test_the_gates_packets_are_json(packet: ToPerson, sent: str | None) -> None:
+def test_the_gates_packets_are_json(packet: ToApprover, sent: str | None) -> None:
     encoded = approval_socket.encode(packet)
     assert sent in {None, encoded.decode()}
     assert approval_socket.decode(encoded) == packet

@@ -6,12 +6,12 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.login_pipe import (
     LOGIN,
     LOGOUT,
+    AuthorizationPage,
     AuthorizationResponse,
-    Begin,
-    Failed,
     LoginDone,
+    LoginFailed,
     LoginProtocolError,
-    Visit,
+    LoginStart,
     Word,
     encode,
     expect,
@@ -21,11 +21,14 @@ from mcpwrap.core.wire.login_pipe import (
 @pytest.mark.parametrize(
     ("word", "line"),
     [
-        (Begin(port=43123), b'{"port":43123}\n'),
-        (Begin(port=0, paste=True), b'{"port":0,"paste":true}\n'),
-        (Visit(visit="https://a", redirect="b"), b'{"visit":"https://a","redirect":"b"}\n'),
+        (LoginStart(port=43123), b'{"port":43123}\n'),
+        (LoginStart(port=0, paste=True), b'{"port":0,"paste":true}\n'),
+        (
+            AuthorizationPage(visit="https://a", redirect="b"),
+            b'{"visit":"https://a","redirect":"b"}\n',
+        ),
         (AuthorizationResponse(answer="code=a"), b'{"answer":"code=a"}\n'),
-        (Failed(failed="why"), b'{"failed":"why"}\n'),
+        (LoginFailed(failed="why"), b'{"failed":"why"}\n'),
     ],
 )
 def test_how_each_is_written(word: Word, line: bytes) -> None:
@@ -39,26 +42,26 @@ def test_the_last_word_of_a_login_and_of_a_logout() -> None:
         LoginDone(revoked=True),
         LoginDone(renewable=False),
     ):
-        assert expect(encode(done), Failed, LoginDone) == done
+        assert expect(encode(done), LoginFailed, LoginDone) == done
 
 
 @pytest.mark.parametrize("line", [b"", b"{}\n", b"[]\n", b"\xff\n", b'{"done": 1}\n', b"null"])
 def test_what_is_none_of_these_is_refused(line: bytes) -> None:
     with pytest.raises(LoginProtocolError):
-        expect(line, Visit, LoginDone, Failed)
+        expect(line, AuthorizationPage, LoginDone, LoginFailed)
 
 
 @pytest.mark.parametrize(
     ("begin", "redirect"),
     [
-        (Begin(port=43123), "http://127.0.0.1:43123/callback"),
-        (Begin(port=0, paste=True), "http://127.0.0.1:52199/callback"),
-        (Begin(port=0), None),
-        (Begin(port=1023), None),
-        (Begin(port=65_536), None),
+        (LoginStart(port=43123), "http://127.0.0.1:43123/callback"),
+        (LoginStart(port=0, paste=True), "http://127.0.0.1:52199/callback"),
+        (LoginStart(port=0), None),
+        (LoginStart(port=1023), None),
+        (LoginStart(port=65_536), None),
     ],
 )
-def test_where_the_answer_comes_to(begin: Begin, redirect: str | None) -> None:
+def test_where_the_answer_comes_to(begin: LoginStart, redirect: str | None) -> None:
     if redirect:
         assert begin.redirect() == redirect
         return

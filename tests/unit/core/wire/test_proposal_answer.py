@@ -2,13 +2,13 @@
 
 import pytest
 
-from mcpwrap.core.wire.proposal_answer import Reading, decode, encode
+from mcpwrap.core.wire.proposal_answer import ProposalAnswer, decode, encode
 
-ONE = Reading(text_by_name={"a": '[mcp_servers.a]\ncommand = "\\u202E"\n'})
+ONE = ProposalAnswer(text_by_name={"a": '[mcp_servers.a]\ncommand = "\\u202E"\n'})
 
 
-@pytest.mark.parametrize("reading", [ONE, Reading(wrong="é\x1b"), Reading()])
-def test_it_arrives(reading: Reading) -> None:
+@pytest.mark.parametrize("reading", [ONE, ProposalAnswer(wrong="é\x1b"), ProposalAnswer()])
+def test_it_arrives(reading: ProposalAnswer) -> None:
     assert decode(encode(reading)) == reading
 
 

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.wire.session_socket import (
-    QUESTIONS,
+    QUERIES,
     Packet,
     Protocol,
     ProtocolError,
     QueryResponse,
     ServerEnded,
+    ServerStarted,
     SessionRefused,
-    Started,
-    Stderr,
+    StderrChunk,
     VariablesRequest,
     decode,
     decode_env,
@@ -29,9 +29,9 @@ PACKETS: list[tuple[Packet, bytes]] = [
     (VariablesRequest(("TZ",)), b"?TZ"),
     (VariablesRequest(("TZ", "LANG")), b"?TZ\0LANG"),
     (QueryResponse("policy 0123456789ab"), b"Ppolicy 0123456789ab"),
-    (Stderr(b""), b"E"),
-    (Stderr(b"\xff\0E"), b"E\xff\0E"),
-    (Started(), b"S"),
+    (StderrChunk(b""), b"E"),
+    (StderrChunk(b"\xff\0E"), b"E\xff\0E"),
+    (ServerStarted(), b"S"),
     (ServerEnded(0), b"X0"),
     (ServerEnded(137), b"X137"),
     (ServerEnded(137, "over 1G of memory: é"), "X137 over 1G of memory: é".encode()),
@@ -103,7 +103,7 @@ def test_no_bytes_break_a_decoder(untrusted: bytes) -> None:
 
 
 def test_no_question_is_the_name_of_a_server() -> None:
-    assert not [question for question in QUESTIONS if is_server_name(question)]
+    assert not [question for question in QUERIES if is_server_name(question)]
 
 
 @given(st.sampled_from(Protocol), values.filter(bool), st.dictionaries(names, values))

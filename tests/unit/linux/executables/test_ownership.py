@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.linux.executables.ownership import Missing, Ownership, OwnershipFlaw, Real
+from mcpwrap.linux.executables.ownership import MissingPath, Ownership, OwnershipFlaw, ResolvedPath
 from mcpwrap.linux.mount import mountinfo
 
 DEVICE = os.makedev(0, 99)
@@ -38,11 +38,11 @@ def test_paths_are_followed_as_the_kernel_does() -> None:
     own = Ownership()
     python = os.path.realpath("/usr/bin/python3")
     is_file = {"is_folder": False, "is_file": True}
-    assert own.walk("/usr/bin/python3") == Real(python, **is_file)
-    assert own.walk("//usr/./lib/../bin/python3") == Real(python, **is_file)
-    assert own.walk("/") == Real("/", is_folder=True, is_file=False)
-    assert own.walk("/usr/bin/no-such/x") == Missing("/usr/bin/no-such")
-    assert own.walk("/usr/bin/python3/x") == Missing(f"{python}/x")
+    assert own.walk("/usr/bin/python3") == ResolvedPath(python, **is_file)
+    assert own.walk("//usr/./lib/../bin/python3") == ResolvedPath(python, **is_file)
+    assert own.walk("/") == ResolvedPath("/", is_folder=True, is_file=False)
+    assert own.walk("/usr/bin/no-such/x") == MissingPath("/usr/bin/no-such")
+    assert own.walk("/usr/bin/python3/x") == MissingPath(f"{python}/x")
 
 
 @pytest.mark.parametrize("path", ["/proc/self/exe", "/media/x", "/run/user/1000/x", "/dev/fd/3"])

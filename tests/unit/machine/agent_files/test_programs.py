@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.config.migration.draft import PathInfo, ResolvedCommand, UnfitError
+from mcpwrap.config.migration.draft import MigrationError, PathInfo, ResolvedCommand
 from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
 from tests.unit.machine.agent_files.program_files import link, script
 
@@ -197,7 +197,7 @@ def test_a_program_behind_a_link_that_leads_far_away(home: Path) -> None:
     script(home / "far/python/bin/python3")
     link(home / "near", str(home / "far"))
     mine = link(home / "venv/bin/python", str(home / "near/python/bin/python3"))
-    with pytest.raises(UnfitError, match="is behind a link"):
+    with pytest.raises(MigrationError, match="is behind a link"):
         program(str(mine), str(home), str(home), "/usr/bin")
 
 
@@ -211,8 +211,8 @@ def test_a_folder_of_programs_that_is_a_link(home: Path) -> None:
 
 def test_a_shim_of_nobody_knows_what(home: Path) -> None:
     shim = script(home / ".pyenv/shims/python")
-    with pytest.raises(UnfitError, match="chooses a version each time"):
+    with pytest.raises(MigrationError, match="chooses a version each time"):
         program("python", str(home), str(home), f"{shim.parent}:/usr/bin")
     tool = script(home / "tools/x", "#!/usr/bin/env python")
-    with pytest.raises(UnfitError, match="`which python`"):
+    with pytest.raises(MigrationError, match="`which python`"):
         program(str(tool), str(home), str(home), f"{shim.parent}:/usr/bin")

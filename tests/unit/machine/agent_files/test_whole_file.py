@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.machine.agent_files.files import UnreadableFile
-from mcpwrap.machine.agent_files.whole_file import Whole, open_whole
+from mcpwrap.machine.agent_files.whole_file import OpenedFile, open_whole
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_a_file_is_opened_or_is_not_there(tmp_path: Path) -> None:
     assert open_whole(file, os.geteuid(), "toml", within=tmp_path, max_bytes=9) is None
     file.write_text("a = 1")
     found = open_whole(file, os.geteuid(), "toml", within=tmp_path, max_bytes=9)
-    assert isinstance(found, Whole)
+    assert isinstance(found, OpenedFile)
     assert (found.opened.document.data, found.content) == ({"a": 1}, b"a = 1")

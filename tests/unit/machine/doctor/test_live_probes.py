@@ -13,7 +13,7 @@ import pytest
 
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.machine.doctor import live_probes
-from mcpwrap.machine.doctor.live_probes import NotTriedError, TrialStatus
+from mcpwrap.machine.doctor.live_probes import TrialNotRunError, TrialStatus
 from tests.shared import pace
 
 UNIT, SOCKET = "mcpwrap@one.service", "mcpwrap@one.socket"
@@ -65,7 +65,7 @@ def test_one_that_is_not_up_is_not_judged(
 ) -> None:
     show(monkeypatch, process.pid, group_of(process.pid), state)
     with (
-        pytest.raises(NotTriedError, match="a secret is not set"),
+        pytest.raises(TrialNotRunError, match="a secret is not set"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
@@ -76,7 +76,7 @@ def test_a_pid_that_is_another_processs_by_now_is_not_the_wrappers(
 ) -> None:
     show(monkeypatch, process.pid, "/system.slice/mcpwrap@one.service")
     with (
-        pytest.raises(NotTriedError, match="ended meanwhile"),
+        pytest.raises(TrialNotRunError, match="ended meanwhile"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
@@ -89,13 +89,13 @@ def test_a_process_that_has_ended_is_not_judged(
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie keeps its number
     with (
-        pytest.raises(NotTriedError, match="ended meanwhile"),
+        pytest.raises(TrialNotRunError, match="ended meanwhile"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
     process.wait()
     with (
-        pytest.raises(NotTriedError, match="ended meanwhile"),
+        pytest.raises(TrialNotRunError, match="ended meanwhile"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
@@ -106,7 +106,7 @@ def test_a_process_in_the_machines_own_view_is_not_inside(
 ) -> None:
     show(monkeypatch, os.getpid(), group_of(os.getpid()))
     with (
-        pytest.raises(NotTriedError, match="not its own view"),
+        pytest.raises(TrialNotRunError, match="not its own view"),
         live_probes.open_wrapper_view("one"),
     ):
         pass
@@ -156,7 +156,7 @@ def test_what_is_broken_off_ends_and_nothing_more_is_tried(
     shown[UNIT] |= {"StatusText": "", "Result": "success"}
     monkeypatch.setattr(live_probes, "properties", lambda *_: shown)
     monkeypatch.setattr(live_probes, "run", lambda *argv: asked.append(argv))
-    with pytest.raises(NotTriedError), live_probes.open_wrapper_view("one"):
+    with pytest.raises(TrialNotRunError), live_probes.open_wrapper_view("one"):
         pass
     assert asked == []  # no wrapper is started any more
 

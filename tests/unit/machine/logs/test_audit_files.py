@@ -9,7 +9,7 @@ import pytest
 
 from mcpwrap.core.audit.records import MASTER, MAX_FILE_BYTES, MAX_MASTER_BYTES, Record
 from mcpwrap.core.audit.verify import check
-from mcpwrap.core.audit.verify_session import Unfit
+from mcpwrap.core.audit.verify_session import UnreadableAuditFile
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.logs import audit_files
 from tests.unit.core.audits import T0, Files, Gate, keys
@@ -188,7 +188,7 @@ def test_what_comes_is_followed_no_further_than_a_part(tmp_path: Path, gate: Gat
 def test_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
     folder = audit_files.to_check(tmp_path)["00000001"]
     assert folder is not None
-    assert folder.read(name) == Unfit("cannot be looked at: File name too long")
+    assert folder.read(name) == UnreadableAuditFile("cannot be looked at: File name too long")
     assert audit_files.size_bytes(tmp_path / name) == 0
 
 

@@ -83,7 +83,7 @@ def test_a_log_is_followed_into_the_file_that_takes_its_place(tmp_path: Path) ->
     path, later = tmp_path / "access-1.jsonl", tmp_path / "access-2.jsonl"
     path.write_bytes(b"before\n")
     with (
-        closing(tail.Following(lambda: [path, later])) as following,
+        closing(tail.LogFollower(lambda: [path, later])) as following,
         path.open("ab", buffering=0) as old,
     ):
         assert list(following.lines()) == []

@@ -7,14 +7,14 @@ import msgspec
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.records import MasterEvent
-from mcpwrap.session.audit_log.master_chain import Ledger
+from mcpwrap.session.audit_log.master_chain import MasterChain
 
 ROOT_KEY = bytes(range(32))
 EPOCH = 3
 
 
-def ledger_in(folder: Path) -> Ledger:
-    return Ledger(folder, records.start_of(ROOT_KEY, EPOCH), "1.2")
+def ledger_in(folder: Path) -> MasterChain:
+    return MasterChain(folder, records.start_of(ROOT_KEY, EPOCH), "1.2")
 
 
 def names_in(folder: Path) -> set[str]:

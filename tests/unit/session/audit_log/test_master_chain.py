@@ -9,7 +9,7 @@ from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
-from mcpwrap.session.audit_log.master_chain import Ledger
+from mcpwrap.session.audit_log.master_chain import MasterChain
 from tests.unit.session.audit_log.sessions import (
     EPOCH,
     ROOT_KEY,
@@ -68,7 +68,7 @@ def test_nobody_begins_an_epoch_that_has_begun(tmp_path: Path) -> None:
 
 def test_the_key_of_an_epoch_is_nowhere_once_it_is_in_use(tmp_path: Path) -> None:
     start = audit_records.start_of(ROOT_KEY, EPOCH)
-    Ledger(tmp_path, start, "1.2")
+    MasterChain(tmp_path, start, "1.2")
     assert start.key == bytes(32)
 
 

@@ -10,14 +10,14 @@ from mcpwrap.core.audit import records as audit_records
 from mcpwrap.core.audit.hash_chain import Chain, record_of
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import Record
-from mcpwrap.core.gate.ports import Decided
+from mcpwrap.core.gate.ports import AuditedDecision
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log import recorder
 from mcpwrap.session.audit_log.chained_file import ChainedFile
-from mcpwrap.session.audit_log.recorder import Recorded, Recorder
+from mcpwrap.session.audit_log.recorder import RecordedSession, Recorder
 
 KEY = bytes(range(32))
-ALLOWED = Decided(sender="agent", method="ping", decision="allowed")
+ALLOWED = AuditedDecision(sender="agent", method="ping", decision="allowed")
 
 
 class Written:
@@ -32,7 +32,7 @@ class Written:
         fd = self.next_part()
         assert fd is not None
         self.recorder = Recorder(
-            Recorded("1-1", "git", 1000),
+            RecordedSession("1-1", "git", 1000),
             ChainedFile(fd, Chain(KEY)),
             ParamsEncoder("hash", start.digest_key, start.box),
             self.tally,
@@ -64,7 +64,7 @@ def test_a_record_has_all_that_was_decided(tmp_path: Path, monkeypatch: pytest.M
     written = Written(tmp_path)
     written.recorder.policy = "12ab"
     monkeypatch.setattr(time, "time", lambda: 1234.5)
-    decided = Decided(
+    decided = AuditedDecision(
         sender="agent",
         method="tools/call",
         target="x" * 300,
@@ -156,8 +156,8 @@ def test_of_a_flood_that_is_refused_a_part_is_written(
     """And how much was left out; what is allowed, or blocked by a rule, is written each time."""
     written, now_s = Written(tmp_path), [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
-    noise = Decided(sender="server", method="", decision="malformed")
-    blocked = Decided(sender="agent", method="ping", decision="blocked")
+    noise = AuditedDecision(sender="server", method="", decision="malformed")
+    blocked = AuditedDecision(sender="agent", method="ping", decision="blocked")
     assert all(written.recorder.write(noise) for _ in range(100))
     for decided in (ALLOWED, blocked):
         assert all(written.recorder.write(decided) for _ in range(100))
@@ -175,7 +175,7 @@ def test_what_was_left_out_is_told_by_the_next_record_that_is_written(
 ) -> None:
     written = Written(tmp_path)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
-    noise = Decided(sender="server", method="", decision="malformed")
+    noise = AuditedDecision(sender="server", method="", decision="malformed")
     assert all(written.recorder.write(noise) for _ in range(30))
     with monkeypatch.context() as disk:
         disk.setattr(ChainedFile, "append", lambda *_: False)

@@ -12,11 +12,11 @@ import pytest
 from mcpwrap.core.gate.gate import Gate
 from mcpwrap.core.gate.session import JournalNote
 from mcpwrap.core.policy.compiled import compile_policy
-from mcpwrap.core.policy.decision import Held
+from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.policy.rules import Policy, Rule
 from mcpwrap.core.protocol.framing import LineTooLongError
-from mcpwrap.session.relay.gate_relay import Judged
-from mcpwrap.session.relay.writer import Sink
+from mcpwrap.session.relay.gate_relay import GateRelay
+from mcpwrap.session.relay.writer import MessageWriter
 from tests.shared import pace
 from tests.unit.core.scripted import ScriptedAudit
 
@@ -29,8 +29,8 @@ class Counting:
     def counts(self, tool: str) -> bool:
         return bool(tool)
 
-    def ask(self, tool: str, call_digest: bytes) -> Held | None:
-        return Held("why", 1.0) if tool == "held" and call_digest else None
+    def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
+        return LimitExceeded("why", 1.0) if tool == "held" and call_digest else None
 
     def tell(self, tool: str, *, failed: bool) -> None:
         """Take note of nothing."""
@@ -55,14 +55,14 @@ class Between:
 
 
 @contextmanager
-def running(policy: Policy) -> Iterator[tuple[Between, Judged, ThreadPoolExecutor]]:
+def running(policy: Policy) -> Iterator[tuple[Between, GateRelay, ThreadPoolExecutor]]:
     agent, agents = socket.socketpair()
     server, servers = socket.socketpair()
     between = Between(agent, server)
-    judged = Judged(
+    judged = GateRelay(
         Gate(compile_policy(policy, "probe"), Counting(), ScriptedAudit()),
-        to_agent=Sink(os.dup(agents.fileno()), lambda: between.broken.append("agent")),
-        to_server=Sink(os.dup(servers.fileno()), lambda: between.broken.append("server")),
+        to_agent=MessageWriter(os.dup(agents.fileno()), lambda: between.broken.append("agent")),
+        to_server=MessageWriter(os.dup(servers.fileno()), lambda: between.broken.append("server")),
         note=between.notes.append,
         renew=between.renew,
     )
@@ -183,10 +183,10 @@ def test_a_line_that_is_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
     agent, ours = socket.socketpair()
     with agent, ours:
         agent.sendall(b"x\n")
-        judged = Judged(
+        judged = GateRelay(
             Gate(compile_policy(Policy(), "probe"), Counting(), ScriptedAudit()),
-            to_agent=Sink(os.dup(ours.fileno()), nothing),
-            to_server=Sink(os.dup(ours.fileno()), nothing),
+            to_agent=MessageWriter(os.dup(ours.fileno()), nothing),
+            to_server=MessageWriter(os.dup(ours.fileno()), nothing),
             note=print,
             renew=print,
         )

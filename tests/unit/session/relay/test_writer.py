@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcpwrap.session.relay.writer import MAX_PUT, Sink
+from mcpwrap.session.relay.writer import MAX_PUT, MessageWriter
 
 BIG = b"x" * 1_000_000 + b"\n"
 
@@ -22,7 +22,7 @@ def read_to_end(fd: int) -> bytes:
 
 def test_a_put_waits_for_nobody_while_another_writes() -> None:
     reader, writer = os.pipe()
-    sink = Sink(writer, nothing)
+    sink = MessageWriter(writer, nothing)
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(sink.write, BIG)
         assert os.read(reader, 1) == b"x"  # it is in the middle of it, and the pipe is full
@@ -39,7 +39,7 @@ def test_a_put_waits_for_nobody_while_another_writes() -> None:
 
 def test_a_flood_of_puts_waits_after_all() -> None:
     reader, writer = os.pipe()
-    sink = Sink(writer, nothing)
+    sink = MessageWriter(writer, nothing)
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(sink.write, BIG)
         assert os.read(reader, 1) == b"x"
@@ -65,7 +65,7 @@ def test_a_flood_of_puts_waits_after_all() -> None:
 def test_a_reader_that_has_left_is_told_once(how: str) -> None:
     reader, writer = os.pipe()
     told = []
-    sink = Sink(writer, lambda: told.append("broken"))
+    sink = MessageWriter(writer, lambda: told.append("broken"))
     os.close(reader)
     for _ in range(3):
         getattr(sink, how)(b"x\n")

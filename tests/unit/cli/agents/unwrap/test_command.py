@@ -18,7 +18,7 @@ from mcpwrap.config.agent_files.entry_schema import STUB, ListenerUrl, Stub, Tar
 from mcpwrap.config.agent_files.entry_writer import rewritten, wrapping
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
-from mcpwrap.config.agent_files.wrap_status import Known, standing
+from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer
@@ -74,7 +74,7 @@ def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple
     agent, was = BY_ID[agent_id], path.read_bytes()
     file = open_file(str(path), AgentFile("user", str(path)).language, was)
     listed = servers(file, agent.files[0].at, agent.words)
-    raw = [one for one in listed if standing(one.launch, Known({})).state == "raw"]
+    raw = [one for one in listed if wrap_status(one.launch, AppliedServers({})).state == "raw"]
     changes = [
         wrapping(agent.words, one, target or Stub(server_name_for(one.entry.name))) for one in raw
     ]

@@ -11,10 +11,10 @@ import pytest
 import tomli
 from click.testing import CliRunner
 
-from mcpwrap.cli.agents.discovery import Asker
+from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command, wrap_machine
-from mcpwrap.config.agent_files.wrap_status import Known
+from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.config.migration.draft import ResolvedCommand
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
@@ -551,12 +551,12 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observer, "config_files", list)
     monkeypatch.setattr(observer, "secret_settings", lambda: settings)
     registry = Registry(by_name={"old": Allocation(uid=20_001, is_retired=True)})
-    monkeypatch.setattr(wrap_machine, "known", lambda _: Known({}))
+    monkeypatch.setattr(wrap_machine, "known", lambda _: AppliedServers({}))
     monkeypatch.setattr(observer, "registry", lambda: registry)
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )
-    found = wrap_machine.machine(Asker(7, Path("/home/alice"), {}, {}, "alice"))
+    found = wrap_machine.machine(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
     assert sorted(found.servers) == ["mine", "ours"]
     assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}

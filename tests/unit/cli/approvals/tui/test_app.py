@@ -13,7 +13,7 @@ from mcpwrap.cli.approvals.tui.question_pane import QuestionPane
 from mcpwrap.core.approval.document import digest, document
 from mcpwrap.core.wire.approval_socket import (
     Channel,
-    Decide,
+    DecideRequest,
     DoneReply,
     Paused,
     Proof,
@@ -94,7 +94,9 @@ def test_a_question_appears_without_a_key_and_is_approved_by_one(gate: ScriptedG
 
     drive(story)
     shown = digest(document(DELETE))
-    wanted = Decide(id="7f3a", digest=shown, verdict=Verdict.APPROVE, channel=Channel.TERMINAL)
+    wanted = DecideRequest(
+        id="7f3a", digest=shown, verdict=Verdict.APPROVE, channel=Channel.TERMINAL
+    )
     assert gate.decided == [wanted]
 
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from mcpwrap.config.agent_files.entry_schema import Stub, Words
+from mcpwrap.config.agent_files.entry_schema import EntrySchema, Stub
 from mcpwrap.config.agent_files.entry_writer import put_back, rewritten, wrapping
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.syntax.document import (
@@ -17,19 +17,19 @@ from mcpwrap.config.agent_files.syntax.document import (
     SyntaxStyle,
 )
 from mcpwrap.config.agent_files.syntax.text_edits import as_text
-from mcpwrap.config.agent_files.transport import NotUnderstood
+from mcpwrap.config.agent_files.transport import UnknownTransport
 
 S = "/usr/bin/mcpwrap-connect"
-WORDS = Words(further=("env_vars",))
+WORDS = EntrySchema(further=("env_vars",))
 AT = {"json": ("s",), "toml": ("s",), "yaml": ("s",)}
 
 
-def wrap(language: Language, text: str, words: Words = WORDS) -> str:
+def wrap(language: Language, text: str, words: EntrySchema = WORDS) -> str:
     file = open_file("f", language, text.encode())
     found = [
         wrapping(words, one, Stub(one.entry.name or "x"))
         for one in servers(file, [("s",)], words)
-        if not isinstance(one.launch, NotUnderstood)
+        if not isinstance(one.launch, UnknownTransport)
     ]
     return rewritten(file, found).decode()
 

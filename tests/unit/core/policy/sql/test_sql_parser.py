@@ -3,7 +3,7 @@
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, TooMuchWork, budget_for, parse
+from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, StepLimitError, budget_for, parse
 from mcpwrap.core.policy.sql.statements import judge_sql
 from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
 
@@ -29,14 +29,14 @@ def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:
     ids=["joins", "types", "calls", "calls of a sum"],
 )
 def test_what_is_read_again_and_again_is_given_up(text: str, dialect: Dialect) -> None:
-    with pytest.raises(TooMuchWork):
+    with pytest.raises(StepLimitError):
         steps_of(text, dialect)
     assert judge_sql(text, "drop", dialect) is UNJUDGEABLE
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql", "duckdb"])
 def test_elements_of_elements_are_given_up(dialect: Dialect) -> None:
-    with pytest.raises(TooMuchWork):
+    with pytest.raises(StepLimitError):
         steps_of("SELECT a" + "[1]" * 500, dialect)
 
 
