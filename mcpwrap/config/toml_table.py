@@ -80,7 +80,7 @@ class TomlTableReader:
         self.note(key, f"not a whole number from 1 to {last}", f"write `{key} = {default}`")
         return default
 
-    def table(self, key: str) -> "Reader":
+    def table(self, key: str) -> "TomlTableReader":
         """Return the table at `key`; absent is empty."""
         value = self._table.pop(key, {})
         if not isinstance(value, dict):
@@ -89,7 +89,7 @@ class TomlTableReader:
         name = f"{self._name[:-1]}.{key}]" if self._name else f"[{key}]"
         return TomlTableReader(value, file=self._file, name=name, problems=self._problems)
 
-    def flag_or_table(self, key: str) -> "Reader | None":
+    def flag_or_table(self, key: str) -> "TomlTableReader | None":
         """Return the table at `key`, an empty one for true; None for false or nothing."""
         value = self._table.get(key, False)
         if isinstance(value, dict):

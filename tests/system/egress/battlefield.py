@@ -183,7 +183,7 @@ def reread(instance: str) -> str:
 
     Not a restart: on cgroup v1 systemd is not told that helpers have ended, and waits for 90 s.
     """
-    code = f"from mcpwrap.as_root import proxy; proxy.reread({instance!r})"
+    code = f"from mcpwrap.as_root.egress import squid; squid.reread({instance!r})"
     return f'PYTHONPATH=/usr/lib/mcpwrap:/usr/lib/mcpwrap/site python3 -c "{code}"'
 
 

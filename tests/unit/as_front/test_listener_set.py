@@ -127,7 +127,7 @@ RELOAD = f"""
 import sys
 from pathlib import Path
 from mcpwrap.as_front import reload
-from mcpwrap.as_front.place import Ports
+from mcpwrap.as_front.endpoint import Ports
 
 reload._PATIENCE_S = float(sys.argv[3])
 ports = Ports(dns={DNS}, tls={TLS}, proxy={PROXY})

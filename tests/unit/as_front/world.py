@@ -23,10 +23,10 @@ OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 RUN = f"""
 import asyncio, sys
 from pathlib import Path
-from mcpwrap.as_front import connection, main
-from mcpwrap.as_front.place import Ports
+from mcpwrap.as_front import sni_connection, main
+from mcpwrap.as_front.endpoint import Ports
 
-connection.HELLO_S = float(sys.argv[3])
+sni_connection.HELLO_S = float(sys.argv[3])
 ports = Ports(dns={DNS}, tls={TLS}, proxy={PROXY})
 around = main.Surroundings(configuration=Path(sys.argv[1]), events=Path(sys.argv[2]), ports=ports)
 asyncio.run(main.serve(around))

@@ -63,7 +63,7 @@ def test_a_signal_ends_it(
         port = listening.getsockname()[1]
         monkeypatch.setattr(main_module, "listening_socket", lambda _: listening)
         around = ListenerSettings(gate=gate.path, port=port)
-        monkeypatch.setattr(main_module, "Surroundings", lambda: around)
+        monkeypatch.setattr(main_module, "ListenerSettings", lambda: around)
 
         def stop() -> None:
             with Agent(port).begin() as begun:

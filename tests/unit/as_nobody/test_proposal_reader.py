@@ -15,7 +15,7 @@ from mcpwrap.linux.unix_socket import memfd
 from tests.shared import pace
 
 ONE = b"[mcp_servers.a]\ncommand = '/x'\n"
-RUN = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main())"
+RUN = "import sys; from mcpwrap.as_nobody import proposal_reader as p; sys.exit(p.main())"
 
 
 def test_it_says_what_is_in_it_or_what_is_wrong() -> None:
@@ -71,15 +71,15 @@ ATTACKS = {
 }
 PROBE = """
 import json, os, resource, socket
-from mcpwrap.as_nobody import proposal
-from mcpwrap.core.proposal import MAX_ANSWER_BYTES
+from mcpwrap.as_nobody import proposal_reader
+from mcpwrap.core.wire.proposal_answer import MAX_ANSWER_BYTES
 def tried(attack):
     try: exec(attack)
     except (OSError, MemoryError) as error: return type(error).__name__
     return "works"
 attacks, told = {attacks!r}, []
 told += [tried(attack) for attack in attacks]
-proposal.close_behind()
+proposal_reader.close_behind()
 told += [tried(attack) for attack in attacks]
 os.write(1, json.dumps(told).encode())
 {more}

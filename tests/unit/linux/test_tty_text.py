@@ -102,7 +102,7 @@ def test_so_has_the_word_of_a_service(
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
 def test_what_the_terminal_cannot_show_is_written_out(encoding: str, errors: str) -> None:
     script = (
-        "from mcpwrap.cli import output; from mcpwrap.linux import tty; tty.guard();"
+        "from mcpwrap.cli.common import output; from mcpwrap.linux import tty; tty.guard();"
         r"tty.say('é 日 \udc9b'); output.print_table(['é 日 \udc9b'], [])"
     )
     environ = {"PYTHONIOENCODING": f"{encoding}:{errors}"}

@@ -68,7 +68,7 @@ class WrapDecisions:
         default_factory=dict
     )  # of all, as they were
 
-    def without_drafts(self) -> "Look":
+    def without_drafts(self) -> "WrapDecisions":
         """Return what is to be done now, when root was asked and has done all that it will."""
         absent = {draft.server.name for draft in self.drafts}
         left = [

@@ -21,8 +21,8 @@ class PromptScreen(ModalScreen[str | None]):
     """Dialog for one line; Escape returns None."""
 
     CSS = """
-    Ask { align: center bottom; } /* the question stays in sight */
-    Ask > Vertical { width: 80%; max-width: 90; height: auto; border: round $accent; padding: 1 2; }
+    PromptScreen { align: center bottom; } /* the question stays in sight */
+    PromptScreen > Vertical { width: 80%; max-width: 90; height: auto; border: round $accent; padding: 1 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
 

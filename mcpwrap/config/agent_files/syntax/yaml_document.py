@@ -41,8 +41,8 @@ class _YamlNode:
     start: int
     end: int
     is_flow: bool = False
-    keys: "tuple[tuple[str, int, _Place], ...]" = ()
-    items: "tuple[_Place, ...]" = ()
+    keys: "tuple[tuple[str, int, _YamlNode], ...]" = ()
+    items: "tuple[_YamlNode, ...]" = ()
     digest: str = ""  # of what has an anchor
 
 

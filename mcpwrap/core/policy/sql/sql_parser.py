@@ -32,7 +32,7 @@ MORE_STEPS = 2000  # for 8 JOINs without ON; take 15 ms
 _LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
 
 
-class StepLimitError(Exception):  # noqa: N818 - it is an outcome; and no ParseError, which parsers catch
+class StepLimitError(Exception):  # an outcome, and not a ParseError, which parsers catch
     """Text that exceeds its step budget."""
 
 

@@ -14,23 +14,23 @@ from tests.shared import pace
 
 RELAY = """
 import os, signal, sys
-from mcpwrap.as_agent import relaying
-from mcpwrap.as_agent.closing import Closing, Network
-from mcpwrap.as_agent.deciding import gate_for
-from mcpwrap.as_agent.launch import StageError
-from mcpwrap.core.rules import Policy
-from mcpwrap.session.spawn import Program
+from mcpwrap.as_agent.run import relay
+from mcpwrap.as_agent.run.sandbox.layers import Confinement, Network
+from mcpwrap.as_agent.run.local_gate import gate_for
+from mcpwrap.as_agent.run.sandbox.launch import StageError
+from mcpwrap.core.policy.rules import Policy
+from mcpwrap.session.launch.spawn import Program
 from tests.unit.core.scripted import ScriptedAudit
 ignored, command, cwd, *args = sys.argv[1:]
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # as by nohup(1)
     signal.signal(number, signal.SIG_IGN if number.name == ignored else signal.SIG_DFL)
 program = Program(command=command, args=args, cwd=cwd, env={"PATH": os.environ["PATH"]})
-closing = Closing(
+closing = Confinement(
     to_read=(), to_write=(), links={}, cwd="/", network=Network.NOTHING, layers=frozenset()
 )
 try:
     gate = gate_for("probe", Policy(), ScriptedAudit())
-    ended = relaying.run(program, closing, gate, lambda: None)
+    ended = relay.run(program, closing, gate, lambda: None)
 except StageError as error:
     print(error.stage.name, error.strerror, error.layer)
     sys.exit(99)

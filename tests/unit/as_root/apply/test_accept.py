@@ -34,7 +34,7 @@ env = { T = '${T}', U = '${U}' }
 mcpwrap.agents = ['alice']
 """
 TEXT = texts_of(ONE.encode())["a"]
-READ = "import sys; from mcpwrap.as_nobody import proposal as p; sys.exit(p.main())"
+READ = "import sys; from mcpwrap.as_nobody import proposal_reader as p; sys.exit(p.main())"
 
 
 class Machine:

@@ -20,14 +20,14 @@ from tests.unit.as_wrapper.oauth.world import World
 AS_ANOTHER_PROCESS = """
 import asyncio, ssl, sys, msgspec
 from aiohttp import ClientSession
-from mcpwrap.as_wrapper.oauth.tokens import Access
-from mcpwrap.as_wrapper.oauth.web import Web
-from mcpwrap.core.oauth_kept import Given
+from mcpwrap.as_wrapper.oauth.access_token import AccessToken
+from mcpwrap.as_wrapper.oauth.json_client import JsonClient
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
 async def main():
-    given = msgspec.json.decode(sys.argv[1], type=Given)
+    given = msgspec.json.decode(sys.argv[1], type=OAuthSessionFile)
     async with ClientSession() as http:
-        print(await Access(given, sys.argv[2], Web(http, lambda _: "")).token(), end="")
+        print(await AccessToken(given, sys.argv[2], JsonClient(http, lambda _: "")).token(), end="")
 
 asyncio.run(main())
 """

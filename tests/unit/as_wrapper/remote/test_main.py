@@ -14,10 +14,11 @@ ROOT = str(Path(mcpwrap.__file__).parent.parent)
 _START = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from mcpwrap.linux import prctl, seccomp
+from mcpwrap.linux.isolation import prctl
+from mcpwrap.linux.seccomp import wrapped_server
 from mcpwrap.as_wrapper.remote.main import main
 prctl.gain_nothing()
-seccomp.refuse_sockets()
+wrapped_server.refuse_sockets()
 sys.exit(main())
 """
 

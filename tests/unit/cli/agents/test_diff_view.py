@@ -19,7 +19,7 @@ from tests.shared import pace
 PATH = Path("/home/alice/.x\n\x1b[31m")
 HEAD = ["--- /home/alice/.x\\n\\x1b[31m", "+++ /home/alice/.x\\n\\x1b[31m"]
 ASK = """
-from mcpwrap.cli.changes_shown import agreed
+from mcpwrap.cli.agents.diff_view import agreed
 print("\\nit is", agreed("Sure?", is_agreed=False))
 """
 

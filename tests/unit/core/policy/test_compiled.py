@@ -269,8 +269,8 @@ TEXTS = [
 ]  # fmt: skip
 COMPILE = """
 import msgspec
-from mcpwrap.core.policy import compile_policy
-from mcpwrap.core.rules import decode
+from mcpwrap.core.policy.compiled import compile_policy
+from mcpwrap.core.policy.rules import decode
 policy = compile_policy(decode(given[0]), "s")
 """
 JUDGE = """

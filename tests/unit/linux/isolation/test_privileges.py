@@ -11,7 +11,7 @@ from mcpwrap.linux.isolation.privileges import invoking_user
 
 GIVE_UP = """
 import os, sys
-from mcpwrap.linux.privileges import give_up_root
+from mcpwrap.linux.isolation.privileges import give_up_root
 who = give_up_root(*sys.argv[1:])
 try:
     os.setuid(0)

@@ -10,19 +10,19 @@ from tests.shared import pace
 # The signal is there before anybody waits for it: what a handler would be told too late.
 PENDING = """
 import os, signal
-from mcpwrap.linux import children
+from mcpwrap.linux.process import child_exit
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
 pid = os.fork()
 if pid == 0:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.pause()
 os.kill(os.getpid(), signal.SIGTERM)
-print(children.await_end(pid, {signal.SIGTERM}, lambda number: os.kill(pid, number)))
+print(child_exit.await_end(pid, {signal.SIGTERM}, lambda number: os.kill(pid, number)))
 """
 # Another child ends first: it is reaped, and is not taken for the one.
 SEVERAL = """
 import os, signal
-from mcpwrap.linux import children
+from mcpwrap.linux.process import child_exit
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 read_fd, write_fd = os.pipe()
 other = os.fork()
@@ -35,7 +35,7 @@ if pid == 0:
     os._exit(7)
 os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
 os.close(write_fd)
-status = children.await_end(pid, (), print)
+status = child_exit.await_end(pid, (), print)
 try:
     os.waitpid(other, 0)
 except ChildProcessError:

@@ -7,7 +7,8 @@ from tests.shared import pace
 
 TREE = """
 import os, signal, time
-from mcpwrap.linux import descendants, prctl
+from mcpwrap.linux.process import descendants
+from mcpwrap.linux.isolation import prctl
 prctl.adopt_orphans()
 read_fd, write_fd = os.pipe()
 if os.fork() == 0:
@@ -34,7 +35,7 @@ def test_daemons_too() -> None:
 
 
 def test_nobody_else_is_ended() -> None:
-    code = "from mcpwrap.linux import descendants; descendants.end_all()"
+    code = "from mcpwrap.linux.process import descendants; descendants.end_all()"
     with subprocess.Popen(["sleep", "1000"]) as sibling:
         subprocess.run([sys.executable, "-c", code], check=True, timeout=pace.WAIT_S)
         assert sibling.poll() is None

@@ -15,9 +15,9 @@ from tests.unit.plain_account import NOBODY, without_root
 NUMBERS = [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 LISTEN = """
 import os, select, signal
-from mcpwrap.linux import wakeup
+from mcpwrap.linux.process import signal_fd
 
-read_fd = wakeup.on_signals()
+read_fd = signal_fd.on_signals()
 """
 
 
@@ -44,11 +44,11 @@ def test_a_signal_is_a_byte(number: signal.Signals) -> None:
 
 EARLY = """
 import os, select, signal
-from mcpwrap.linux import wakeup
+from mcpwrap.linux.process import signal_fd
 
-wakeup.hold_back(signal.SIGUSR1)
+signal_fd.block_signal(signal.SIGUSR1)
 os.kill(os.getpid(), signal.SIGUSR1)
-read_fd = wakeup.on_signals()
+read_fd = signal_fd.on_signals()
 print(list(os.read(read_fd, 99)))
 """
 

@@ -33,7 +33,7 @@ ATTACKS = {
 }
 PROBE = """
 import ctypes, mmap, os, select, socket, sys, threading
-from mcpwrap.linux.syscalls import Filter
+from mcpwrap.linux.seccomp.gate_session import Filter
 libc = ctypes.CDLL(None, use_errno=True)
 path = sys.argv[1]
 listener = socket.socket(socket.AF_UNIX); listener.bind(path); listener.listen()

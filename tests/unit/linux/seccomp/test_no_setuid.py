@@ -13,16 +13,16 @@ from mcpwrap.linux.seccomp import no_setuid
 ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
 TRY = """
 import ctypes, errno, os, sys, tempfile
-from mcpwrap.linux import setuid_filter
+from mcpwrap.linux.seccomp import no_setuid
 GAINING = 0o4755, 0o2755, 0o6711, 0o4111, 0o104755  # the last: S_IFREG
 libc = ctypes.CDLL(None, use_errno=True)
 numbers_by_name = {
-    **{name: of[0] for name, of in setuid_filter.MODE_GIVEN.items()},
-    **{name: of[0] for name, of in setuid_filter.MODE_PERHAPS.items()},
-    **setuid_filter.ABSENT,
+    **{name: of[0] for name, of in no_setuid.MODE_GIVEN.items()},
+    **{name: of[0] for name, of in no_setuid.MODE_PERHAPS.items()},
+    **no_setuid.ABSENT,
 }
 top, name, *arguments = sys.argv[1:]
-number = numbers_by_name[name][setuid_filter.MACHINES.index(os.uname().machine)]
+number = numbers_by_name[name][no_setuid.MACHINES.index(os.uname().machine)]
 if number is None:
     sys.exit("this machine has no such call")
 os.umask(0)
@@ -33,7 +33,7 @@ def tried(mode):
     done = libc.syscall(number, *[mode if word == b"MODE" else word for word in given])
     return "works" if done >= 0 else errno.errorcode[ctypes.get_errno()]
 before = {tried(mode) for mode in GAINING}
-setuid_filter.enter()
+no_setuid.enter()
 print(*before, tried(0o1755), *{tried(mode) for mode in GAINING})
 """
 HERE = "-100"  # AT_FDCWD

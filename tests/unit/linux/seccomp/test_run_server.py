@@ -13,18 +13,18 @@ from tests.unit.unit_files import settings
 ARCHITECTURES = (0xC000003E, 0xC00000B7)  # SCMP_ARCH_X86_64, SCMP_ARCH_AARCH64
 TRY = """
 import ctypes, errno, os, socket, subprocess, sys, threading
-from mcpwrap.linux import server_filter
+from mcpwrap.linux.seccomp import run_server
 libc = ctypes.CDLL(None, use_errno=True)
 def call(name, *arguments):
-    numbers = {**server_filter.REFUSED, **server_filter.ABSENT, **server_filter.JUDGED}[name]
-    number = numbers[server_filter.MACHINES.index(os.uname().machine)]
+    numbers = {**run_server.REFUSED, **run_server.ABSENT, **run_server.JUDGED}[name]
+    number = numbers[run_server.MACHINES.index(os.uname().machine)]
     if libc.syscall(number, *arguments) < 0:
         raise OSError(ctypes.get_errno(), "")
 how = sys.argv[1]
 if how != "before":
-    more = server_filter.without_truncation() if how == "whole" else []
+    more = run_server.without_truncation() if how == "whole" else []
     sockets = "without_network" if how == "closed" else "with_network"
-    server_filter.enter(getattr(server_filter, sockets)(), more)
+    run_server.enter(getattr(run_server, sockets)(), more)
 try:
     eval(sys.argv[2])
 except OSError as error:
@@ -135,7 +135,7 @@ def test_what_may_only_be_read_is_not_emptied(
 
 
 def test_another_architecture_has_no_filter() -> None:
-    code = "from mcpwrap.linux import server_filter as f; f.enter(f.without_network(), [])"
+    code = "from mcpwrap.linux.seccomp import run_server as f; f.enter(f.without_network(), [])"
     command = ["setarch", "i686", sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True)
     if "i686" not in done.stderr:

@@ -8,8 +8,8 @@ import pytest
 
 TRY = """
 import errno, os, resource, socket, sys
-from mcpwrap.linux import seccomp
-seccomp.refuse_sockets()
+from mcpwrap.linux.seccomp import wrapped_server
+wrapped_server.refuse_sockets()
 try:
     eval(sys.argv[1])
 except OSError as error:
@@ -102,8 +102,8 @@ def test_a_process_changes_how_itself_runs_and_no_other(expression: str, found: 
 
 AFTER_EXEC = """
 import os, sys
-from mcpwrap.linux import seccomp
-seccomp.refuse_sockets()
+from mcpwrap.linux.seccomp import wrapped_server
+wrapped_server.refuse_sockets()
 os.execv(sys.executable, [sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX)"])
 """
 
