@@ -26,7 +26,7 @@ def main() -> int:
         return 1
     os.kill(int(os.environ["MAINPID"]), signal.SIGHUP)  # noqa: TID251 - a main()
     give_up_at_s = time.monotonic() + _PATIENCE_S
-    while (now := _now()) != wanted.standing():
+    while (now := _now()) != wanted.describe():
         if time.monotonic() > give_up_at_s:
             log_line(f"the gate did not take the policy: {now}")
             return 1

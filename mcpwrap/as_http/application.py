@@ -51,7 +51,7 @@ class Application:
             if heard.allow:
                 response.headers[hdrs.ALLOW] = ", ".join(heard.allow)
             raise RejectedRequestError(response)
-        match heard.place:
+        match heard.endpoint:
             case HttpEndpoint.OLD_STREAM:
                 return await http_sse.stream(self._state, request)
             case HttpEndpoint.OLD_MESSAGES:

@@ -38,7 +38,7 @@ class McpSession:
         self.gate = gate
         self.version = ""  # as the server has agreed to it
         self.history = History()
-        self.standing = Stream(STANDALONE)
+        self.standalone = Stream(STANDALONE)
         self.connections = 0
         self.heard_at_s = now_s
         self._params = params
@@ -49,7 +49,7 @@ class McpSession:
         gate.when_ended = self._tell_ended
 
     @property
-    def primes(self) -> bool:
+    def is_resumable(self) -> bool:
         """Say whether a stream can be asked for again from its beginning (SEP-1699)."""
         return self.version >= "2025-11-25"
 
@@ -65,13 +65,13 @@ class McpSession:
         self._routes.add(stream.number, requests)
         return stream
 
-    def open_on_standing(self, requests: Sequence[Request]) -> None:
+    def open_on_standalone(self, requests: Sequence[Request]) -> None:
         """Have the answers told where all else is: in the old transport."""
         self._routes.add(STANDALONE, requests)
 
     def find(self, number: int) -> Stream | None:
         """Return a stream on which something may come, or is still unread."""
-        return self.standing if number == STANDALONE else self._streams.get(number)
+        return self.standalone if number == STANDALONE else self._streams.get(number)
 
     def finished(self, number: int) -> Stream:
         """Return a stream on which nothing will come."""
@@ -127,7 +127,7 @@ class McpSession:
 
     async def _tell_ended(self, ended: session_socket.ServerEnded) -> None:
         """Answer whatever was asked, and end all streams."""
-        for stream in [self.standing, *self._streams.values()]:
+        for stream in [self.standalone, *self._streams.values()]:
             for id_ in self._routes.open_on(stream.number):
                 await self._fail(id_, INTERNAL_ERROR, why(ended))
             stream.end()
@@ -142,7 +142,7 @@ class McpSession:
         """End the response of a request, so that the agent asks for the rest a little later."""
         number = None if told.about is None else self._routes.stream_of(told.about)
         stream = None if number is None else self._streams.get(number)
-        if stream is not None and self.primes:
+        if stream is not None and self.is_resumable:
             stream.pause()
 
     def _learn(self, told: UntaggedMessage) -> None:

@@ -35,7 +35,7 @@ class ResponseFormat:
     is_remote: bool = False  # the server's HTTP status is heeded
     session: str = ""
     history: History | None = None  # events have ids, and are kept in it
-    primes: bool = False
+    is_resumable: bool = False
     endpoint: str = ""  # of the old transport: where to post to
     still_here_every_s: float = STILL_HERE_EVERY_S
 
@@ -126,7 +126,7 @@ async def _tell_events(
     await response.prepare(request)
     if form.endpoint:
         await response.write(sse_events.encode(form.endpoint.encode(), event="endpoint"))
-    if form.primes:
+    if form.is_resumable:
         id_ = event_history.id_of(stream.number, stream.told)
         await response.write(sse_events.priming(id_, RETRY_MS))
     for event in told_before:

@@ -41,7 +41,7 @@ class WebhookDelivery:
     async def watch(self) -> None:
         """Queue what is new, for good. What is beyond the bound is left out: the page has it."""
         async for listing in watching.listings(self._door, self._of_gate):
-            for pending in self._waiting.among(listing.pending):
+            for pending in self._waiting.unseen(listing.pending):
                 self._queue_one(pending)
 
     def _queue_one(self, pending: Pending) -> None:
@@ -69,7 +69,7 @@ class WebhookDelivery:
             Text(
                 msgspec.json.encode(body),
                 pending.expires_at,
-                lambda: self._waiting.waits(pending.id),
+                lambda: self._waiting.was_pending(pending.id),
             )
         )
 

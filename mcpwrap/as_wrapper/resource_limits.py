@@ -33,9 +33,9 @@ class ResourceLimits:
         where it has none, one session could take those of all others, so they are counted.
         """
         tasks = self._spec.tasks
-        if session.berth.leaf.was_refused_tasks() or session.berth.leaf.tasks() > tasks:
+        if session.slot.leaf.was_refused_tasks() or session.slot.leaf.tasks() > tasks:
             return f"the session has used up its {tasks} processes and threads (limits, tasks)"
-        if size := _full(session.berth.place):
+        if size := _full(session.slot.slot_dir):
             return f"the session has filled its home and temporary folder of {size} MiB"
         for folder in SHARED:
             if (size := _full(folder)) and _has_most_in_memory(session, among):
@@ -50,7 +50,7 @@ class ResourceLimits:
         if exit_status <= _SIGNALS:
             return ServerEnded(exit_status)
         mib = self._spec.memory_bytes // _MIB
-        if exit_status == KILLED and session.berth.leaf.was_killed_for_memory():
+        if exit_status == KILLED and session.slot.leaf.was_killed_for_memory():
             return ServerEnded(KILLED, f"the session has used up its {mib} MiB (limits, memory)")
         if exit_status == KILLED and was_shared:
             all_mib = mib * self._spec.sessions
@@ -71,5 +71,5 @@ def _full(folder: Path) -> int:
 
 def _has_most_in_memory(session: ServerSession, among: Sequence[ServerSession]) -> bool:
     """Say whether it filled what all sessions share; where nothing counts, none is ended."""
-    mine = session.berth.leaf.file_memory_bytes()
-    return mine > 0 and mine == max(other.berth.leaf.file_memory_bytes() for other in among)
+    mine = session.slot.leaf.file_memory_bytes()
+    return mine > 0 and mine == max(other.slot.leaf.file_memory_bytes() for other in among)

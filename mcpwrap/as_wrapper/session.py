@@ -45,7 +45,7 @@ class SessionSlot:
     """Session slot, prepared before a session is requested, its process included."""
 
     session_id: str
-    place: Path  # its own file system, sized
+    slot_dir: Path  # its own file system, sized
     folder: Path
     leaf: Leaf
     process: spawn.PreparedProcess
@@ -79,7 +79,7 @@ def prepare_slot(around: WrapperContext, place: Path) -> SessionSlot:
         folder.rmdir()
         raise
     return SessionSlot(
-        session_id=session_id, place=place, folder=folder, leaf=leaf, process=process
+        session_id=session_id, slot_dir=place, folder=folder, leaf=leaf, process=process
     )
 
 
@@ -127,7 +127,7 @@ class SessionRequest:
 class ServerSession:
     """Running server, with its slot, its redactor and its connection to the gate."""
 
-    berth: SessionSlot
+    slot: SessionSlot
     copier_pid: int  # of the redactor; 0 if there is none, or no longer
     connection: socket.socket
     ended: session_socket.ServerEnded | None = (
@@ -137,7 +137,7 @@ class ServerSession:
 
     def kill(self) -> None:
         """End all processes of the server."""
-        _end(self.berth.leaf, self.berth.session_id)
+        _end(self.slot.leaf, self.slot.session_id)
 
     def stop_copying(self) -> None:
         """End the redactor. It is still ours: once reaped, its pid is noted here no more."""
@@ -180,7 +180,7 @@ def open_session(
     finally:
         if copier_pid:
             fd_passing.close_all(list(output_fds))
-    return ServerSession(berth=ready, copier_pid=copier_pid, connection=connection)
+    return ServerSession(slot=ready, copier_pid=copier_pid, connection=connection)
 
 
 def _program(

@@ -55,7 +55,7 @@ class SessionSlots:
         """Return a place that is free, an empty one if there is."""
         if len(in_use) + bool(self._spare) >= self._around.spec.sessions:
             return None
-        used = {*in_use, *([self._spare.place] if self._spare else [])}
+        used = {*in_use, *([self._spare.slot_dir] if self._spare else [])}
         not_empty = self._leftovers.places()
         free = [place for place in self._places if place not in used]
         return min(free, key=lambda place: place in not_empty, default=None)

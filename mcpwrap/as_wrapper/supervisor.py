@@ -145,10 +145,10 @@ class Supervisor:
         for session in self._session_by_fd.values():
             try:
                 session_files.write_headers_file(
-                    remote, session.berth.folder, self._secrets.values()
+                    remote, session.slot.folder, self._secrets.values()
                 )
             except OSError as error:
-                log_line(f"session {session.berth.session_id} keeps its headers: {error}")
+                log_line(f"session {session.slot.session_id} keeps its headers: {error}")
 
     def _accept(self) -> None:
         try:
@@ -204,7 +204,7 @@ class Supervisor:
             raise
 
     def _places_in_use(self) -> list[Path]:
-        return [session.berth.place for session in self._session_by_fd.values()]
+        return [session.slot.slot_dir for session in self._session_by_fd.values()]
 
     def _reap(self) -> None:
         """Take in every process that has ended; a server's own ends its session."""
@@ -219,7 +219,7 @@ class Supervisor:
             self._bounds.disk.has_ended(pid)
             self._berths.has_ended(pid)
             for session in list(self._session_by_fd.values()):
-                if pid in {session.berth.process.pid, session.copier_pid}:
+                if pid in {session.slot.process.pid, session.copier_pid}:
                     self._has_ended(session, pid, _exit_status(wait_status))
 
     def _has_ended(self, session: ServerSession, pid: int, exit_status: int) -> None:
@@ -235,7 +235,7 @@ class Supervisor:
 
     def _has_lost_its_view(self) -> bool:
         """Say whether a workspace is not what root mounted; then tell all sessions why they end."""
-        why = self._around.view.lost() if self._around.view else ""
+        why = self._around.view.lost_mount() if self._around.view else ""
         if why:
             log_line(why)
             for session in self._session_by_fd.values():
@@ -260,7 +260,7 @@ class Supervisor:
         session.kill()
         session.stop_copying()
         session.close()
-        self._leftovers.remove(session.berth.folder)
+        self._leftovers.remove(session.slot.folder)
         if not self._session_by_fd:
             self._leftovers.clear_shared()
         self._idle_since_s = time.monotonic()
@@ -272,7 +272,7 @@ class Supervisor:
             return
         lasted_s = time.monotonic() - session.began_s
         note = f"server ended with {ended.status} after {lasted_s:.1f} s {ended.why}".rstrip()
-        log_line(f"session {session.berth.session_id}: {note}")
+        log_line(f"session {session.slot.session_id}: {note}")
         self._last_note = f"last {note}"
 
     def _note(self, note: str) -> None:

@@ -63,7 +63,7 @@ class WorkspaceMounts:
             why = f"new names in {error.filename} cannot be watched: {error.strerror}"
             raise ValueError(f"{why}; see that the folder's owner can list it") from error
 
-    def lost(self) -> str:
+    def lost_mount(self) -> str:
         """Say what is not as root mounted it, and has to be mounted anew; "" if nothing."""
         now = mountinfo.at_or_below(self._paths)
         for path, mount in self._mount_by_path.items():

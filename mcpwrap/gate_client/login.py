@@ -84,12 +84,12 @@ class LoginClient:
                 case _:
                     pass
 
-    def say(self, word: Word) -> None:
+    def send(self, word: Word) -> None:
         """Say something. A program that has ended has said why before."""
         with suppress(BrokenPipeError):
             os.write(self._say_fd, login_pipe.encode(word))
 
-    def hear(self, kind: type[T]) -> T:
+    def receive(self, kind: type[T]) -> T:
         """Return the next word.
 
         Raises:

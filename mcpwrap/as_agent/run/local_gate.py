@@ -63,12 +63,12 @@ class _LocalCallLimiter:
             return None
         return self._breaker.ask(self._key(tool), limits, call_digest, time.monotonic())
 
-    def tell(self, tool: str, *, failed: bool) -> None:
+    def report(self, tool: str, *, failed: bool) -> None:
         limits = self._policy.limits_for(tool)
         if limits is None:
             return
         now_s = time.monotonic()
-        if why := self._breaker.tell(self._key(tool), limits, now_s, failed=failed):
+        if why := self._breaker.report(self._key(tool), limits, now_s, failed=failed):
             log_line(f"mcpwrap run: {tool!r} is held back: {why}")
 
     def _key(self, tool: str) -> tuple[int, str, str]:

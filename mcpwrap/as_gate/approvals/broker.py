@@ -55,7 +55,7 @@ class ApprovalBroker:
         self.deciding.tell = self._tell
         self.answering = ApproverRequestHandler(self.deciding)
 
-    def hear(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
+    def handle(self, child: Child, packet: approval_packets.FromChild, now_s: float) -> None:
         """Do what a session's packet asks for.
 
         Raises:
@@ -69,8 +69,8 @@ class ApprovalBroker:
                 self._hand_page(child)
             case ApprovalQuery():
                 self._ask(child, packet, now_s)
-            case Withdrawn(hold, comes_again):
-                self._book.withdraw(child.pid, hold, comes_again=comes_again)
+            case Withdrawn(hold, will_resume):
+                self._book.withdraw(child.pid, hold, will_resume=will_resume)
                 self._changed()
             case AnsweredInClient(hold, approves):
                 self._answer_in_client(child, hold, now_s, approves=approves)
@@ -164,7 +164,7 @@ class ApprovalBroker:
             try:
                 approval_packets.tell(child.verdicts, news)
             except OSError:
-                self._family.disown(child)
+                self._family.kill(child)
 
     def _changed(self) -> None:
         self._documents.keep_only(entry.id for entry in self._book.entries())

@@ -102,7 +102,7 @@ class ApproverConnections:
         except OSError:
             packet = b""
         if not packet:
-            self.let_go(person)
+            self.disconnect(person)
         return packet
 
     def send(
@@ -119,9 +119,9 @@ class ApproverConnections:
         except BlockingIOError:
             person.is_stuck, person.is_watching = True, False
         except OSError:
-            self.let_go(person)
+            self.disconnect(person)
 
-    def let_go(self, person: ApproverConnection) -> None:
+    def disconnect(self, person: ApproverConnection) -> None:
         """Hang up."""
         if self._person_by_fd.pop(person.socket.fileno(), None):
             self._poll.unregister(person.socket)

@@ -37,7 +37,7 @@ class ApproverRequestHandler:
         self._documents = deciding.documents
         self._shown_at_s = 0.0
 
-    def hear(self, person: ApproverConnection) -> None:
+    def handle(self, person: ApproverConnection) -> None:
         """Do what a person's packet asks for."""
         packet = self._people.receive(person)
         if not packet:

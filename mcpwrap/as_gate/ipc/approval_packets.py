@@ -45,7 +45,7 @@ class Withdrawn:
     """Notice that a request is held no more."""
 
     hold: int
-    comes_again: bool
+    will_resume: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def encode(packet: FromChild) -> bytes:
         case ApprovalQuery(hold, expires_s, method, target, rule, message):
             texts = "\0".join(_on_one_line(text) for text in (method, target, rule, message))
             return b"Q" + _HEAD.pack(hold, 0, expires_s) + texts.encode()
-        case Withdrawn(hold, comes_again):
-            return b"C" + _HEAD.pack(hold, comes_again, 0.0)
+        case Withdrawn(hold, will_resume):
+            return b"C" + _HEAD.pack(hold, will_resume, 0.0)
         case AnsweredInClient(hold, approves):
             return b"I" + _HEAD.pack(hold, approves, 0.0)
         case _:

@@ -24,13 +24,13 @@ class CallCounters:
         key = (child.who.uid, child.server, asked.tool)
         return self._breaker.ask(key, limits, asked.digest, now_s)
 
-    def tell(self, child: Child, told: CallFinished, now_s: float) -> None:
+    def report(self, child: Child, told: CallFinished, now_s: float) -> None:
         """Note how a call ended."""
         limits = self._limits(child.server, told.tool)
         if limits is None:
             return
         key = (child.who.uid, child.server, told.tool)
-        if why := self._breaker.tell(key, limits, now_s, failed=told.failed):
+        if why := self._breaker.report(key, limits, now_s, failed=told.failed):
             log_line(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
 
     def forget_all(self) -> None:

@@ -38,7 +38,7 @@ class MonitorDispatcher:
         self._audit = audit
         self._approving = approving
 
-    def hear(self, each: Child, packet: bytes) -> None:
+    def dispatch(self, each: Child, packet: bytes) -> None:
         """Do what a packet asks for.
 
         Raises:
@@ -46,20 +46,20 @@ class MonitorDispatcher:
             OSError: it cannot be answered.
         """
         if about_approval := approval_packets.decode(packet):
-            self._approving.hear(each, about_approval, time.monotonic())
+            self._approving.handle(each, about_approval, time.monotonic())
         else:
             self._answer(each, packets.decode(packet))
 
-    def hand_out(self, each: Child) -> None:
+    def send_policy(self, each: Child) -> None:
         """Send the policy that is in force; who cannot be told of it is ended."""
         if not each.server:
             return  # it has what was in force when it was made, and asks for no other
         fd = self._policies.sealed_copy(each.server)
         try:
             packets.hand_out(each.channel, self._policies.digest, fd)
-            each.bell.ring()
+            each.bell.raise_flag()
         except OSError:
-            self._family.disown(each)  # or it would go on by rules that are no more
+            self._family.kill(each)  # or it would go on by rules that are no more
         finally:
             os.close(fd)
 
@@ -79,7 +79,7 @@ class MonitorDispatcher:
             case packets.PartIsFull():
                 self._turn_page(each)
             case packets.CallFinished():
-                self.counting.tell(each, packet, now_s)
+                self.counting.report(each, packet, now_s)
             case _:
                 assert_never(packet)
 
@@ -101,7 +101,7 @@ class MonitorDispatcher:
             return
         each.who, each.server = agent.who, server
         if each.policy_digest != self._policies.digest:
-            self.hand_out(each)
+            self.send_policy(each)
         opened = self._audit.open(server, each.who, each.tally)
         if opened is None:
             packets.refuse_audit(each.channel)

@@ -101,7 +101,7 @@ class Monitor:
             deciding.proof_is_in(fd)
         elif person := self._people.by_fd(fd):
             deciding.same_uid = self._allows_same_uid()
-            self._approving.answering.hear(person)
+            self._approving.answering.handle(person)
 
     def _end_on(self, signals: bytes) -> bool:
         """Do what the signals ask for; say whether that is the end."""
@@ -140,11 +140,11 @@ class Monitor:
             self._hearing.counting.forget_all()
             self._audit.policy(self._policies.digest)
             for each in self._family:
-                self._hearing.hand_out(each)
+                self._hearing.send_policy(each)
             self._approving.void()
         if vanished := self._policies.what_vanished():
             log_line(vanished)
-        log_line(self._policies.problem or f"{self._policies.standing()} is in force")
+        log_line(self._policies.problem or f"{self._policies.describe()} is in force")
 
     def _accept(self) -> None:
         """Give one connection a process. Whatever is wrong with it is its own affair."""
@@ -176,18 +176,18 @@ class Monitor:
             packet = b""
         try:
             if packet:
-                self._hearing.hear(each, packet)
+                self._hearing.dispatch(each, packet)
                 return True
         except (OSError, ValueError) as error:
             log_line(f"the session of uid {each.who.uid} at {each.server!r} is ended: {error}")
-            self._family.disown(each)
+            self._family.kill(each)
         self._hang_up(each)
         return False
 
     def _hang_up(self, each: Child) -> None:
         if each.channel.fileno() >= 0:
             self._poll.unregister(each.channel)
-            self._family.hang_up(each)
+            self._family.close_channel(each)
 
     def _reap(self) -> None:
         """Hear what those said last who have ended, and no more of them."""
@@ -254,7 +254,7 @@ class Monitor:
             above = [os.dup(fd) for fd in ends]
             self._listener.detach()
             self._people.forget()
-            self._family.let_go()
+            self._family.drop_channels()
             self._audit.forget()
             kept, watched, to_monitor, from_people = (
                 os.dup2(fd, 3 + i, inheritable=False) for i, fd in enumerate(above)
@@ -278,7 +278,7 @@ class Monitor:
             os._exit(status)
 
     def _status(self) -> str:
-        return f"ready: {len(self._family)} sessions; {self._policies.standing()}"
+        return f"ready: {len(self._family)} sessions; {self._policies.describe()}"
 
 
 def _has_left(connection: socket.socket) -> bool:

@@ -77,7 +77,7 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
         env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
         wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
-        monitor.say(packets.StartSucceeded())
+        monitor.send(packets.StartSucceeded())
     except RefusalError as refusal:
         log_line(f"uid {who.uid}, {name!r}: {refusal.why}")
         say_to(stub, session_socket.SessionRefused(refusal.status, refusal.why))
@@ -110,7 +110,7 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 
 def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
     if question == session_socket.QUERY_POLICY:
-        say_to(stub, session_socket.QueryResponse(around.policies.standing()))
+        say_to(stub, session_socket.QueryResponse(around.policies.describe()))
     else:
         around.statistics.tell(around.who, stub)
 

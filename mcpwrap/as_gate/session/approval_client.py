@@ -43,7 +43,7 @@ class SessionApprovals:
             wanted.rule,
             wanted.message,
         )
-        answer = self._monitor.ask_person(question)
+        answer = self._monitor.ask_approval(question)
         match answer.kind:
             case "Y":
                 return Approved(answer.text, approval_document.digest(document), answer.by)
@@ -52,9 +52,9 @@ class SessionApprovals:
             case "Z":
                 return ApprovalUnavailable(answer.text)
 
-    def withdraw(self, hold: int, *, comes_again: bool) -> None:
+    def withdraw(self, hold: int, *, will_resume: bool) -> None:
         """Say that a request is held no more."""
-        self._monitor.say_of_approval(Withdrawn(hold, comes_again))
+        self._monitor.say_of_approval(Withdrawn(hold, will_resume))
 
     def answer(self, hold: int, *, approves: bool) -> None:
         """Bring the answer from the agent's own window."""

@@ -32,7 +32,7 @@ class SessionJudge:
     def renew(self, gate: Gate) -> None:
         """Judge by the policy that the monitor has handed out since; the clock starts here."""
         self._recorder.arrived()
-        news = self._monitor.news()
+        news = self._monitor.policy_update()
         if news.text:
             policy = compile_policy(rules.decode(news.text), self._about.server)
             gate.policy = self._limits.policy = policy
@@ -67,7 +67,7 @@ class _MonitorCallLimiter:
             return None
         return self._monitor.ask(tool, call_digest or bytes(packets.DIGEST_BYTES))
 
-    def tell(self, tool: str, *, failed: bool) -> None:
+    def report(self, tool: str, *, failed: bool) -> None:
         limits = self.policy.limits_for(tool)
         if limits is not None and (limits.failures or limits.identical_calls):
-            self._monitor.say(packets.CallFinished(tool, failed))
+            self._monitor.send(packets.CallFinished(tool, failed))

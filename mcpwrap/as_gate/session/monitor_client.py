@@ -37,7 +37,7 @@ class ToMonitor:
         """Return the descriptor, to wait for the monitor's end."""
         return self._socket.fileno()
 
-    def say(self, packet: packets.FromChild) -> None:
+    def send(self, packet: packets.FromChild) -> None:
         """Tell something that has no answer; a monitor that is gone need not know."""
         self._send(packets.encode(packet))
 
@@ -53,7 +53,7 @@ class ToMonitor:
         Raises:
             RefusalError: there is no room for it.
         """
-        self.say(packets.SessionNamed(server, claim))
+        self.send(packets.SessionNamed(server, claim))
         packet, fds = self._answer()
         if packet[:1] == b"B":
             raise RefusalError(session_socket.Exit.BUSY, packet[1:].decode())
@@ -61,13 +61,13 @@ class ToMonitor:
 
     def next_part(self) -> int | None:
         """Return the file in which the session's records go on; None if there is none."""
-        self.say(packets.PartIsFull())
+        self.send(packets.PartIsFull())
         _, fds = self._answer()
         return fds[0] if fds else None
 
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         """Ask whether the limits admit a call. Without a monitor nothing is admitted any more."""
-        self.say(packets.CallLimitRequest(tool, call_digest))
+        self.send(packets.CallLimitRequest(tool, call_digest))
         packet, _ = self._answer()
         return packets.decode_answer(packet)
 
@@ -77,15 +77,15 @@ class ToMonitor:
         _, fds = self._answer()
         return fds[0] if fds else None
 
-    def ask_person(self, question: ApprovalQuery) -> ApprovalResponse:
+    def ask_approval(self, question: ApprovalQuery) -> ApprovalResponse:
         """Ask whether a request may run whose document is on the page."""
         self.say_of_approval(question)
         packet, _ = self._answer()
         return approval_packets.decode_answer(packet)
 
-    def news(self) -> PolicyUpdate:
+    def policy_update(self) -> PolicyUpdate:
         """Return the newest policy, if there is one that was not returned yet."""
-        if self._bell.heard():
+        if self._bell.test_and_clear():
             with suppress(BlockingIOError):
                 while True:
                     self._receive(socket.MSG_DONTWAIT)

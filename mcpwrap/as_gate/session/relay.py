@@ -129,11 +129,11 @@ def _follow_people(judged: GateRelay, session: RelaySession) -> None:
             told = approval_packets.decode_told(packet)
             if told is not None and told.stops:
                 if _has_room(session.wanted.agent_fds[1]):  # or its agent would keep it from ending
-                    judged.told(told)
+                    judged.handle_outcome(told)
                 session.wrapper.close()  # it ends the server
                 return
             if told is not None:
-                judged.told(told)
+                judged.handle_outcome(told)
         judged.tick()
 
 

@@ -46,12 +46,12 @@ def start(
     except OSError as error:
         units = f"mcpwrap@{name} mcpwrap-check@{name}"
         why = f"the wrapper of {name!r} does not start: `systemctl status {units}` says why"
-        monitor.say(StartFailed(why))
+        monitor.send(StartFailed(why))
         raise RefusalError(session_socket.Exit.WRAPPER, why) from error
     except RefusalError as refusal:
         if refusal.status != session_socket.Exit.UNAVAILABLE:
             raise  # the wrapper lives, and refused this agent alone
-        monitor.say(StartFailed(refusal.why))
+        monitor.send(StartFailed(refusal.why))
         raise RefusalError(session_socket.Exit.WRAPPER, refusal.why) from None
 
 

@@ -72,14 +72,14 @@ class ChildTable:
         """Return whose channel that is."""
         return self._child_by_fd.get(fd)
 
-    def hang_up(self, child: Child) -> None:
+    def close_channel(self, child: Child) -> None:
         """Close a channel, because the child did or is not to be listened to any more."""
         self._child_by_fd.pop(child.channel.fileno(), None)  # -1 once it is closed
         child.channel.close()
         child.verdicts.close()
         child.bell.close()
 
-    def let_go(self) -> None:
+    def drop_channels(self) -> None:
         """In a child: forget the others' channels, without closing what it has by now.
 
         Nor can it write any more how far the others have come.
@@ -91,7 +91,7 @@ class ChildTable:
         for child in self._child_by_pid.values():
             child.tally.close()
 
-    def disown(self, child: Child) -> None:
+    def kill(self, child: Child) -> None:
         """End a child that does what no child of ours does, or cannot be told of a new policy."""
         if child.pid in self._child_by_pid:  # or the number may be another's by now
             with suppress(ProcessLookupError):

@@ -68,7 +68,7 @@ class Policies:
         left_out = [name for name in admission.policy if name not in self._files]
         return tuple(name for name in left_out if name in self.vanished or gone([name]))
 
-    def standing(self) -> str:
+    def describe(self) -> str:
         """Say which policy is in force, in the words that a reload and `status` look for."""
         if self._policy is None:
             return "no policy: all are refused until /etc/mcpwrap/policy.yaml is right"

@@ -27,7 +27,7 @@ async def stream(state: ListenerState, request: web.BaseRequest) -> web.StreamRe
         still_here_every_s=state.around.still_here_every_s,
     )
     try:
-        return await responses.tell(request, session.standing, form)
+        return await responses.tell(request, session.standalone, form)
     finally:
         del state.old_sessions[session.id]
         state.spawn(gate.close())
@@ -43,7 +43,7 @@ async def post(
     for request in posted.requests:
         if session.is_in_use(request.id):
             raise RejectedRequestError(refusal(400, "the id is in use", request_id=request.id))
-    session.open_on_standing(posted.requests)
+    session.open_on_standalone(posted.requests)
     try:
         await session.gate.send(posted.line(state, head))
     except EndedError:

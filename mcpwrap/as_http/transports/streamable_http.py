@@ -45,9 +45,9 @@ async def get(
         raise RejectedRequestError(refusal(400, "Last-Event-ID is none of ours"))
     with state.used(session):
         if last is None:
-            return await _tell(session, request, session.standing.number, (form, []))
+            return await _tell(session, request, session.standalone.number, (form, []))
         missed = session.history.after(*last)
-        return await _tell(session, request, last[0], (replace(form, primes=False), missed))
+        return await _tell(session, request, last[0], (replace(form, is_resumable=False), missed))
 
 
 async def delete(state: ListenerState, head: RequestHead) -> web.StreamResponse:
@@ -132,7 +132,7 @@ async def _post_in(
 
 def _json_within_s(session: McpSession, state: ListenerState, posted: RequestBody) -> float:
     """Return how long is waited for an answer: not long for a call that can be asked for again."""
-    if session.primes and posted.requests[0].method == methods.TOOLS_CALL:
+    if session.is_resumable and posted.requests[0].method == methods.TOOLS_CALL:
         return state.around.resumable_json_within_s
     return state.around.json_within_s
 
@@ -160,8 +160,8 @@ def _form(session: McpSession, state: ListenerState) -> ResponseFormat:
     return ResponseFormat(
         is_remote=state.listener.is_remote,
         history=session.history,
-        primes=session.primes,
-        json_for_status_alone=session.primes,
+        is_resumable=session.is_resumable,
+        json_for_status_alone=session.is_resumable,
         still_here_every_s=state.around.still_here_every_s,
     )
 

@@ -43,12 +43,12 @@ class LoginPeer:
         self._told = told
         self._patience_s = patience_s
 
-    def tell(self, word: Word) -> None:
+    def send(self, word: Word) -> None:
         """Say something, if they are still there. `told` has no buffer."""
         with suppress(BrokenPipeError):
             self._told.write(login_pipe.encode(word))
 
-    def hear(self, kind: type[T]) -> T:
+    def receive(self, kind: type[T]) -> T:
         """Wait for what is said. Nothing else goes on in this process meanwhile.
 
         Raises:
@@ -70,9 +70,9 @@ async def run(
         else:
             done = await log_in(given, url, web, person)
     except (OAuthError, LoginProtocolError) as error:
-        person.tell(LoginFailed(failed=str(error)))
+        person.send(LoginFailed(failed=str(error)))
     else:
-        person.tell(done)
+        person.send(done)
 
 
 async def log_in(
@@ -83,15 +83,15 @@ async def log_in(
     Raises:
         OAuthError, WordsError: there are none; what was kept before is kept still.
     """
-    redirect = person.hear(LoginStart).redirect()
+    redirect = person.receive(LoginStart).redirect()
     store = Store(given)
     found = await discover(web, url)
     client = await client_for(web, given, found.issuer, redirect, store.read_or_nothing())
     scopes = found.to_ask_for(given.scopes)
     login = AuthorizationRequest(found, client, redirect, scopes)
-    person.tell(AuthorizationPage(visit=login.url(), redirect=redirect))
+    person.send(AuthorizationPage(visit=login.url(), redirect=redirect))
     try:
-        tokens = await login.redeem(web, person.hear(AuthorizationResponse).answer)
+        tokens = await login.redeem(web, person.receive(AuthorizationResponse).answer)
     except TokenEndpointError as refused:
         if refused.code in UNKNOWN_CLIENT:
             await _forget_client(store)

@@ -83,8 +83,8 @@ class _Telling:
     def heard(self, listing: Listing) -> None:
         """Take what waits now; what is answered in the meantime is told to nobody."""
         mine = [one for one in listing.pending if one.may != "no"]
-        new = self._known.among(mine)
-        self._new = [one for one in self._new if self._known.waits(one.id)] + new
+        new = self._known.unseen(mine)
+        self._new = [one for one in self._new if self._known.was_pending(one.id)] + new
         self._waiting = len(mine)
         self._complained = ""
 

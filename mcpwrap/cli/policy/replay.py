@@ -15,7 +15,9 @@ from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files
 
 _WHY_UNREAD = {
-    UnreadableParams.HASHED: 'were recorded as a hash only and cannot be judged: set audit = "sealed"',
+    UnreadableParams.HASHED: (
+        'were recorded as a hash only and cannot be judged: set audit = "sealed"'
+    ),
     UnreadableParams.SEALED: "have sealed params, which root alone can open: run it with sudo",
     UnreadableParams.BROKEN: "have params that do not open: `sudo mcpwrap audit verify`",
 }

@@ -95,7 +95,7 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
     with _door(name, LOGOUT) as door:
         give_up_root(sudo_uid, sudo_gid)
         door.await_start()
-        done = door.hear(LoginDone)
+        done = door.receive(LoginDone)
     how = "revoked and forgotten" if done.revoked else "forgotten, but not revoked: none was asked"
     tty.say(f"{name}: the login is {how}")
     return EXIT_OK
@@ -111,24 +111,24 @@ def _door(name: str, verb: str) -> LoginClient:
 
 def _log_in(door: LoginClient, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:
     if way.is_pasted:
-        door.say(LoginStart(port=0, paste=True))
-        visit = _sound(door.hear(AuthorizationPage), name)
+        door.send(LoginStart(port=0, paste=True))
+        visit = _sound(door.receive(AuthorizationPage), name)
         _show(name, visit)
-        door.say(AuthorizationResponse(answer=_pasted(visit)))
-        return door.hear(LoginDone)
+        door.send(AuthorizationResponse(answer=_pasted(visit)))
+        return door.receive(LoginDone)
     # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
     from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
 
     with oauth_callback.listening(way.port) as listener:
-        door.say(LoginStart(port=listener.getsockname()[1]))
-        visit = _sound(door.hear(AuthorizationPage), name)
+        door.send(LoginStart(port=listener.getsockname()[1]))
+        visit = _sound(door.receive(AuthorizationPage), name)
         _show(name, visit)
         if way.may_open and (who is None or who.is_somebody):
             _open(visit.visit, who)
         query = oauth_callback.wait(listener, state_of(visit.visit), door.fileno())
     if query:
-        door.say(AuthorizationResponse(answer=query))
-    return door.hear(LoginDone)
+        door.send(AuthorizationResponse(answer=query))
+    return door.receive(LoginDone)
 
 
 def _sound(visit: AuthorizationPage, name: str) -> AuthorizationPage:

@@ -32,7 +32,7 @@ class Rollback:
 
     content: bytes
     back: tuple[EntryPath, ...] = ()
-    left: tuple[RollbackConflict, ...] = ()  # not turned back
+    conflicts: tuple[RollbackConflict, ...] = ()  # not turned back
     lost: tuple[
         RollbackConflict, ...
     ] = ()  # turned back, and something goes that was put beside the stub

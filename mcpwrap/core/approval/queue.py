@@ -113,11 +113,11 @@ class ApprovalQueue:
         if not entry.asked:
             self._forget(entry)
 
-    def withdraw(self, session: int, hold: int, *, comes_again: bool) -> None:
+    def withdraw(self, session: int, hold: int, *, will_resume: bool) -> None:
         """Note that a request is held no more: it was cancelled, or told to come again."""
         for entry in self.entries():
             if (session, hold) in entry.held:
-                if comes_again:
+                if will_resume:
                     entry.held.remove((session, hold))
                 else:
                     self._take_out(entry, (session, hold))

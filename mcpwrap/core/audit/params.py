@@ -37,7 +37,7 @@ class ParamsEncoder:
         self._digest_key = digest_key
         self._box = SealedBox(PublicKey(box))
 
-    def kept(self, params: dict[str, Json] | None) -> StoredParams:
+    def encode(self, params: dict[str, Json] | None) -> StoredParams:
         """Return what is written down of params. Equal ones have equal hashes on this machine."""
         if not params:
             return StoredParams()

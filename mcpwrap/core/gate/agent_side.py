@@ -38,14 +38,14 @@ def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
     match decoded.message:
         case Request() as request:
             return from_agent.judge_request(session, request, decoded.json)
-        case Result(id=answered) | Failure(id=answered) if session.holds and _answers(
+        case Result(id=answered) | Failure(id=answered) if session.pending_approvals and _answers(
             session, decoded.message
         ):
             return MessageOutcome()
         case Notification() as notification:
             return _judge_notification(session, notification, decoded.json)
         case Result(id=answered) | Failure(id=answered):
-            if session.asked_by_server.take(answered) is not None:
+            if session.requests_from_server.take(answered) is not None:
                 return MessageOutcome(forward=decoded.json)
             about = subject("answer", request_id=answered)
             note = JournalNote(NoteKind.DROPPED, f"{about}: nothing was asked")
@@ -88,16 +88,16 @@ def _cancel(session: SessionState, notification: Notification, json: bytes) -> M
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
         return MessageOutcome()
-    if session.holds and (withdrawn := approval_wait.cancel(session, cancelled)):
+    if session.pending_approvals and (withdrawn := approval_wait.cancel(session, cancelled)):
         return withdrawn
-    if session.asked_by_agent.find(cancelled) is None:
+    if session.requests_from_agent.find(cancelled) is None:
         return MessageOutcome()
-    return cancel(session.asked_by_agent, cancelled, json)
+    return cancel(session.requests_from_agent, cancelled, json)
 
 
 def _answers(session: SessionState, message: Result | Failure) -> bool:
     """Take the response to an elicitation of ours; say whether it was one."""
-    hold = session.holds.by_window(message.id)
+    hold = session.pending_approvals.by_window(message.id)
     if hold is None:
         return False
     approves = elicitation.answer(message.result) if isinstance(message, Result) else None

@@ -36,10 +36,10 @@ def request_approval(
 ) -> MessageOutcome:
     """Ask a person, and return what becomes of the request until there is an answer."""
     way, judgement = judged
-    if session.holds.is_full():
+    if session.pending_approvals.is_full():
         why = f"{MAX_HELD} requests of this session wait for a person already"
         return _not_asked(request.id, asked, judgement, why)
-    number = session.holds.next_number()
+    number = session.pending_approvals.next_number()
     wanted = _wanted(session, request, asked, judgement)
     answer = session.approvals.ask(number, wanted)
     about = subject(asked.method, asked.target, request.id)
@@ -90,7 +90,7 @@ def _definition(session: SessionState, asked: RequestContext) -> str:
 
 def handle_outcome(session: SessionState, news: ApprovalOutcome) -> list[MessageOutcome]:
     """Return what becomes of a request that was held; nothing, if it waits no more."""
-    hold = session.holds.take(news.hold)
+    hold = session.pending_approvals.take(news.hold)
     if hold is None:
         return []
     closing = approval_wait.close_elicitation(hold)
@@ -141,7 +141,7 @@ def _judged_anew(session: SessionState, hold: PendingApproval) -> MessageOutcome
                 session, hold.request, hold.asked, (hold.way, judgement), hold.json
             )
             if asked.held is not None:
-                asked.held.goes_on_from(hold)
+                asked.held.continue_from(hold)
             return asked
         case _:
             assert_never(judgement.decision)
@@ -153,10 +153,10 @@ def _go_on(
     """Write it down, and remember what is waited for from then on: an answer, or a person."""
     done = approval_wait.write(session, hold, outcome)
     if done.forward is not None:
-        session.asked_by_agent.add(hold.request.id, hold.asked)
+        session.requests_from_agent.add(hold.request.id, hold.asked)
     if done.held is None:
         return [done]
-    session.holds.add(done.held)
+    session.pending_approvals.add(done.held)
     return [done, *approval_wait.begin(session, done.held)]
 
 

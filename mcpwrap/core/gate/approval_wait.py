@@ -26,7 +26,7 @@ def begin(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
 
     There it is asked once: an agent whose user closes the window comes again at once.
     """
-    if hold.comes_again or not hold.judgement.in_client or not elicitation.fits(hold):
+    if hold.is_resumed or not hold.judgement.in_client or not elicitation.fits(hold):
         return []
     if hold.asked.era is ProtocolEra.MODERN:
         if not (_has_rounds(hold) and elicitation.is_offered(hold.request)):
@@ -41,36 +41,38 @@ def begin(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
 def tick(session: SessionState) -> list[MessageOutcome]:
     """Return what the agent is to hear because time has passed."""
     outcomes: list[MessageOutcome] = []
-    for hold in session.holds:
+    for hold in session.pending_approvals:
         waited_s = session.now_s - hold.since_s
         if waited_s >= session.policy.times.wait_s:
             outcomes += _suspend(session, hold)
-        elif hold.token is not None and waited_s >= hold.words * PROGRESS_EVERY_S:
+        elif hold.token is not None and waited_s >= hold.progress_sent * PROGRESS_EVERY_S:
             outcomes.append(_progress(hold, waited_s))
     return outcomes
 
 
 def due_in_s(session: SessionState) -> float | None:
     """Return after how long `tick` has something to say; None if nothing is held."""
-    if not session.holds:
+    if not session.pending_approvals:
         return None
-    return max(0.0, min(_due_at_s(session, hold) for hold in session.holds) - session.now_s)
+    return max(
+        0.0, min(_due_at_s(session, hold) for hold in session.pending_approvals) - session.now_s
+    )
 
 
 def _due_at_s(session: SessionState, hold: PendingApproval) -> float:
     wait_s = session.policy.times.wait_s
     if hold.token is None:
         return hold.since_s + wait_s
-    return hold.since_s + min(wait_s, hold.words * PROGRESS_EVERY_S)
+    return hold.since_s + min(wait_s, hold.progress_sent * PROGRESS_EVERY_S)
 
 
 def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
     """Forget a request that the agent wants no longer; None if none of that id is held."""
-    hold = session.holds.by_request(request_id)
+    hold = session.pending_approvals.by_request(request_id)
     if hold is None:
         return None
-    session.holds.take(hold.number)
-    session.approvals.withdraw(hold.number, comes_again=False)
+    session.pending_approvals.take(hold.number)
+    session.approvals.withdraw(hold.number, will_resume=False)
     about = subject(hold.asked.method, hold.asked.target, request_id)
     text = f"{about}: cancelled while it waited for approval {hold.approval.id}"
     answer = elicitation.close(hold) if hold.window else None
@@ -79,12 +81,14 @@ def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     """Return what the agent gets for each request that is held: its server will never see it."""
-    return [outcome for hold in session.holds for outcome in _unanswered(session, hold, why)]
+    return [
+        outcome for hold in session.pending_approvals for outcome in _unanswered(session, hold, why)
+    ]
 
 
 def _unanswered(session: SessionState, hold: PendingApproval, why: str) -> list[MessageOutcome]:
-    session.holds.take(hold.number)
-    session.approvals.withdraw(hold.number, comes_again=False)
+    session.pending_approvals.take(hold.number)
+    session.approvals.withdraw(hold.number, will_resume=False)
     outcome = MessageOutcome(
         answer=error_responses.server_ended(hold.request.id, why),
         notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
@@ -99,11 +103,13 @@ def close_elicitation(hold: PendingApproval) -> list[MessageOutcome]:
 
 
 def _progress(hold: PendingApproval, waited_s: float) -> MessageOutcome:
-    hold.words = int(waited_s // PROGRESS_EVERY_S) + 1  # what nobody came to say is not made up for
+    hold.progress_sent = (
+        int(waited_s // PROGRESS_EVERY_S) + 1
+    )  # what nobody came to say is not made up for
     id_ = hold.approval.id
     params: Json = {
         "progressToken": hold.token,
-        "progress": hold.words * _PROGRESS_STEP,
+        "progress": hold.progress_sent * _PROGRESS_STEP,
         "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
     }
     return MessageOutcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
@@ -113,8 +119,8 @@ def _suspend(session: SessionState, hold: PendingApproval) -> list[MessageOutcom
     """Have the agent come again, before it gives up by itself; the question stays."""
     if _has_rounds(hold):
         return [_suspend_by_state(session, hold, None)]
-    session.holds.take(hold.number)
-    session.approvals.withdraw(hold.number, comes_again=True)
+    session.pending_approvals.take(hold.number)
+    session.approvals.withdraw(hold.number, will_resume=True)
     text = f"Pending approval {hold.approval.id}: a person has been asked. Send it again to go on."
     rule = hold.judgement.rule
     answer = error_responses.not_approved(
@@ -130,8 +136,8 @@ def _has_rounds(hold: PendingApproval) -> bool:
 def _suspend_by_state(
     session: SessionState, hold: PendingApproval, inputs: dict[str, Json] | None
 ) -> MessageOutcome:
-    state = session.holds.put_aside(hold)
-    session.approvals.withdraw(hold.number, comes_again=True)
+    state = session.pending_approvals.suspend(hold)
+    session.approvals.withdraw(hold.number, will_resume=True)
     result: dict[str, Json] = {"resultType": "input_required", "requestState": state}
     if inputs is not None:
         result["inputRequests"] = inputs
@@ -162,7 +168,7 @@ def restore_params(session: SessionState, request: Request) -> Request:
     Raises:
         StateError: it brings a state that is not its own.
     """
-    hold = session.holds.come_again(request)
+    hold = session.pending_approvals.resume(request)
     if hold is None:
         return request
     answer = elicitation.answer_in(request)
@@ -178,6 +184,6 @@ def write(session: SessionState, hold: PendingApproval, outcome: MessageOutcome)
     if decision_records.write_decision(session, asked, hold.request.id, outcome):
         return outcome
     if outcome.held is not None:
-        session.approvals.withdraw(outcome.held.number, comes_again=False)
+        session.approvals.withdraw(outcome.held.number, will_resume=False)
     answer = error_responses.unrecorded(hold.request.id, asked.method, asked.era)
     return decision_records.unrecorded(outcome, answer=answer)

@@ -11,7 +11,7 @@ def report_result(session: SessionState, asked: RequestContext, value: Json) -> 
     match asked.method:
         case methods.TOOLS_CALL:
             if not _became_a_task(session, asked.target, value):
-                session.limits.tell(asked.target, failed=_is_error(value))
+                session.limits.report(asked.target, failed=_is_error(value))
         case methods.TASKS_RESULT:
             _report_task(session, asked, failed=_is_error(value))
         case methods.TASKS_GET:
@@ -35,7 +35,7 @@ def report_failure(session: SessionState, asked: RequestContext) -> None:
     """Report the failure of a call: an error, or a response that cannot be read."""
     match asked.method:
         case methods.TOOLS_CALL:
-            session.limits.tell(asked.target, failed=True)
+            session.limits.report(asked.target, failed=True)
         case methods.TASKS_RESULT:
             _report_task(session, asked, failed=True)
         case _:
@@ -43,9 +43,9 @@ def report_failure(session: SessionState, asked: RequestContext) -> None:
 
 
 def _report_task(session: SessionState, asked: RequestContext, *, failed: bool) -> None:
-    if asked.task in session.untold_tasks:
-        session.untold_tasks.remove(asked.task)
-        session.limits.tell(asked.target, failed=failed)
+    if asked.task in session.unreported_tasks:
+        session.unreported_tasks.remove(asked.task)
+        session.limits.report(asked.target, failed=failed)
 
 
 def _became_a_task(session: SessionState, tool: str, value: Json) -> bool:
@@ -56,7 +56,7 @@ def _became_a_task(session: SessionState, tool: str, value: Json) -> bool:
         return False
     is_new = session.remember_task(task_id, tool)
     if is_new and not _is_error(value):
-        session.untold_tasks.add(task_id)
+        session.unreported_tasks.add(task_id)
         return True
     return False
 

@@ -59,16 +59,16 @@ def judge_request(session: SessionState, request: Request, json: bytes) -> Messa
         asked, outcome = None, error.outcome
     if not decision_records.write_request(session, Sender.AGENT, request, outcome):
         if outcome.held is not None:
-            session.approvals.withdraw(outcome.held.number, comes_again=False)
+            session.approvals.withdraw(outcome.held.number, will_resume=False)
         answer = error_responses.unrecorded(
             request.id, request.method, methods.era_of(request.params)
         )
         return decision_records.unrecorded(outcome, answer=answer)
     if outcome.held is not None:
-        session.holds.add(outcome.held)
+        session.pending_approvals.add(outcome.held)
     if asked is None or outcome.forward is None:
         return outcome
-    session.asked_by_agent.add(request.id, asked)
+    session.requests_from_agent.add(request.id, asked)
     if request.method == methods.INITIALIZE:
         session.has_handshake = True
         session.can_elicit = elicitation.can_elicit(request.params)
@@ -99,7 +99,7 @@ def _forward(
             session, request, asked, (way, judgement), json
         )
         if outcome.held is not None:
-            outcome.held.comes_again = request is not sent
+            outcome.held.is_resumed = request is not sent
         return asked, replace(outcome, notes=(*notes, *outcome.notes))
     return asked, MessageOutcome(forward=json, notes=notes, rule=judgement.rule)
 
@@ -157,10 +157,10 @@ def _check_revision(session: SessionState, request: Request, revision: str | Non
 
 
 def _check_id(session: SessionState, request: Request) -> None:
-    if request.id in session.asked_by_agent or request.id in session.holds:
+    if request.id in session.requests_from_agent or request.id in session.pending_approvals:
         reason = "the id is in use"  # its answer would be judged as that of the other
         raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
-    if session.asked_by_agent.is_full():
+    if session.requests_from_agent.is_full():
         reason = "too many requests wait for an answer"
         raise _RefusedError(
             refuse_request(request, error_responses.LIMITED, reason, NoteKind.LIMITED)

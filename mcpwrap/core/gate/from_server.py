@@ -72,7 +72,7 @@ def _judge_request(session: SessionState, request: Request, json: bytes) -> Mess
         answer = error_responses.unrecorded(request.id, request.method, ProtocolEra.HANDSHAKE)
         return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
     if outcome.forward is not None:
-        session.asked_by_server.add(
+        session.requests_from_server.add(
             request.id, RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
         )
     return outcome
@@ -102,9 +102,9 @@ def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> 
 
 
 def _check(session: SessionState, request: Request) -> MessageOutcome | None:
-    if request.id in session.asked_by_server or elicitation.may_be_ours(request.id):
+    if request.id in session.requests_from_server or elicitation.may_be_ours(request.id):
         return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
-    if session.asked_by_server.is_full():
+    if session.requests_from_server.is_full():
         reason = "too many requests wait for an answer"
         return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
     if has_case_variant(request.params):
@@ -163,9 +163,9 @@ def _cancel(session: SessionState, notification: Notification, json: bytes) -> M
     cancelled = as_id(notification.params.get("requestId"))
     if cancelled is None:
         return MessageOutcome()
-    if session.asked_by_server.find(cancelled) is not None:
-        return cancel(session.asked_by_server, cancelled, json)
-    asked = session.asked_by_agent.find(cancelled)
+    if session.requests_from_server.find(cancelled) is not None:
+        return cancel(session.requests_from_server, cancelled, json)
+    asked = session.requests_from_agent.find(cancelled)
     if asked is None or asked.method != methods.LISTEN:
         return MessageOutcome()
-    return cancel(session.asked_by_agent, cancelled, json)
+    return cancel(session.requests_from_agent, cancelled, json)

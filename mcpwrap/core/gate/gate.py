@@ -69,7 +69,7 @@ class Gate:
         """Say what time it is, by a clock that nobody sets, before anything else."""
         self._session.now_s = now_s
 
-    def told(self, told: ApprovalOutcome) -> list[Action]:
+    def handle_outcome(self, told: ApprovalOutcome) -> list[Action]:
         """Return what is to be done about the answer to a request that is held."""
         self._session.size = 0
         return _of_agent(approval_decision.handle_outcome(self._session, told))
@@ -85,7 +85,7 @@ class Gate:
 
     def is_waited_for(self) -> bool:
         """Say whether the agent waits for an answer."""
-        return bool(self._session.holds) or self._session.asked_by_agent.has_open()
+        return bool(self._session.pending_approvals) or self._session.requests_from_agent.has_open()
 
     def server_ended(self, why: str) -> list[Action]:
         """Return the answers to all requests of the agent that are open, since no others come."""

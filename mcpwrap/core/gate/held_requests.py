@@ -40,13 +40,13 @@ class PendingApproval:
     since_s: float
     token: Id | None  # for progress, if the agent wants any
     window: str = ""  # the id of our question in the agent's own window
-    words: int = 0  # of progress that were due so far
-    comes_again: bool = False  # with our state: its window was asked, if it has one
+    progress_sent: int = 0  # of progress that were due so far
+    is_resumed: bool = False  # with our state: its window was asked, if it has one
 
-    def goes_on_from(self, before: Self) -> None:
+    def continue_from(self, before: Self) -> None:
         """Wait in its place: progress only ever grows, and an agent gives up when it will."""
-        self.since_s, self.words = before.since_s, before.words
-        self.comes_again = before.comes_again
+        self.since_s, self.progress_sent = before.since_s, before.progress_sent
+        self.is_resumed = before.is_resumed
 
 
 class PendingApprovals:
@@ -93,7 +93,7 @@ class PendingApprovals:
         """Return the one that this answer of the agent's is about."""
         return next((hold for hold in self if hold.window and hold.window == question), None)
 
-    def put_aside(self, hold: PendingApproval) -> str:
+    def suspend(self, hold: PendingApproval) -> str:
         """Keep one until the agent comes again; return the `requestState` it is to bring."""
         self._hold_by_number.pop(hold.number, None)
         if len(self._aside) >= MAX_SUSPENDED:
@@ -103,7 +103,7 @@ class PendingApprovals:
         sealed = seal(b"%d" % hold.number, self._key, nonce=nonce, bound=_BOUND)
         return _PREFIX + sealed.hex()
 
-    def come_again(self, request: Request) -> PendingApproval | None:
+    def resume(self, request: Request) -> PendingApproval | None:
         """Return and forget the one that a request brings the state of; None if it brings none.
 
         Raises:

@@ -60,8 +60,8 @@ class Approvals(Protocol):
     ) -> Approved | AwaitingApproval | ApprovalUnavailable:
         """Ask for a request, or use up an approval that was given for it."""
 
-    def withdraw(self, hold: int, *, comes_again: bool) -> None:
-        """Report that a request waits no more; its approval still may, if it `comes_again`."""
+    def withdraw(self, hold: int, *, will_resume: bool) -> None:
+        """Report that a request waits no more; its approval still may, if it `will_resume`."""
 
     def answer(self, hold: int, *, approves: bool) -> None:
         """Give the answer that came by the agent's own window."""
@@ -76,7 +76,7 @@ class NoApprovals:
         """Return that no person is asked."""
         return ApprovalUnavailable("")
 
-    def withdraw(self, _hold: int, *, comes_again: bool) -> None:
+    def withdraw(self, _hold: int, *, will_resume: bool) -> None:
         """Do nothing: no request is held."""
 
     def answer(self, _hold: int, *, approves: bool) -> None:

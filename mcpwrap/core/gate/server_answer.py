@@ -38,7 +38,7 @@ MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
 
 def judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
     """Return what the agent gets."""
-    asked = session.asked_by_agent.take(answer.id)
+    asked = session.requests_from_agent.take(answer.id)
     if asked is None:
         about = subject("answer", request_id=answer.id)
         note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: nothing was asked")
@@ -127,7 +127,7 @@ def _about(asked: RequestContext, request_id: Id) -> str:
 
 def give_up(session: SessionState, request_id: Id) -> bytes | None:
     """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
-    asked = session.asked_by_agent.take(request_id)
+    asked = session.requests_from_agent.take(request_id)
     if asked is None:
         return None
     report_failure(session, asked)
@@ -137,7 +137,7 @@ def give_up(session: SessionState, request_id: Id) -> bytes | None:
 
 def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     """Return what the agent gets for each request that the server has left open."""
-    return [_unanswered(session, *taken, why) for taken in session.asked_by_agent.take_open()]
+    return [_unanswered(session, *taken, why) for taken in session.requests_from_agent.take_open()]
 
 
 def _unanswered(

@@ -78,21 +78,21 @@ class SessionState:
     limits: CallLimiter
     audit: Audit
     approvals: Approvals
-    holds: PendingApprovals = field(init=False)
+    pending_approvals: PendingApprovals = field(init=False)
     now_s: float = 0.0  # by a clock that nobody sets
     can_elicit: bool = False  # the agent said in its handshake that it has a window for questions
     # Hashes of tools as the server listed them first, and last.
     tools: dict[str, tuple[str, str]] = field(default_factory=dict)
     size: int = 0  # of the line that is judged, in bytes
-    asked_by_agent: InFlight = field(default_factory=InFlight)
-    asked_by_server: InFlight = field(default_factory=InFlight)
+    requests_from_agent: InFlight = field(default_factory=InFlight)
+    requests_from_server: InFlight = field(default_factory=InFlight)
     version: str = ""  # from the handshake, or from the first request that was answered by its own
     has_handshake: bool = False  # the agent began one, so the server may ask
     tool_by_task: dict[str, str] = field(default_factory=dict)  # oldest first
-    untold_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know
+    unreported_tasks: set[str] = field(default_factory=set)  # of whose end the limits do not know
 
     def __post_init__(self) -> None:
-        self.holds = PendingApprovals(self.approvals.state_key)
+        self.pending_approvals = PendingApprovals(self.approvals.state_key)
 
     def remember_tools(self, listed: Json) -> None:
         """Keep what the server says that its tools are."""
@@ -122,7 +122,7 @@ class SessionState:
         if len(self.tool_by_task) > MAX_TASKS:
             oldest = next(iter(self.tool_by_task))
             del self.tool_by_task[oldest]
-            self.untold_tasks.discard(oldest)
+            self.unreported_tasks.discard(oldest)
         return True
 
     def names(self, method: str) -> bool:

@@ -64,7 +64,7 @@ class HttpRejection:
 class AcceptedRequest:
     """Accepted request: its endpoint. `session` is from the URL, in the old transport."""
 
-    place: HttpEndpoint
+    endpoint: HttpEndpoint
     session: str = ""
 
 

@@ -11,13 +11,13 @@ class UnseenItems:
     def __init__(self) -> None:
         self._waiting: frozenset[str] = frozenset()
 
-    def among(self, pending: Iterable[Pending]) -> list[Pending]:
+    def unseen(self, pending: Iterable[Pending]) -> list[Pending]:
         """Return those that did not wait at the last call, the oldest first."""
         now = list(pending)
         new = [one for one in now if one.id not in self._waiting]
         self._waiting = frozenset(one.id for one in now)
         return new
 
-    def waits(self, id_: str) -> bool:
+    def was_pending(self, id_: str) -> bool:
         """Say whether it waited at the last call."""
         return id_ in self._waiting

@@ -65,7 +65,7 @@ class CircuitBreaker:
             circuit.called_at_s.append(now_s)
         return None
 
-    def tell(self, key: Key, limits: LimitsEntry, now_s: float, *, failed: bool) -> str:
+    def report(self, key: Key, limits: LimitsEntry, now_s: float, *, failed: bool) -> str:
         """Record the outcome of a call; return why it opens the breaker, "" if it does not."""
         circuit = self._circuit(key, limits)
         if circuit.why_open and not circuit.is_trying:

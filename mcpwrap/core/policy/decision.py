@@ -86,5 +86,5 @@ class CallLimiter(Protocol):
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         """Count a call that the policy allows; return why it may not go now."""
 
-    def tell(self, tool: str, *, failed: bool) -> None:
+    def report(self, tool: str, *, failed: bool) -> None:
         """Report the outcome of an allowed call."""

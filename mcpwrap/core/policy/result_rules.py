@@ -40,7 +40,7 @@ _WOULD_CHANGE = " would change the result"
 _WOULD_LEAVE_OUT = " would leave out "
 
 
-class ResultRefusedError(Exception):  # noqa: N818 - it is an outcome
+class ResultRefusedError(Exception):
     """Refusal of a result; its argument is the reason."""
 
 

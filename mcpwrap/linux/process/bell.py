@@ -14,11 +14,11 @@ class DoorbellFlag:
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, 1)  # shared and anonymous: mmap(2)
 
-    def ring(self) -> None:
+    def raise_flag(self) -> None:
         """Tell that something was sent."""
         self._page[0] = 1
 
-    def heard(self) -> bool:
+    def test_and_clear(self) -> bool:
         """Say whether it rang since this was last asked."""
         if not self._page[0]:
             return False

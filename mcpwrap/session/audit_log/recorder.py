@@ -77,7 +77,7 @@ class Recorder:
         return True
 
     def _record(self, decided: AuditedDecision, us: int) -> Record:
-        kept = self._keeper.kept(decided.params)
+        kept = self._keeper.encode(decided.params)
         self._left_out += self._quota.take_left_out()
         return Record(
             n=self._file.chain.count,

@@ -28,7 +28,7 @@ from mcpwrap.as_front.endpoint import Ports
 
 sni_connection.HELLO_S = float(sys.argv[3])
 ports = Ports(dns={DNS}, tls={TLS}, proxy={PROXY})
-around = main.Surroundings(configuration=Path(sys.argv[1]), events=Path(sys.argv[2]), ports=ports)
+around = main.FrontSettings(configuration=Path(sys.argv[1]), events=Path(sys.argv[2]), ports=ports)
 asyncio.run(main.serve(around))
 """
 

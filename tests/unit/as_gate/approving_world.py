@@ -199,7 +199,7 @@ class World:
 
     def close(self) -> None:
         for person in list(self.people._person_by_fd.values()):
-            self.people.let_go(person)
+            self.people.disconnect(person)
         documents = self.approving.deciding.documents
         documents.keep_only([])
         fd_passing.close_all([*documents._approved.values(), *documents._page_by_session.values()])
@@ -245,8 +245,8 @@ class World:
         elif deciding.proving.has(fd):
             deciding.proof_is_in(fd)
         elif person := self.people.by_fd(fd):
-            self.approving.answering.hear(person)
+            self.approving.answering.handle(person)
         elif child := self.family.by_channel(fd):
             packet = approval_packets.decode(child.channel.recv(packets.MAX_BYTES))
             assert packet
-            self.approving.hear(child, packet, time.monotonic())
+            self.approving.handle(child, packet, time.monotonic())

@@ -78,7 +78,7 @@ class ScriptedLimits:
         self.asked.append((tool, call_digest))
         return self.held.get(tool)
 
-    def tell(self, tool: str, *, failed: bool) -> None:
+    def report(self, tool: str, *, failed: bool) -> None:
         self.told.append((tool, failed))
 
 
@@ -115,8 +115,8 @@ class ScriptedApprovals:
             self.answers.pop(0) if self.answers else AwaitingApproval(f"a{hold}", f"digest{hold}")
         )
 
-    def withdraw(self, hold: int, *, comes_again: bool) -> None:
-        self.asked.append(f"{hold} {'comes again' if comes_again else 'is withdrawn'}")
+    def withdraw(self, hold: int, *, will_resume: bool) -> None:
+        self.asked.append(f"{hold} {'comes again' if will_resume else 'is withdrawn'}")
 
     def answer(self, hold: int, *, approves: bool) -> None:
         self.asked.append(f"{hold} {'approved' if approves else 'denied'} in the window")

@@ -62,7 +62,10 @@ def test_a_link_in_the_way_is_not_written_through(tmp_path: Path) -> None:
 
 
 def test_a_file_is_utf_8_whatever_the_locale_of_the_operator(tmp_path: Path) -> None:
-    code = "import sys; from mcpwrap.linux import root_files; root_files.replace(sys.argv[1], '\\u00e9')"
+    code = (
+        "import sys; from mcpwrap.linux import root_files;"
+        "root_files.replace(sys.argv[1], '\\u00e9')"
+    )
     # as in any locale but those of UTF-8, which Python takes for granted too often to show it
     ascii_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-c", code, str(tmp_path / "file")]

@@ -33,11 +33,11 @@ SHOWN = {
     SandboxLayer.SECCOMP: "seccomp",
 }
 _WITHOUT = {
-    SandboxLayer.NAMESPACES: "it can change modes of your files, watch their names, sizes and times, "
-    "and see which programs you run",
+    SandboxLayer.NAMESPACES: "it can change modes of your files, watch their names, sizes and "
+    "times, and see which programs you run",
     SandboxLayer.LANDLOCK: "only mounts keep your files from it",
-    SandboxLayer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and make "
-    "programs that run as you whoever starts them",
+    SandboxLayer.SECCOMP: "it can speak to services of this machine, try more of the kernel, and "
+    "make programs that run as you whoever starts them",
 }
 _WITH_NEITHER = "it can read and change your files, and end other programs of yours"
 

@@ -115,7 +115,7 @@ def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
             if one.new != one.was:
                 agent_files_files.replace(one.path, one.was, one.new)
             for step in one.steps:
-                if step.done.left:
+                if step.done.conflicts:
                     wrap_records.forget_but_backup(folder, step.record)
                 else:
                     wrap_records.forget(folder, step.record)

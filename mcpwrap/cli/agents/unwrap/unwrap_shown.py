@@ -29,9 +29,9 @@ def _lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
         names = ", ".join(map(_name, back))
         yield f"was changed since it was wrapped: only our entries are turned back, {names}"
     for step in one.steps:
-        for left in (*step.done.lost, *step.done.left):
+        for left in (*step.done.lost, *step.done.conflicts):
             yield f"{_name(left.place)} {left.what}"
-        if step.done.left:
+        if step.done.conflicts:
             yield f"what it was before stays in {backup_of(folder, step.record)}"
 
 

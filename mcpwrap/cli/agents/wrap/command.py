@@ -99,7 +99,7 @@ class _Wrapping:
         todo = changes(look)
         self._telling.planned(look, todo, self._refused)
         is_done = self._is_all(look, todo)
-        if not look.become:
+        if not look.rewrites:
             self._telling.remark(self._nothing(is_done=is_done))
             return is_done
         if is_dry:
@@ -122,7 +122,7 @@ class _Wrapping:
         return found.without_drafts() if decided else found
 
     def _is_all(self, look: WrapDecisions, todo: Sequence[FileChange]) -> bool:
-        return not (look.left or self._refused or any(one.problem for one in todo))
+        return not (look.skipped or self._refused or any(one.problem for one in todo))
 
     def _nothing(self, *, is_done: bool) -> str:
         if not self._is_any:

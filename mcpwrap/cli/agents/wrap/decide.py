@@ -59,7 +59,7 @@ class EntryDecider:
 
     def _entry(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> None:
         stands = wrap_status(listed.launch, self._machine.known)
-        self._look.standing_by_place[found.path, listed.entry.path] = stands
+        self._look.status_by_location[found.path, listed.entry.path] = stands
         if stands.state == "wrapped":
             return
         if stands.state == "drifted":
@@ -67,13 +67,13 @@ class EntryDecider:
                 self._leave(found, listed, stands.why)
                 return
             taken = self._machine.known.inherits_by_server.get(stands.server, ())
-            self._look.become.append(_become(found, opened, listed, stands.server, taken))
+            self._look.rewrites.append(_become(found, opened, listed, stands.server, taken))
             return
         if why := self._why_not(found):
             self._leave(found, listed, why)
             return
         try:
-            self._look.become.append(self._raw(found, opened, listed))
+            self._look.rewrites.append(self._raw(found, opened, listed))
         except MigrationError as error:
             self._leave(found, listed, str(error))
 
@@ -88,7 +88,7 @@ class EntryDecider:
         return self._why_not_by_path[found.path]
 
     def _leave(self, found: DiscoveredFile, listed: ListedServer, why: str) -> None:
-        self._look.left.append(SkippedEntry(found, listed, why))
+        self._look.skipped.append(SkippedEntry(found, listed, why))
 
     def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> EntryRewrite:
         """Return what a raw entry becomes."""

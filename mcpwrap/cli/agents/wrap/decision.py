@@ -59,12 +59,12 @@ class SkippedEntry:
 class WrapDecisions:
     """All decisions of one look."""
 
-    become: list[EntryRewrite] = field(default_factory=list)
-    left: list[SkippedEntry] = field(default_factory=list)
+    rewrites: list[EntryRewrite] = field(default_factory=list)
+    skipped: list[SkippedEntry] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)  # servers that root does not have yet
     secrets: list[tuple[str, str, str]] = field(default_factory=list)  # server, key, value
     notes: list[str] = field(default_factory=list)
-    standing_by_place: dict[EntryLocation, WrapStatus] = field(
+    status_by_location: dict[EntryLocation, WrapStatus] = field(
         default_factory=dict
     )  # of all, as they were
 
@@ -73,12 +73,12 @@ class WrapDecisions:
         absent = {draft.server.name for draft in self.drafts}
         left = [
             SkippedEntry(one.found, one.listed, f"root has no server {one.server} that is the same")
-            for one in self.become
+            for one in self.rewrites
             if one.server in absent
         ]
-        become = [one for one in self.become if one.server not in absent]
-        return replace(self, become=become, left=[*self.left, *left], drafts=[])
+        rewrites = [one for one in self.rewrites if one.server not in absent]
+        return replace(self, rewrites=rewrites, skipped=[*self.skipped, *left], drafts=[])
 
     def server_by_place(self) -> dict[EntryLocation, str]:
         """Return to which server each entry leads."""
-        return {one.place(): one.server for one in self.become}
+        return {one.place(): one.server for one in self.rewrites}

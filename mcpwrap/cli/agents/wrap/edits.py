@@ -43,7 +43,7 @@ class FileChange:
 def changes(look: WrapDecisions) -> list[FileChange]:
     """Return what becomes of each file, in their order."""
     by_path: dict[Path, list[EntryRewrite]] = defaultdict(list)
-    for one in look.become:
+    for one in look.rewrites:
         by_path[one.found.path].append(one)
     urls = {name: f"{url}/" for url, name in listener_files.urls_of(os.geteuid()).items()}
     return [_changed(become, look, urls) for become in by_path.values()]

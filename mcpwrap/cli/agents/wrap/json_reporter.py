@@ -60,7 +60,7 @@ class JsonReporter:
     def _take(self, look: WrapDecisions, todo: Sequence[FileChange]) -> None:
         self._look = look
         self._todo = {one.path: one for one in todo}
-        self._why_by_place = {one.place(): one.why for one in look.left}
+        self._why_by_place = {one.place(): one.why for one in look.skipped}
         self._server_by_place = look.server_by_place()
 
     def remark(self, text: str) -> None:
@@ -127,11 +127,11 @@ class JsonReporter:
         """Yield the servers of a file that was gone through."""
         for listed in found.listed:
             place = (found.path, listed.entry.path)
-            if place in self._look.standing_by_place:
+            if place in self._look.status_by_location:
                 yield self._server_row(listed, place)
 
     def _server_row(self, listed: ListedServer, place: EntryLocation) -> WrapServerRow:
-        stands = self._look.standing_by_place[place]
+        stands = self._look.status_by_location[place]
         why = self._why_by_place.get(place, "")
         server = "" if why else self._server_by_place.get(place, stands.server)
         is_written = server and place[0] in self._backup_by_path

@@ -96,7 +96,7 @@ class TextReporter:
         self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
         """Print what is left besides."""
-        wrap_shown.left([one for one in look.left if one not in before.left])
+        wrap_shown.left([one for one in look.skipped if one not in before.skipped])
 
     def written(self, one: FileChange, backup: Path) -> None:
         """Print where it is as it was."""

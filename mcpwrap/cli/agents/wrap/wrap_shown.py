@@ -34,7 +34,7 @@ def everything(
         tty.say_lines(_APART.split("\n"))
     for note in look.notes:
         tty.warn(tty.styled(f"note: {note}", "yellow"))
-    left(look.left)
+    left(look.skipped)
     _refused(refused)
 
 
@@ -49,7 +49,7 @@ def _file(one: FileChange, look: WrapDecisions) -> None:
 
 def _names(one: FileChange, look: WrapDecisions) -> dict[str, str]:
     """Return what is shown in place of each secret of a file, also of entries that are left."""
-    files = [become.found for become in look.become if become.found.path == one.path]
+    files = [become.found for become in look.rewrites if become.found.path == one.path]
     texts = {text: "<hidden>" for listed in files[0].listed for text in secrets_in(listed)}
     return texts | {value: f"<{key} of {server}>" for server, key, value in look.secrets}
 

@@ -22,7 +22,9 @@ class PromptScreen(ModalScreen[str | None]):
 
     CSS = """
     PromptScreen { align: center bottom; } /* the question stays in sight */
-    PromptScreen > Vertical { width: 80%; max-width: 90; height: auto; border: round $accent; padding: 1 2; }
+    PromptScreen > Vertical {
+        width: 80%; max-width: 90; height: auto; border: round $accent; padding: 1 2;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
 

@@ -157,7 +157,7 @@ def test_a_denial_has_its_reason_and_may_stop_the_session(world: World) -> None:
     session, away, bob = world.session(1), world.session(2), world.approver()
     waits, others = waiting(session), waiting(away)
     assert waits.id == others.id
-    away.asking.withdraw(1, comes_again=True)
+    away.asking.withdraw(1, will_resume=True)
     world.serve()
     reason = "no\x1b ☃".encode()
     bob.says(decide(waits, Verdict.DENY_AND_STOP, reason=reason))
@@ -180,7 +180,7 @@ def test_the_longest_reason_fits(world: World) -> None:
     assert told
     assert told.reason == "\x01" * 1024
     waits = waiting(session, 2)
-    session.asking.withdraw(2, comes_again=True)
+    session.asking.withdraw(2, will_resume=True)
     world.serve()
     bob.says(decide(waits, DENY, reason=b"\x01" * 9000))
     answer = session.ask(3)
@@ -243,7 +243,7 @@ def test_only_so_many_attempts_are_written_down(world: World) -> None:
 def test_an_approval_is_used_up_by_who_comes_again(world: World) -> None:
     session, bob = world.session(), world.approver()
     waits = waiting(session)
-    session.asking.withdraw(1, comes_again=True)
+    session.asking.withdraw(1, will_resume=True)
     world.serve()
     assert [one.waiting for one in bob.listed()] == [0]
     bob.says(decide(waits))
@@ -258,7 +258,7 @@ def test_what_is_cancelled_or_over_is_gone_with_its_document(world: World) -> No
     waiting(session)
     waiting(other, a=1)
     assert len(documents._fd_by_id) == 2
-    session.asking.withdraw(1, comes_again=False)
+    session.asking.withdraw(1, will_resume=False)
     world.serve()
     assert len(bob.listed()) == 1
     documents.page(other.child.pid)
@@ -306,7 +306,7 @@ def test_time_and_another_policy(world: World) -> None:
     due_s = approving.due_in_s(now_s + 1)
     assert due_s is not None
     assert 290 < due_s < 300
-    session.asking.withdraw(2, comes_again=True)
+    session.asking.withdraw(2, will_resume=True)
     world.serve()
     approving.catch_up(now_s + 301)
     assert [told.what for told in session.hears() if told] == ["expired"]
@@ -328,7 +328,7 @@ def test_those_who_watch_hear_of_each_change_but_not_too_often(world: World) -> 
     assert isinstance(pending, Pending)
     assert end == EndOfList()
     assert carol.hears() == [EndOfList()]  # that something has changed, and nothing of it
-    session.asking.withdraw(1, comes_again=True)
+    session.asking.withdraw(1, will_resume=True)
     world.serve()
     world.approving.catch_up(now_s + 0.05)
     assert bob.hears() == []
@@ -374,21 +374,21 @@ def test_what_no_session_of_ours_does(world: World) -> None:
     session = world.session()
     ask = ApprovalQuery(1, 300.0, "tools/call", "drop", "writes", "")
     with pytest.raises(ChannelError, match="no document"):
-        world.approving.hear(session.child, ask, 0.0)
+        world.approving.handle(session.child, ask, 0.0)
     fd = world.approving.deciding.documents.page(session.child.pid)
     os.ftruncate(fd, MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(ChannelError, match="has 1048577 bytes"):
-        world.approving.hear(session.child, ask, 0.0)
+        world.approving.handle(session.child, ask, 0.0)
     session.child.entry = None
     with pytest.raises(ChannelError, match="named its server"):
-        world.approving.hear(session.child, PageRequest(), 0.0)
+        world.approving.handle(session.child, PageRequest(), 0.0)
 
 
 def test_who_withdraws_what_was_never_asked_changes_nothing(world: World) -> None:
     session, bob = world.session(), world.approver()
     waiting(session)
     for hold in (0, 2, 4_000_000_000):
-        world.approving.hear(session.child, Withdrawn(hold, comes_again=False), 0.0)
+        world.approving.handle(session.child, Withdrawn(hold, will_resume=False), 0.0)
     assert len(bob.listed()) == 1
 
 

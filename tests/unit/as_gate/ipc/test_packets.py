@@ -79,17 +79,17 @@ def test_an_answer_and_a_policy_that_overtakes_it() -> None:
     with monitor, child:
         bell = DoorbellFlag()
         to_monitor = ToMonitor(child, bell, Backoff())
-        assert to_monitor.news() == PolicyUpdate()
+        assert to_monitor.policy_update() == PolicyUpdate()
         for text in (b"old", b"new"):
             fd = memfd.sealed("policy", text)
             packets.hand_out(monitor, "12ab", fd)
-            bell.ring()
+            bell.raise_flag()
             os.close(fd)
         packets.answer(monitor, LimitExceeded("3 calls in 2 s", 1.25))
         packets.answer(monitor, None)
         assert to_monitor.ask("x", DIGEST) == LimitExceeded("3 calls in 2 s", 1.25)
         assert to_monitor.ask("x", DIGEST) is None
-        assert (to_monitor.news(), to_monitor.news()) == (
+        assert (to_monitor.policy_update(), to_monitor.policy_update()) == (
             PolicyUpdate("12ab", b"new"),
             PolicyUpdate(),
         )
@@ -104,10 +104,10 @@ def test_a_policy_that_nothing_was_asked_before_is_heard_of() -> None:
         for text in (b"first", b"second", b"third"):
             fd = memfd.sealed("policy", text)
             packets.hand_out(monitor, "12ab", fd)
-            bell.ring()
+            bell.raise_flag()
             os.close(fd)
             if text != b"second":  # of two that were handed out, the newest counts
-                assert (to_monitor.news(), to_monitor.news()) == (
+                assert (to_monitor.policy_update(), to_monitor.policy_update()) == (
                     PolicyUpdate("12ab", text),
                     PolicyUpdate(),
                 )

@@ -22,10 +22,10 @@ def test_a_child_lets_go_of_all_that_are_not_reaped() -> None:
     family, children = ChildTable(), [child(1), child(2)]
     for each in children:
         family.add(each)
-    family.hang_up(children[0])  # it is not reaped yet: it has ended its side a moment ago
+    family.close_channel(children[0])  # it is not reaped yet: it has ended its side a moment ago
     assert list(family) == children[1:]
     assert list(family.living()) == children
-    family.let_go()
+    family.drop_channels()
     assert children[1].channel.fileno() == -1
     for each in children:
         with pytest.raises(ValueError, match="released"):

@@ -48,11 +48,11 @@ def missing(policies: Policies, guests: Callable[[], AccessList]) -> list[str]:
 def test_while_it_is_in_force_it_stays(folder: Path) -> None:
     policies, guests = Policies(), recorded(folder)
     assert policies.reload(guests)
-    before = policies.standing()
+    before = policies.describe()
     (folder / "git.yaml").unlink()
     assert not policies.reload(guests)
     assert policies.problem.startswith(f"{folder}/git.yaml: gone")
-    assert policies.standing() == f"{before}, not that of the files"
+    assert policies.describe() == f"{before}, not that of the files"
     assert missing(policies, guests) == []
     assert len(rules_of(policies, "git")) == 1
 

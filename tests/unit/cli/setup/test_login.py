@@ -287,7 +287,7 @@ def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
         ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "none of http"),
         ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "none of https"),
-        ([b"S"], [login_pipe.encode(AuthorizationPage(visit=EVIL, redirect=""))], [], "none of https"),
+        ([b"S"], [login_pipe.encode(AuthorizationPage(visit=EVIL, redirect=""))], [], "of https"),
         ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),
     ],
 )  # fmt: skip

@@ -56,7 +56,7 @@ def test_what_nobody_changed_is_what_it_was(text: str) -> None:
 def test_only_what_was_wrapped_is_turned_back() -> None:
     done = back(STUBS, A)
     assert json.loads(done.content)["s"]["b"] == {"command": STUB, "args": ["b"]}
-    assert (done.back, done.left) == ((A,), ())
+    assert (done.back, done.conflicts) == ((A,), ())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) ->
     text = STUBS.replace(old, new, 1)
     done = back(text)
     assert done.back == (B,)
-    assert done.left == (RollbackConflict(A, CHANGED),)
+    assert done.conflicts == (RollbackConflict(A, CHANGED),)
     assert json.loads(done.content)["s"] == {
         "a": json.loads(text)["s"]["a"],
         "b": json.loads(BEFORE)["s"]["b"],
@@ -107,7 +107,7 @@ def test_what_somebody_made_of_an_entry_is_left_and_named(old: str, new: str) ->
 def test_what_is_gone_stays_gone() -> None:
     gone = RollbackConflict(A, "is gone from the file, and stays gone")
     text = STUBS.replace('"a":', '"renamed":', 1)
-    assert back(text).left == (gone,)
+    assert back(text).conflicts == (gone,)
     assert back("{}") == Rollback(b"{}", (), (gone, RollbackConflict(B, gone.what)))
     assert back('{"s": []}').content == b'{"s": []}'
 
@@ -121,7 +121,7 @@ def test_what_was_never_wrapped_is_nothing_to_do() -> None:
 
 def test_an_entry_that_was_none_before_is_left() -> None:
     before = opened(BEFORE.replace(b'"command": "npx"', b'"odd": 1'))
-    assert roll_back(opened(STUBS.encode()), before, [A], WORDS).left == (
+    assert roll_back(opened(STUBS.encode()), before, [A], WORDS).conflicts == (
         RollbackConflict(A, CHANGED),
     )
 
@@ -141,14 +141,14 @@ def test_two_of_one_name_in_a_list_are_told_apart_by_their_order() -> None:
     assert of_list(LIST.format(stub, stub), before).content == before.encode()
     done = of_list("# new\n" + LIST.format("c", stub), before)
     assert done.content == b"# new\n" + LIST.format("c", "b").encode()
-    assert [left.what for left in done.left] == [CHANGED]
+    assert [left.what for left in done.conflicts] == [CHANGED]
 
 
 def test_one_of_two_in_a_list_could_be_either() -> None:
     now = f"mcpServers:\n- name: x\n  command: {STUB}\n  args: [x]\n"
     done = of_list(now, LIST.format("a", "b"))
     assert done.content == now.encode()
-    assert [left.what for left in done.left] == [
+    assert [left.what for left in done.conflicts] == [
         "is not the only one of its name now, and all stay as they are"
     ]
 

@@ -57,7 +57,7 @@ def test_where_there_is_nobody_nobody_is_asked() -> None:
         method="m", target="t", definition="", params={}, rule="r", message="", expires_s=1.0
     )
     assert NO_APPROVALS.ask(1, wanted) == ApprovalUnavailable("")
-    NO_APPROVALS.withdraw(1, comes_again=True)
+    NO_APPROVALS.withdraw(1, will_resume=True)
     NO_APPROVALS.answer(1, approves=True)
 
 

@@ -69,7 +69,7 @@ class Story:
                 return self.asked(self.book.ask(session, hold, about(digest), self.now_s))
             case [("cancels" | "leaves") as how, one]:
                 session, hold = map(int, one.split("."))
-                self.book.withdraw(session, hold, comes_again=how == "leaves")
+                self.book.withdraw(session, hold, will_resume=how == "leaves")
                 return ""
             case ["ends", session]:
                 self.book.is_over(int(session))
@@ -379,7 +379,7 @@ class Trial:
             case (("leaves" | "cancels") as how, int(which)) if model.held:
                 one = sorted(model.held)[which % len(model.held)]
                 model.held.remove(one)
-                book.withdraw(*one, comes_again=how == "leaves")
+                book.withdraw(*one, will_resume=how == "leaves")
             case ("answers", int(which), Verdict() as verdict, str(digest), (scope, times)):
                 self.answer(which, verdict, digest, (scope, times))
             case ("ends", int(session)):

@@ -24,14 +24,14 @@ def keeper(keep: Keep, root_key: bytes = ROOT_KEY) -> ParamsEncoder:
 
 @pytest.mark.parametrize("keep", ["hash", "sealed", "plain"])
 def test_of_no_params_nothing_is_kept(keep: Keep) -> None:
-    assert keeper(keep).kept(None) == keeper(keep).kept({}) == StoredParams()
+    assert keeper(keep).encode(None) == keeper(keep).encode({}) == StoredParams()
 
 
 def test_equal_params_have_equal_hashes() -> None:
-    kept = keeper("hash").kept(PARAMS)
+    kept = keeper("hash").encode(PARAMS)
     assert (len(kept.hash), kept.sealed, bytes(kept.plain)) == (32, "", b"")
     other_order: dict[str, Json] = {"arguments": {"b": None, "a": [1, "ü"]}, "name": "t"}
-    assert keeper("hash").kept(other_order) == kept
+    assert keeper("hash").encode(other_order) == kept
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_equal_params_have_equal_hashes() -> None:
     ],
 )
 def test_other_params_have_other_hashes(params: dict[str, Json]) -> None:
-    assert keeper("hash").kept(params) != keeper("hash").kept(PARAMS)
+    assert keeper("hash").encode(params) != keeper("hash").encode(PARAMS)
 
 
 def test_a_hash_tells_nothing_to_who_has_not_the_key_of_this_machine() -> None:
-    assert keeper("hash").kept(PARAMS) != keeper("hash", OTHER_KEY).kept(PARAMS)
+    assert keeper("hash").encode(PARAMS) != keeper("hash", OTHER_KEY).encode(PARAMS)
 
 
 def test_all_epochs_of_a_machine_hash_alike() -> None:
@@ -56,7 +56,7 @@ def test_all_epochs_of_a_machine_hash_alike() -> None:
 
 
 def test_what_is_sealed_opens_for_root_alone() -> None:
-    kept = keeper("sealed").kept(PARAMS)
+    kept = keeper("sealed").encode(PARAMS)
     assert (kept.hash, bytes(kept.plain)) == ("", b"")
     sealed = b64decode(kept.sealed)
     assert SealedBox(records.box_of(ROOT_KEY)).decrypt(sealed) == (
@@ -66,7 +66,7 @@ def test_what_is_sealed_opens_for_root_alone() -> None:
         SealedBox(records.box_of(OTHER_KEY)).decrypt(sealed)
     with pytest.raises(CryptoError):
         SealedBox(records.box_of(ROOT_KEY)).decrypt(sealed[:-1] + bytes([sealed[-1] ^ 1]))
-    assert kept != keeper("sealed").kept(PARAMS)  # so nobody can try what it might be
+    assert kept != keeper("sealed").encode(PARAMS)  # so nobody can try what it might be
 
 
 # Each row: a secret's form, and a twin that is no secret and stays.
@@ -97,7 +97,7 @@ FORMS = [
 def test_plain_params_are_without_what_looks_like_a_secret(secret: str, twin: str) -> None:
     def kept(text: str) -> tuple[bytes, bytes]:
         params = msgspec.json.decode(f'{{"arguments":{text}}}')
-        return bytes(keeper("plain").kept(params).plain), msgspec.json.encode(params)
+        return bytes(keeper("plain").encode(params).plain), msgspec.json.encode(params)
 
     after, before = kept(secret)
     assert MARKER.encode() in after
@@ -108,7 +108,7 @@ def test_plain_params_are_without_what_looks_like_a_secret(secret: str, twin: st
 
 def test_params_are_not_changed_by_being_kept() -> None:
     params: dict[str, Json] = {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
-    keeper("plain").kept(params)
+    keeper("plain").encode(params)
     assert params == {"arguments": {"password": "x", "deep": ["Bearer abcdefgh1234"]}}
 
 
@@ -117,11 +117,11 @@ def test_of_params_over_the_bound_a_hash_is_kept(keep: Keep) -> None:
     around = len('{"text":""}')
     just: dict[str, Json] = {"text": "x" * (MAX_BYTES - around)}
     over: dict[str, Json] = {"text": "x" * (MAX_BYTES - around + 1)}
-    assert keeper(keep).kept(just).hash == ""
-    assert keeper(keep).kept(over) == keeper("hash").kept(over)
+    assert keeper(keep).encode(just).hash == ""
+    assert keeper(keep).encode(over) == keeper("hash").encode(over)
 
 
 def test_params_that_cannot_be_searched_are_hashed() -> None:
     depth = 500  # of JSON in a text: the parser of messages does not look into it
     params: dict[str, Json] = {"arguments": "[" * depth + "]" * depth}
-    assert keeper("plain").kept(params) == keeper("hash").kept(params) != StoredParams()
+    assert keeper("plain").encode(params) == keeper("hash").encode(params) != StoredParams()

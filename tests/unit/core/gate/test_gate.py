@@ -154,7 +154,7 @@ class Performance:
                 told = ApprovalOutcome(
                     hold=int(number), what=WORDS[became], by="bob", reason="".join(reason)
                 )
-                return self.gate.told(told)
+                return self.gate.handle_outcome(told)
 
     def shake_hands(self, version: str, capabilities: str = "{}") -> None:
         params = f'{{"capabilities":{capabilities}}}'.encode()

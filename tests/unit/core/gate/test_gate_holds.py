@@ -84,7 +84,9 @@ class Trial:
             self.call({**params, **more, "requestState": state})
 
     def told(self, hold: int, what: Literal["approved", "denied", "expired", "void"]) -> None:
-        self.do(self.gate.told(ApprovalOutcome(hold=hold, what=what, by="bob")), became=what)
+        self.do(
+            self.gate.handle_outcome(ApprovalOutcome(hold=hold, what=what, by="bob")), became=what
+        )
 
     def cancels(self, id_: int) -> None:
         self.cancelled.add(id_)
@@ -176,7 +178,7 @@ class Trial:
     def check(self) -> None:
         assert max(self.ran.values(), default=0) <= 1
         assert max(self.answered.values(), default=0) <= 1
-        waiting = {hold.request.id for hold in self.gate._session.holds}
+        waiting = {hold.request.id for hold in self.gate._session.pending_approvals}
         for id_ in range(len(self.sent)):
             is_heard = self.answered[id_] or self.ran[id_] or id_ in self.cancelled
             assert bool(is_heard) or id_ in waiting

@@ -18,20 +18,20 @@ def pending(*ids: str) -> list[Pending]:
 def test_only_what_did_not_wait_before_is_new() -> None:
     newcomers = UnseenItems()
     listed = "ab", "abc", "cb", "", "c"
-    found = [[one.id for one in newcomers.among(pending(*ids))] for ids in listed]
+    found = [[one.id for one in newcomers.unseen(pending(*ids))] for ids in listed]
     assert found == [["a", "b"], ["c"], [], [], ["c"]]
 
 
 def test_what_is_asked_again_is_not_new() -> None:
     newcomers = UnseenItems()
-    [one] = newcomers.among(pending("a"))
-    assert newcomers.among([msgspec.structs.replace(one, times=2)]) == []
+    [one] = newcomers.unseen(pending("a"))
+    assert newcomers.unseen([msgspec.structs.replace(one, times=2)]) == []
 
 
 def test_it_is_known_what_waits() -> None:
     newcomers = UnseenItems()
-    assert not newcomers.waits("a")
-    newcomers.among(pending("a"))
-    assert newcomers.waits("a")
-    newcomers.among(pending("b"))
-    assert not newcomers.waits("a")
+    assert not newcomers.was_pending("a")
+    newcomers.unseen(pending("a"))
+    assert newcomers.was_pending("a")
+    newcomers.unseen(pending("b"))
+    assert not newcomers.was_pending("a")

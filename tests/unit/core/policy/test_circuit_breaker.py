@@ -52,7 +52,7 @@ def test_calls_are_held(limits: LimitsEntry, calls: list[tuple[float, str, str]]
 
 def tell(breaker: CircuitBreaker, ends: str, now_s: float = 0.0) -> list[str]:
     """End a call with `+`, which is a success, or `-`."""
-    return [breaker.tell(READ, FAILING, now_s, failed=each == "-") for each in ends]
+    return [breaker.report(READ, FAILING, now_s, failed=each == "-") for each in ends]
 
 
 def test_failures_in_a_row_open_it_and_a_success_closes_it() -> None:
@@ -90,7 +90,7 @@ def test_a_loop_that_was_broken_may_begin_anew_after_a_good_call() -> None:
         "3 identical calls in a row, 30 s",
     ]
     assert ask(breaker, LOOP, "a", 30) == "goes"
-    assert breaker.tell(READ, LOOP, 31, failed=False) == ""
+    assert breaker.report(READ, LOOP, 31, failed=False) == ""
     assert [ask(breaker, LOOP, "a", 32) for _ in range(4)] == [
         "goes", "goes", "goes", "3 identical calls in a row, 30 s",
     ]  # fmt: skip
@@ -143,12 +143,12 @@ def test_later_names_are_counted_by_their_own_entry() -> None:
 def test_the_success_of_one_later_name_hides_no_failure_of_another() -> None:
     breaker = after_invented_names(FAILING)
     danger, harmless = (1000, "sqlite", "danger"), (1000, "sqlite", "harmless")
-    assert breaker.tell(danger, FAILING, 0, failed=True) == ""
-    assert breaker.tell(harmless, FAILING, 0, failed=False) == ""
-    assert breaker.tell(danger, FAILING, 0, failed=True) == "2 failures in a row"
+    assert breaker.report(danger, FAILING, 0, failed=True) == ""
+    assert breaker.report(harmless, FAILING, 0, failed=False) == ""
+    assert breaker.report(danger, FAILING, 0, failed=True) == "2 failures in a row"
     assert not goes(breaker, "harmless", FAILING, 1)
     assert goes(breaker, "danger", FAILING, 30)
-    assert breaker.tell(danger, FAILING, 31, failed=False) == ""
+    assert breaker.report(danger, FAILING, 31, failed=False) == ""
     assert goes(breaker, "harmless", FAILING, 31)
 
 

@@ -32,7 +32,7 @@ class Counting:
     def ask(self, tool: str, call_digest: bytes) -> LimitExceeded | None:
         return LimitExceeded("why", 1.0) if tool == "held" and call_digest else None
 
-    def tell(self, tool: str, *, failed: bool) -> None:
+    def report(self, tool: str, *, failed: bool) -> None:
         """Take note of nothing."""
 
 
