@@ -17,7 +17,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     PageRequest,
     Withdrawn,
 )
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies

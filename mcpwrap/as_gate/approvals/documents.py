@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 from mcpwrap.core.approval.entry import Tool

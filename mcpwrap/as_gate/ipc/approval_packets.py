@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.core.gate.ports import ApprovalOutcome
 
 MAX_BYTES = 8 * 1024

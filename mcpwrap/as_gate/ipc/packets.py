@@ -9,6 +9,8 @@
                       descriptor: the policy has changed
 
 A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
+
+Error for a packet between the gate's processes that is not valid.
 """
 
 import array
@@ -16,8 +18,12 @@ import socket
 from dataclasses import dataclass
 from typing import assert_never
 
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.core.policy.decision import LimitExceeded
+
+
+class ChannelError(ValueError):
+    """A packet that the other side cannot have sent, unless it was taken over."""
+
 
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16

@@ -7,7 +7,7 @@ from typing import assert_never
 from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.as_gate.monitor.counting import CallCounters
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.audit_writer import AuditWriter

@@ -5,8 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcpwrap import __version__
-from mcpwrap.as_gate.ipc.packets import AuditFileHandle
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import AuditFileHandle, ChannelError
 from mcpwrap.core.audit import records
 from mcpwrap.core.audit.records import ANCHOR_ID, APPROVAL_ID, ApprovalAnswered
 from mcpwrap.linux.process.shared_memory import SharedCounters

@@ -9,7 +9,7 @@ import pytest
 
 from mcpwrap.as_gate.approvals import connections
 from mcpwrap.as_gate.ipc.approval_packets import ApprovalQuery, PageRequest, Withdrawn
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.as_gate.state.children import Child
 from mcpwrap.core.approval import document as approval_document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES, Question

@@ -9,7 +9,7 @@ import pytest
 
 from mcpwrap.as_gate.approvals import documents as module
 from mcpwrap.as_gate.approvals.documents import Documents
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.core.approval import document
 from mcpwrap.core.approval.document import MAX_DOCUMENT_BYTES
 

@@ -20,7 +20,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     decode_told,
     encode,
 )
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
+from mcpwrap.as_gate.ipc.packets import ChannelError
 from mcpwrap.core.gate.ports import ApprovalOutcome
 
 LAST = 2**32 - 1

@@ -15,13 +15,13 @@ from mcpwrap.as_gate.ipc.packets import (
     AuditFileHandle,
     CallFinished,
     CallLimitRequest,
+    ChannelError,
     FromChild,
     PartIsFull,
     SessionNamed,
     StartFailed,
     StartSucceeded,
 )
-from mcpwrap.as_gate.ipc.packets_merged import ChannelError
 from mcpwrap.as_gate.session.monitor_client import PolicyUpdate, ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
