@@ -1,4 +1,7 @@
-"""Dispatcher of packets from the sessions' processes, in the monitor; hands out new policies."""
+"""Dispatcher of packets from the sessions' processes, in the monitor; hands out new policies.
+
+Rate limits and circuit breaker over the calls of all sessions, in the monitor.
+"""
 
 import os
 import time
@@ -7,16 +10,52 @@ from typing import assert_never
 from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of
 from mcpwrap.as_gate.approvals.broker import ApprovalBroker
 from mcpwrap.as_gate.ipc import approval_packets, packets
-from mcpwrap.as_gate.ipc.packets import ChannelError
-from mcpwrap.as_gate.monitor.counting import CallCounters
+from mcpwrap.as_gate.ipc.packets import CallFinished, CallLimitRequest, ChannelError
 from mcpwrap.as_gate.state.access_list import AccessListFile
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.children import MAX_PER_UID, TOO_MANY, Child, ChildTable
 from mcpwrap.as_gate.state.policy_store import Policies
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core import session_shares
+from mcpwrap.core.policy.circuit_breaker import CircuitBreaker
+from mcpwrap.core.policy.decision import LimitExceeded
+from mcpwrap.core.policy.rules import LimitsEntry
 from mcpwrap.core.text.sanitise import harmless
 from mcpwrap.core.wire.server_files import AccessRule
+from mcpwrap.linux.systemd.stderr_log import log_line
+
+
+class CallCounters:
+    """Call counters by account (from the kernel), server (access list) and tool (as reported)."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._breaker = CircuitBreaker()
+
+    def ask(self, child: Child, asked: CallLimitRequest, now_s: float) -> LimitExceeded | None:
+        """Count a call; return why it may not go now."""
+        limits = self._limits(child.server, asked.tool)
+        if limits is None:
+            return None
+        key = (child.who.uid, child.server, asked.tool)
+        return self._breaker.ask(key, limits, asked.digest, now_s)
+
+    def report(self, child: Child, told: CallFinished, now_s: float) -> None:
+        """Note how a call ended."""
+        limits = self._limits(child.server, told.tool)
+        if limits is None:
+            return
+        key = (child.who.uid, child.server, told.tool)
+        if why := self._breaker.report(key, limits, now_s, failed=told.failed):
+            log_line(f"uid {child.who.uid}, {child.server!r}: {told.tool!a} is held back: {why}")
+
+    def forget_all(self) -> None:
+        """Start anew, by a new policy."""
+        self._breaker.forget_all()
+
+    def _limits(self, server: str, tool: str) -> LimitsEntry | None:
+        policy = self._policies.compiled(server)
+        return policy.limits_for(tool) if policy else None
 
 
 class MonitorDispatcher:
