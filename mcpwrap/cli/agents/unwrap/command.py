@@ -1,22 +1,69 @@
-"""`mcpwrap unwrap`: restore agents' files as they were before `mcpwrap wrap`."""
+"""`mcpwrap unwrap`: restore agents' files as they were before `mcpwrap wrap`.
+
+Report of `unwrap`: a file's changes, entries that are not restored, servers that stay.
+"""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from mcpwrap.cli.agents.diff_view import agreed
+from mcpwrap.cli.agents.diff_view import agreed, diff_of
 from mcpwrap.cli.agents.discovery import asker, known
 from mcpwrap.cli.agents.unwrap.files import UnwrappedFile, canonical, is_of, unwrap_file
-from mcpwrap.cli.agents.unwrap.unwrap_shown import servers_left, show
 from mcpwrap.config.agent_files.known_agents import BY_ID
+from mcpwrap.config.agent_files.rollback import EntryPath
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
 from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
-from mcpwrap.machine.agent_files.wrap_records import WrapRecord
+from mcpwrap.machine.agent_files.wrap_records import WrapRecord, backup_of
+from mcpwrap.plan import paths
+
+
+def show(folder: Path, one: UnwrappedFile) -> None:
+    """Print what changes in a file, and what does not although it was wrapped."""
+    if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
+        tty.say_lines(diff)
+    for line in _lines(folder, one):
+        tty.say(f"{one.path}: {line}")
+
+
+def _lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
+    if one.new == one.was:
+        yield "nothing in it is ours any more; only the record of it goes"
+    elif one.is_whole:
+        yield "becomes, byte for byte, what it was before it was wrapped"
+    else:
+        back = dict.fromkeys(place for step in one.steps for place in step.done.back)
+        names = ", ".join(map(_name, back))
+        yield f"was changed since it was wrapped: only our entries are turned back, {names}"
+    for step in one.steps:
+        for left in (*step.done.lost, *step.done.conflicts):
+            yield f"{_name(left.place)} {left.what}"
+        if step.done.conflicts:
+            yield f"what it was before stays in {backup_of(folder, step.record)}"
+
+
+def _name(place: EntryPath) -> str:
+    """Return the name of an entry; of one that holds for a project alone, that too."""
+    name = f"{place[-1]!a}"
+    return f"{name} of {place[1]!a}" if place[0] == "projects" else name
+
+
+def servers_left(names: Iterable[str]) -> None:
+    """Say how to take away the servers to which files led: that is root's to do."""
+    if not (names := sorted(names)):
+        return
+    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
+    files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
+    if own := [str(path) for path in files.values() if path.exists()]:
+        tty.say(f"  sudo rm {' '.join(own)}")
+    if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
+        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
+    tty.say("  sudo mcpwrap apply --purge")
 
 
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
