@@ -1,4 +1,7 @@
-"""`mcpwrap wrap`: make servers in agents' files servers of ours, with root's consent."""
+"""`mcpwrap wrap`: make servers in agents' files servers of ours, with root's consent.
+
+State of the machine for `mcpwrap wrap`: servers, names, secrets without a value.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,15 +15,53 @@ from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, asker, known
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decide import EntryDecider
-from mcpwrap.cli.agents.wrap.decision import Egress, EntryLocation, WrapDecisions
+from mcpwrap.cli.agents.wrap.decision import AppliedState, Egress, EntryLocation, WrapDecisions
 from mcpwrap.cli.agents.wrap.edits import FileChange, changes, write
 from mcpwrap.cli.agents.wrap.json_reporter import JsonReporter
 from mcpwrap.cli.agents.wrap.text_reporter import Reporter, TextReporter
-from mcpwrap.cli.agents.wrap.wrap_machine import machine
 from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
-from mcpwrap.config.model import Destination, Group
+from mcpwrap.config.model import Config, Destination, Group, Server
+from mcpwrap.config.parse import parse
+from mcpwrap.core import oauth_key
+from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
+from mcpwrap.linux import accounts
+from mcpwrap.machine import observer, package_sources
+
+
+def machine(who: FileOwner) -> AppliedState:
+    """Return what there is for whoever wraps.
+
+    Raises:
+        UsageError: the configuration of this machine is wrong.
+    """
+    config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
+    applied, settings = known(who), observer.secret_settings()
+    servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
+    return AppliedState(
+        known=applied,
+        servers=servers,
+        taken=frozenset({*config.servers, *observer.registry().by_name}),
+        sources=frozenset(package_sources.found()),
+        unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
+    )
+
+
+def _may_use(server: Server, who: FileOwner) -> bool:
+    groups = [name[1:] for name in server.agents if name.startswith("@")]
+    return who.account in server.agents or any(
+        who.uid in accounts.uids_in(group) for group in groups
+    )
+
+
+def _unset(server: Server, settings: Settings) -> tuple[str, ...]:
+    return tuple(
+        key
+        for key in sorted(server.secrets() - {oauth_key.KEY})
+        if (found := settings.of(server.name, key)) is None or not found.is_set
+    )
+
 
 _WHERE = "mcpwrap wrap"
 

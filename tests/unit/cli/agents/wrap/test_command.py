@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from mcpwrap.cli.agents.discovery import FileOwner
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
-from mcpwrap.cli.agents.wrap import command, wrap_machine
+from mcpwrap.cli.agents.wrap import command
+from mcpwrap.cli.agents.wrap import command as wrap_command
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.config.migration.draft import ResolvedCommand
 from mcpwrap.config.model import Config
@@ -547,16 +548,16 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     set_once = Setting(version=1, is_set=True, changed_at="2026-01-01T00:00:00Z")
     settings = Settings(by_server={"mine": {"SET": set_once}})
     monkeypatch.setattr(observer, "has_configuration", lambda: True)
-    monkeypatch.setattr(wrap_machine, "parse", lambda _: config)
+    monkeypatch.setattr(wrap_command, "parse", lambda _: config)
     monkeypatch.setattr(observer, "config_files", list)
     monkeypatch.setattr(observer, "secret_settings", lambda: settings)
     registry = Registry(by_name={"old": Allocation(uid=20_001, is_retired=True)})
-    monkeypatch.setattr(wrap_machine, "known", lambda _: AppliedServers({}))
+    monkeypatch.setattr(wrap_command, "known", lambda _: AppliedServers({}))
     monkeypatch.setattr(observer, "registry", lambda: registry)
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )
-    found = wrap_machine.machine(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
+    found = wrap_command.machine(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
     assert sorted(found.servers) == ["mine", "ours"]
     assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}
