@@ -5,7 +5,8 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.gate import agent_side, approval_decision, approval_wait, server_answer
+from mcpwrap.core.gate import approval_decision, approval_wait, server_answer
+from mcpwrap.core.gate import from_agent as gate_from_agent
 from mcpwrap.core.gate import from_server as gate_from_server
 from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
@@ -102,12 +103,12 @@ class Gate:
         self._session.size = len(line)
         match decode(line, Sender.AGENT, self._max_batch()):
             case Decoded() as decoded:
-                outcome = agent_side.judge(self._session, decoded)
+                outcome = gate_from_agent.judge(self._session, decoded)
                 return self._with_holds(_from_agent(outcome), outcome)
             case Malformed() as malformed:
-                return _from_agent(agent_side.refuse(self._session, malformed))
+                return _from_agent(gate_from_agent.refuse(self._session, malformed))
             case InvalidBatch():
-                return _from_agent(agent_side.refuse(self._session, self._refused_batch()))
+                return _from_agent(gate_from_agent.refuse(self._session, self._refused_batch()))
             case Batch(items):
                 outcomes = [self._batched_by_agent(item) for item in items]
                 return self._with_holds(_from_agent(_together(outcomes)), *outcomes)
@@ -149,13 +150,13 @@ class Gate:
     def _batched_by_agent(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
             case Malformed():
-                return agent_side.refuse(self._session, item)
+                return gate_from_agent.refuse(self._session, item)
             case Decoded(message=Request(method=methods.INITIALIZE) as request):
                 reason = "initialize may not be in a batch"
                 malformed = Malformed(INVALID_REQUEST, reason, request.id)
-                return agent_side.refuse(self._session, malformed)
+                return gate_from_agent.refuse(self._session, malformed)
             case Decoded():
-                return agent_side.judge(self._session, item)
+                return gate_from_agent.judge(self._session, item)
             case _:
                 assert_never(item)
 
