@@ -18,7 +18,7 @@ from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.model import Config, Destination, Local, Server
 from mcpwrap.config.parse import parse
-from mcpwrap.core.checkup import Check, failed, good, unknown, warned
+from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import egress_address
 from mcpwrap.errors import (
     EXIT_FAILED,

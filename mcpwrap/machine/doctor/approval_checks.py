@@ -9,8 +9,7 @@ import msgspec
 from mcpwrap.config.model import Config
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core import doctor
-from mcpwrap.core.checkup import Check, failed
-from mcpwrap.core.doctor import GROUP, ApproverAccounts
+from mcpwrap.core.doctor import GROUP, ApproverAccounts, Check, failed
 from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError

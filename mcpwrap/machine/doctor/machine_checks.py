@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpwrap.config.model import Config
-from mcpwrap.core.checkup import Check, failed, good, unknown, warned
+from mcpwrap.core.doctor import Check, failed, good, unknown, warned
 from mcpwrap.core.names import ACCOUNT_PREFIX, FIRST_UID, LAST_UID
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.isolation import landlock

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpwrap.core.checkup import failed, good, unknown, warned
+from mcpwrap.core.doctor import failed, good, unknown, warned
 
 
 def test_checks_are_written_for_machines_as_they_are() -> None:

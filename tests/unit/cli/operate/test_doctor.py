@@ -12,7 +12,7 @@ import pytest
 from mcpwrap.cli.operate import doctor
 from mcpwrap.config.model import Server
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.core.checkup import Check, good
+from mcpwrap.core.doctor import Check, good
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN
 from mcpwrap.linux.systemd import systemctl
 from mcpwrap.linux.systemd.systemctl import ToolError
