@@ -12,7 +12,7 @@ from mcpwrap.cli.audit import filters as audit_filters
 from mcpwrap.cli.audit import prune, source, verify
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.audit_params import UnreadableParams, box, params_of
+from mcpwrap.core.audit.params import UnreadableParams, box, params_of
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.text_format import RecordFilter, answer, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK

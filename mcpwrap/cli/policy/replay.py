@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.output import ascii_json, print_json
-from mcpwrap.core.audit.audit_params import UnreadableParams, box
+from mcpwrap.core.audit.params import UnreadableParams, box
 from mcpwrap.core.audit.replay import Replay, ReplayGroup
 from mcpwrap.core.audit.text_format import fields_of, line_of
 from mcpwrap.core.policy.rules import Policy

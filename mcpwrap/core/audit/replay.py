@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mcpwrap.core.audit.audit_params import Box, Params, UnreadableParams, params_of
+from mcpwrap.core.audit.params import Box, Params, UnreadableParams, params_of
 from mcpwrap.core.audit.records import MAX_TEXT_CHARS, Record
 from mcpwrap.core.gate.session import is_refused, judged
 from mcpwrap.core.policy.compiled import CompiledPolicy, compile_policy

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit.audit_params import box
+from mcpwrap.core.audit.params import box
 from mcpwrap.core.audit.records import Record, start_of
 from tests.unit.core.audits import ROOT_KEY, keys
 

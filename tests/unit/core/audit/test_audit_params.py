@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpwrap.core.audit.audit_params import UnreadableParams, params_of
+from mcpwrap.core.audit.params import UnreadableParams, params_of
 from tests.unit.core.audit_records import OPENS, record, sealed
 
 

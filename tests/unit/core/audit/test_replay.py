@@ -5,7 +5,7 @@ import random
 import msgspec
 import pytest
 
-from mcpwrap.core.audit.audit_params import Params, UnreadableParams
+from mcpwrap.core.audit.params import Params, UnreadableParams
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.replay import Replay
 from mcpwrap.core.audit.replay import judge as replayed
