@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.paths import inside
+from mcpwrap.core.policy.conditions import inside
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 
 
