@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.core.http.http_challenge import without_addresses
+from mcpwrap.core.http.www_authenticate import without_addresses
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     Decoded,

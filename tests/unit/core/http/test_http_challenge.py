@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.http.http_challenge import without_addresses
+from mcpwrap.core.http.www_authenticate import without_addresses
 
 EVIL = 'resource_metadata="https://evil.example/x"'
 
