@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.names import KEY
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from mcpwrap.core.wire.server_files import OAuth
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from mcpwrap.core import oauth_key
+from mcpwrap.core import names
 from mcpwrap.core.wire.server_files import CACHE_BYTES, STATE_BYTES, Keep, OAuth, Relay
 from mcpwrap.errors import UsageError, problem_lines
 
@@ -153,7 +153,7 @@ class Server:
             case Local(env=env):
                 return _keys(env)
             case RemoteServer(bearer_token_env_var=key, headers=headers):
-                own = {oauth_key.KEY} if self.has_oauth() else set()
+                own = {names.KEY} if self.has_oauth() else set()
                 return _keys(headers) | own | ({key} if key else set())
             case _:
                 assert_never(self.runs)

@@ -1,9 +1,15 @@
-"""Server names, and the accounts, UIDs and loopback addresses derived from them."""
+"""Server names, and the accounts, UIDs and loopback addresses derived from them.
+
+Name of the secret that seals a server's OAuth logins; only root makes this secret.
+"""
 
 import hashlib
 import re
 import unicodedata
 from collections.abc import Collection
+
+KEY = "MCPWRAP_OAUTH_KEY"
+
 
 FIRST_UID = 20_000
 LAST_UID = 39_999

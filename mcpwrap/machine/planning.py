@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
 from mcpwrap.config.policy.parse import files_by_server
-from mcpwrap.core import oauth_key
+from mcpwrap.core import names
 from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import OwnedIds
@@ -33,7 +33,7 @@ def notes() -> list[str]:
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observer.declared_secrets())
-        if key != oauth_key.KEY  # which its start makes
+        if key != names.KEY  # which its start makes
         and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from mcpwrap.as_root.lock import in_turn
 from mcpwrap.as_root.secrets import store
-from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.names import KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.at_rest import Label, Setting
 from mcpwrap.linux import root_files

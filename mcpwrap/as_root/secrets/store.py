@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.names import KEY
 from mcpwrap.core.secrets import aead, at_rest
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Settings

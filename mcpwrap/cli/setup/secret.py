@@ -11,7 +11,7 @@ import msgspec
 from mcpwrap.cli.common.become_root import become_root_program, expect_root
 from mcpwrap.cli.common.output import ask_hidden, print_json, print_table
 from mcpwrap.config import value_parsers
-from mcpwrap.core import oauth_key
+from mcpwrap.core import names
 from mcpwrap.core.names import is_server_name
 from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.errors import EXIT_OK, UsageError
@@ -88,7 +88,7 @@ def remove(name: str, key: str) -> int:
     Example:  sudo mcpwrap secret remove github TOKEN
     """
     # What mcpwrap has made may be forgotten, as after a restore: it is made anew, by who starts.
-    _expect_names(name, key if key != oauth_key.KEY else "OTHER")
+    _expect_names(name, key if key != names.KEY else "OTHER")
     become_root_program("secret", "remove", name, key)
 
 

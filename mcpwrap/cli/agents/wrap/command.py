@@ -23,7 +23,7 @@ from mcpwrap.config import value_parsers
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.model import Config, Destination, Group, Server
 from mcpwrap.config.parse import parse
-from mcpwrap.core import oauth_key
+from mcpwrap.core import names
 from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts
@@ -58,7 +58,7 @@ def _may_use(server: Server, who: FileOwner) -> bool:
 def _unset(server: Server, settings: Settings) -> tuple[str, ...]:
     return tuple(
         key
-        for key in sorted(server.secrets() - {oauth_key.KEY})
+        for key in sorted(server.secrets() - {names.KEY})
         if (found := settings.of(server.name, key)) is None or not found.is_set
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root.secrets import command, oauth_key, store
-from mcpwrap.core.oauth_key import KEY
+from mcpwrap.core.names import KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
