@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpwrap.core.names import KEY
+from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 from mcpwrap.core.wire.server_files import OAuth
 
@@ -19,7 +19,7 @@ def oauth_session_file(
     """Return what a session is given. `state` is the server's folder that lasts."""
     return OAuthSessionFile(
         name=name,
-        key=value_by_key[KEY],
+        key=value_by_key[OAUTH_KEY],
         store=str(state / STORE),
         scopes=oauth.scopes,
         client_id=oauth.client_id,

@@ -153,7 +153,7 @@ class Server:
             case Local(env=env):
                 return _keys(env)
             case RemoteServer(bearer_token_env_var=key, headers=headers):
-                own = {names.KEY} if self.has_oauth() else set()
+                own = {names.OAUTH_KEY} if self.has_oauth() else set()
                 return _keys(headers) | own | ({key} if key else set())
             case _:
                 assert_never(self.runs)

@@ -8,8 +8,7 @@ import tomli
 from mcpwrap.config.model import ConfigError, Problem, Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.toml_writer import toml_of
-from mcpwrap.core import names as core_names
-from mcpwrap.core.names import is_server_name
+from mcpwrap.core.names import OAUTH_KEY, is_server_name
 from mcpwrap.errors import UsageError
 
 MAX_SHOWN_CHARS = 64 * 1024  # over 1500 lines: nobody reads more, and then says yes to it
@@ -95,7 +94,7 @@ def expect_nobodys(names: Iterable[str], used: Collection[str]) -> None:
 
 def settable(server: Server) -> list[str]:
     """Return the secrets of a server that somebody has to set."""
-    return sorted(server.secrets() - {core_names.KEY})
+    return sorted(server.secrets() - {OAUTH_KEY})
 
 
 def _size(texts: Mapping[str, str]) -> int:

@@ -145,7 +145,7 @@ def secret_key(value: str) -> str:
     """Return the name of a secret: capitals, digits and `_`, at most 64."""
     if not _SECRET_KEY.fullmatch(value):
         raise BadValueError(f"{value!r} cannot be the name of a secret", "use A-Z, 0-9 and _")
-    if value == names.KEY:
+    if value == names.OAUTH_KEY:
         raise BadValueError(f"{value} is made by mcpwrap itself, and set by nobody", "take it out")
     return value
 

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-KEY = "MCPWRAP_OAUTH_KEY"
+OAUTH_KEY = "MCPWRAP_OAUTH_KEY"
 
 
 FIRST_UID = 20_000

@@ -9,7 +9,7 @@ import msgspec
 
 from mcpwrap.config.model import Config, RemoteServer, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
-from mcpwrap.core import names as core_names
+from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
@@ -148,7 +148,7 @@ def declared_secrets() -> dict[tuple[str, str], str]:
 
 def _exposure(server: Server, key: str) -> str:
     is_file = key in server.secret_files or isinstance(server.runs, RemoteServer)
-    by = ", made by mcpwrap" if key == core_names.KEY else ""
+    by = ", made by mcpwrap" if key == OAUTH_KEY else ""
     return f"L1 file{by}" if is_file else "L2 variable"
 
 

@@ -33,7 +33,7 @@ def notes() -> list[str]:
     ] + [
         f"{name} does not start before `sudo mcpwrap secret set {name} {key}`"
         for name, key in sorted(observer.declared_secrets())
-        if key != names.KEY  # which its start makes
+        if key != names.OAUTH_KEY  # which its start makes
         and not ((setting := settings.of(name, key)) and setting.is_set)
     ]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from mcpwrap.core.names import KEY
+from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.secrets import aead, at_rest
 from mcpwrap.core.secrets.aead import SealError
 from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Settings
@@ -186,7 +186,7 @@ def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
 
 
 def _mended_by(name: str, key: str) -> str:
-    if key != KEY:
+    if key != OAUTH_KEY:
         return f"`sudo mcpwrap secret set {name} {key}`"
     return f"`sudo mcpwrap secret remove {name} {key}`, restart it and log in again"
 

@@ -88,7 +88,7 @@ def remove(name: str, key: str) -> int:
     Example:  sudo mcpwrap secret remove github TOKEN
     """
     # What mcpwrap has made may be forgotten, as after a restore: it is made anew, by who starts.
-    _expect_names(name, key if key != names.KEY else "OTHER")
+    _expect_names(name, key if key != names.OAUTH_KEY else "OTHER")
     become_root_program("secret", "remove", name, key)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mcpwrap.config.migration.secret_detection import is_secret
 from mcpwrap.config.model import SecretRef, Template
-from mcpwrap.core import names as core_names
+from mcpwrap.core.names import OAUTH_KEY
 
 # `${X}`, `${X:-default}` and `${env:X}` of most agents, `{env:X}` of opencode.
 _REFERENCE = re.compile(
@@ -36,7 +36,7 @@ class ExtractedSecrets:
         `variables`: those of the person's own from which it was filled in.
         """
         base = _NO_KEY.sub("_", name.upper()).strip("_")[: _MAX_KEY_CHARS - 3] or "SECRET"
-        if base[0].isdecimal() or base == core_names.KEY:
+        if base[0].isdecimal() or base == OAUTH_KEY:
             base = f"K_{base}"
         key, number = base, 1
         while key in self.missing or self.value_by_key.get(key, value) != value:

@@ -292,7 +292,7 @@ def test_a_bug_of_the_gate_ends_the_session_at_once(odd: Machine) -> None:
     line = (
         "    asked = session.asked_by_agent.take(answer.id)\n    if asked is None:\n        about"
     )
-    with odd.patched("core/gate/server_answer", line, line.replace(".take", ".no_such_thing")):
+    with odd.patched("core/gate/from_server", line, line.replace(".take", ".no_such_thing")):
         session = odd.session("odd")
         call(session, "say", lines=in_base64([FAILURE]))
         with pytest.raises(EOFError, match="the gate has a bug: see its journal"):

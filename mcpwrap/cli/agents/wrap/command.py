@@ -58,7 +58,7 @@ def _may_use(server: Server, who: FileOwner) -> bool:
 def _unset(server: Server, settings: Settings) -> tuple[str, ...]:
     return tuple(
         key
-        for key in sorted(server.secrets() - {names.KEY})
+        for key in sorted(server.secrets() - {names.OAUTH_KEY})
         if (found := settings.of(server.name, key)) is None or not found.is_set
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.as_root.secrets import command, oauth_key, store
-from mcpwrap.core.names import KEY
+from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.errors import McpwrapError
 from mcpwrap.plan import paths
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("store_folder")
 
 
 def held(name: str = "remote") -> tuple[str, int]:
-    found = store.take(name, [KEY])[KEY]
+    found = store.take(name, [OAUTH_KEY])[OAUTH_KEY]
     return found.value, found.version
 
 
@@ -50,7 +50,7 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_was_removed_is_made_anew() -> None:
     oauth_key.ensure("remote")
     before = held()
-    command.remove("remote", KEY)
+    command.remove("remote", OAUTH_KEY)
     oauth_key.ensure("remote")
     value, version = held()
     assert (value != before[0], version) == (True, 2)
@@ -58,8 +58,10 @@ def test_what_was_removed_is_made_anew() -> None:
 
 def test_one_that_does_not_open_is_left_and_said() -> None:
     oauth_key.ensure("remote")
-    path = Path(paths.sealed("remote", KEY))
+    path = Path(paths.sealed("remote", OAUTH_KEY))
     path.write_text("{}")
     oauth_key.ensure("remote")
-    with pytest.raises(McpwrapError, match=f"secret remove remote {KEY}`, restart it and log in"):
+    with pytest.raises(
+        McpwrapError, match=f"secret remove remote {OAUTH_KEY}`, restart it and log in"
+    ):
         held()
