@@ -6,8 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect, SqlTest
-from mcpwrap.core.policy.sql.sql_rows import MAX_ROWS
-from mcpwrap.core.policy.sql.statements import judge_sql
+from mcpwrap.core.policy.sql.statements import MAX_ROWS, judge_sql
 from mcpwrap.core.policy.tristate import FAILS
 from tests.shared.sql_corpus import DATABASES, texts
 from tests.system.bed.machine import Machine

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.sql.sql_rows import MAX_ROWS
-from mcpwrap.core.policy.sql.statements import judge_sql
+from mcpwrap.core.policy.sql.statements import MAX_ROWS, judge_sql
 from mcpwrap.core.policy.tristate import FAILS
 from tests.system.guest.databases import statements_of
 
