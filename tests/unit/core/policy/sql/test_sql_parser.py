@@ -3,8 +3,8 @@
 import pytest
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.policy.sql.sql_parser import GRAMMARS, StepLimitError, budget_for, parse
 from mcpwrap.core.policy.sql.statements import judge_sql
+from mcpwrap.core.policy.sql.text import GRAMMARS, StepLimitError, budget_for, parse
 from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
 
 
