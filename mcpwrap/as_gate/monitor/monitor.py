@@ -26,8 +26,7 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.server_files import AccessList
 from mcpwrap.errors import UsageError
 from mcpwrap.linux.process import signal_fd
-from mcpwrap.linux.process.bell import DoorbellFlag
-from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.seccomp.gate_session import Filter
 from mcpwrap.linux.systemd.sd_notify import Notifier
 from mcpwrap.linux.systemd.stderr_log import log_line

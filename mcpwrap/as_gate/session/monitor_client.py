@@ -12,7 +12,7 @@ from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
 from mcpwrap.core.policy.decision import LimitExceeded
 from mcpwrap.core.wire import session_socket
-from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import DoorbellFlag
 from mcpwrap.linux.unix_socket import fd_passing, memfd
 
 

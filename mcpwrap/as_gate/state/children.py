@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpwrap.core.session_shares import Holder
-from mcpwrap.linux.process.bell import DoorbellFlag
-from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession
 

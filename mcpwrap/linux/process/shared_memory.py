@@ -3,12 +3,41 @@
 The writer may be killed between any two instructions, so each head is written whole to the slot
 that is not in use, and then that slot is put into use: by a number that only grows, from which a
 reader sees whether the slot was written to meanwhile.
+
+Flag in shared memory that tells the peer a message is queued, without a system call.
+
+It is one byte that both processes share after a fork. The sender sends first and then sets the
+flag; the receiver clears the flag first and then receives. So no message is missed, and at worst
+the flag is set without one.
 """
 
 import mmap
 
 from mcpwrap.core.audit.hash_chain import KEY_BYTES
 from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
+
+
+class DoorbellFlag:
+    """Shared flag, made before the fork. It is only a hint: either process may set or clear it."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, 1)  # shared and anonymous: mmap(2)
+
+    def raise_flag(self) -> None:
+        """Tell that something was sent."""
+        self._page[0] = 1
+
+    def test_and_clear(self) -> bool:
+        """Say whether it rang since this was last asked."""
+        if not self._page[0]:
+            return False
+        self._page[0] = 0
+        return True
+
+    def close(self) -> None:
+        """Let go of the memory in this process; it may be closed already."""
+        self._page.close()
+
 
 _WORD = 8
 _HEADS, _COUNTS = 1, 7  # in words: after how many heads were written, two of count and MAC

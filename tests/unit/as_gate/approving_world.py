@@ -44,8 +44,7 @@ from mcpwrap.core.wire.approval_socket import (
     ToApprover,
     encode_question,
 )
-from mcpwrap.linux.process.bell import DoorbellFlag
-from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket import fd_passing, peer_credentials
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 from mcpwrap.session.audit_log.master_chain import AuditedSession

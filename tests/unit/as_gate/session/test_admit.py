@@ -16,7 +16,7 @@ from mcpwrap.as_gate.session import admit
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
 from mcpwrap.as_gate.state.refusal import RefusalError
 from mcpwrap.as_gate.state.start_backoff import Backoff
-from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import DoorbellFlag
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 NOW, KEPT = "run/panic.json", "lib/panic.json"

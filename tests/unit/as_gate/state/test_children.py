@@ -5,8 +5,7 @@ import socket
 import pytest
 
 from mcpwrap.as_gate.state.children import Child, ChildTable
-from mcpwrap.linux.process.bell import DoorbellFlag
-from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 

@@ -13,8 +13,7 @@ from mcpwrap.core.metrics.counters import Stats
 from mcpwrap.core.wire.session_socket import ProtocolError
 from mcpwrap.gate_client import queries
 from mcpwrap.linux import accounts
-from mcpwrap.linux.process.bell import DoorbellFlag
-from mcpwrap.linux.process.shared_memory import SharedCounters
+from mcpwrap.linux.process.shared_memory import DoorbellFlag, SharedCounters
 from mcpwrap.linux.unix_socket.peer_credentials import Peer
 
 ROOT = Peer(1, 0, frozenset({0}))

@@ -2,7 +2,7 @@
 
 import os
 
-from mcpwrap.linux.process.bell import DoorbellFlag
+from mcpwrap.linux.process.shared_memory import DoorbellFlag
 
 
 def test_a_bell_that_rang_is_heard_once_by_the_other_process() -> None:
