@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.machine.agent_files.shims import behind
+from mcpwrap.machine.agent_files.programs import behind
 from tests.unit.machine.agent_files.program_files import link, script
 
 
