@@ -1,24 +1,53 @@
-"""Planner for this machine: its configuration compared with its observed state. Reads only."""
+"""Planner for this machine: its configuration compared with its observed state. Reads only.
+
+Prerequisites of egress on this machine (Squid, OpenSSL), checked before anything is made.
+"""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
 from mcpwrap.config.policy.parse import files_by_server
 from mcpwrap.core import names
 from mcpwrap.core.names import ACCOUNT_PREFIX
+from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import OwnedIds
-from mcpwrap.machine import observer, package_sources, program_check, way_out
+from mcpwrap.machine import observer, package_sources, program_check
 from mcpwrap.machine.policy_files import policy_files
-from mcpwrap.plan import http_listeners, registry, widened_boundaries
+from mcpwrap.plan import http_listeners, paths, registry, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
 from mcpwrap.plan.diff.diff import RetirementPolicy, diff
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
+
+# By what `apply` and the units run; `squid` without OpenSSL has no `security_file_certgen`.
+_NEEDED = {
+    "/usr/sbin/squid": "squid-openssl",
+    paths.CERTGEN: "squid-openssl",
+    "/usr/share/squid/errors/templates": "squid-openssl",
+    "/usr/bin/openssl": "openssl",
+}
+
+
+def expect_squid(config: Config) -> None:
+    """Refuse servers with `egress` on a machine that has no Squid to judge it.
+
+    Raises:
+        UsageError: with the package that is missing.
+    """
+    wanting = [name for name, server in config.servers.items() if server.egress]
+    missing = [path for path in _NEEDED if not Path(path).exists()]
+    if wanting and missing:
+        raise UsageError(
+            f"`egress` needs {missing[0]}, which is not there; nothing was changed",
+            where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
+            fix=f"`apt install {_NEEDED[missing[0]]}`",
+        )
 
 
 def notes() -> list[str]:
@@ -70,7 +99,7 @@ def planned(
     have = observer.observe()
     config = parse(observer.config_files(added))
     program_check.expect_roots(config)
-    way_out.expect_squid(config)
+    expect_squid(config)
     allocated, owned = _allocated(config, have)
     policies = files_by_server(policy_files(), config.servers)
     want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
