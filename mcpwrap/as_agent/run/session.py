@@ -8,15 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpwrap.as_agent.run import (
-    directories,
-    environment,
-    leading,
-    local_gate,
-    relay,
-    toolchain,
-    user_audit,
-)
+from mcpwrap.as_agent.run import directories, environment, local_gate, relay, toolchain, user_audit
 from mcpwrap.as_agent.run.naming import name_of
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
@@ -146,7 +138,7 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
     Raises:
         UsageError: an earlier session of the server could have chosen where it leads.
     """
-    real = leading.real(Path.cwd() / path, to_write)
+    real = toolchain.real(Path.cwd() / path, to_write)
     if real is None:
         raise UsageError(
             "leads out of a folder that the server may write, which could have made the link",
@@ -178,7 +170,7 @@ def _links(names: set[Path], asked: RunOptions, place: CommandContext) -> dict[s
     return {
         str(link): str(target)
         for name in (*names, *(place.cwd / path for path in typed))
-        for link, target in leading.links(name, place.to_write).items()
+        for link, target in toolchain.links(name, place.to_write).items()
     }
 
 

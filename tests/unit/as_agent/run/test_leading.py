@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.run.leading import followed, links, real
+from mcpwrap.as_agent.run.toolchain import followed, links, real
 
 
 @pytest.fixture
