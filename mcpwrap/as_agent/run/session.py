@@ -1,15 +1,18 @@
-"""One `mcpwrap run`, from its options to the server's exit status."""
+"""One `mcpwrap run`, from its options to the server's exit status.
+
+Default name of a server that was started without `--name`, from its command.
+"""
 
 import errno
 import os
 import pwd
+import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpwrap.as_agent.run import directories, environment, local_gate, relay, toolchain, user_audit
-from mcpwrap.as_agent.run.naming import name_of
 from mcpwrap.as_agent.run.relay import SIGNALS, WHO, RunResult
 from mcpwrap.as_agent.run.sandbox.launch import Stage, StageError
 from mcpwrap.as_agent.run.sandbox.layers import SHOWN, Confinement, Network, SandboxLayer, without
@@ -20,6 +23,34 @@ from mcpwrap.core.wire import session_socket
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.launch.spawn import Program
+
+_NAMELESS = "server"
+# They run what an argument names; some by a word of their own before it.
+_LAUNCHERS = re.compile(
+    r"npx|npm|bunx?|pnpm|pnpx|yarn|deno|node|nodejs|tsx|uvx?|pipx|env|python(3(\.\d+)?)?"
+)
+_ASSIGNMENT = re.compile(r"\w+=(?!=).*")  # env(1); `a==1` is a version
+_VERBS = frozenset({"run", "exec", "x", "dlx", "tool"})
+_VERSION = re.compile(r"(?<=.)(@|==|>=|~=).*")
+_ENDING = re.compile(r"\.(c|m)?(js|ts)$|\.py$")
+_NOT_ALLOWED = re.compile(r"[^a-z0-9_-]+")
+
+
+def name_of(command: Sequence[str]) -> str:
+    """Return a name that a server can have: of the program, or of what a launcher is to run."""
+    program, *arguments = command
+    named = _last_part(program)
+    while _LAUNCHERS.fullmatch(named) and arguments:
+        word, *arguments = arguments
+        if not word.startswith("-") and not _ASSIGNMENT.match(word) and word not in _VERBS:
+            named = _last_part(word)
+    text = _NOT_ALLOWED.sub("-", _ENDING.sub("", named.lower()))
+    return text.lstrip("-_0123456789")[:MAX_NAME_CHARS].rstrip("-") or _NAMELESS
+
+
+def _last_part(word: str) -> str:
+    return _VERSION.sub("", word.rstrip("/").rpartition("/")[2])
+
 
 _NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
 _STDERR = 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_agent.run.naming import name_of
+from mcpwrap.as_agent.run.session import name_of
 from mcpwrap.core.names import is_server_name
 
 
