@@ -1,6 +1,6 @@
 """Rate limit on the events of one server that are logged."""
 
-from mcpwrap.as_front.quota import MAX_PER_S, EventRateLimit
+from mcpwrap.as_front.event_log import MAX_PER_S, EventRateLimit
 
 
 def test_so_many_a_second_are_admitted_wherever_the_second_begins() -> None:
