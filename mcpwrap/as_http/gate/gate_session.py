@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from mcpwrap.as_http.gate import pipes
+from mcpwrap.as_http.gate import pipe_io
 from mcpwrap.as_http.gate.gate_connection import GateConnection
 from mcpwrap.as_http.gate.pipe_io import ClosedError, SendQueue
 from mcpwrap.core.protocol.framing import LineTooLongError
@@ -92,13 +92,13 @@ class GateSession:
     async def _write(self) -> None:
         with suppress(BrokenPipeError):
             while line := await self._outbox.take():
-                await pipes.write(self._opened.to_server_fd, line)
+                await pipe_io.write(self._opened.to_server_fd, line)
         self._outbox.close()
         self._opened.close_input()
 
     async def _read(self) -> None:
         try:
-            async for line in pipes.lines(self._opened.from_server_fd):
+            async for line in pipe_io.lines(self._opened.from_server_fd):
                 await self.deliver(line)
         except LineTooLongError as error:
             self._end(session_socket.ServerEnded(session_socket.Exit.PROTOCOL, str(error)))
