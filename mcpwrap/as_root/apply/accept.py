@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcpwrap.as_root.apply import apply, proposal_intake, trial
+from mcpwrap.as_root.apply import apply, proposal_intake
 from mcpwrap.as_root.apply.proposal_intake import ReviewedProposal, Secrets
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
@@ -116,7 +116,7 @@ def _notes(added: dict[str, str]) -> list[str]:
     Raises:
         McpwrapError: it could not.
     """
-    return trial.of_workspaces(planning.planned(added=added).wanted)
+    return apply.of_workspaces(planning.planned(added=added).wanted)
 
 
 def _told(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:

@@ -1,12 +1,45 @@
-"""`mcpwrap apply`: plan the steps, print them and carry them out."""
+"""`mcpwrap apply`: plan the steps, print them and carry them out.
 
-from mcpwrap.as_root.apply import trial
+Dry run of a wrapper's next start, which leaves nothing behind: its workspace mounts.
+"""
+
+import os
+
 from mcpwrap.as_root.apply.step_executor import carry_out
-from mcpwrap.errors import McpwrapError, file_error
+from mcpwrap.as_root.workspaces import idmapped_folder
+from mcpwrap.as_root.workspaces.idmapped_folder import MissingError
+from mcpwrap.errors import McpwrapError, UsageError, file_error
 from mcpwrap.linux import tty
 from mcpwrap.machine import planning
+from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.diff.diff import RetirementPolicy
 from mcpwrap.plan.steps import Step
+
+
+def of_workspaces(wanted: Desired) -> list[str]:
+    """Open and map every workspace; return a line for each that is not there yet.
+
+    Raises:
+        UsageError: one cannot be given to its server.
+    """
+    notes = []
+    for name, workspaces in wanted.workspaces.items():
+        for folder in workspaces.folders:
+            try:
+                os.close(
+                    idmapped_folder.open_idmapped(
+                        folder, workspaces, wanted.uid_by_name[name]
+                    ).mount_fd
+                )
+            except MissingError as error:
+                notes.append(f"{name} does not start: {error.problem}; {error.fix}")
+            except McpwrapError as error:
+                raise UsageError(
+                    f"{error.problem}; nothing was changed",
+                    where=f"[mcp_servers.{name}.mcpwrap], workspace",
+                    fix=error.fix,
+                ) from error
+    return notes
 
 
 def apply(retired: RetirementPolicy) -> None:
@@ -16,7 +49,7 @@ def apply(retired: RetirementPolicy) -> None:
         McpwrapError: the configuration is wrong, or a step failed.
     """
     planned = planning.planned(retired)
-    notes = [*trial.of_workspaces(planned.wanted), *planned.notes]
+    notes = [*of_workspaces(planned.wanted), *planned.notes]
     todo = planned.steps
     for line in planning.vanished():
         tty.say(f"note: {line}")

@@ -13,7 +13,7 @@ import pytest
 
 from mcpwrap.as_root import lock, main
 from mcpwrap.as_root.apply import accept as module
-from mcpwrap.as_root.apply import apply, trial
+from mcpwrap.as_root.apply import apply
 from mcpwrap.as_root.apply.accept import accept
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
@@ -102,7 +102,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(observer, "secret_settings", lambda: made.settings)
     monkeypatch.setattr(tty, "says_yes", says_yes)
     monkeypatch.setattr(planning, "planned", planned)
-    monkeypatch.setattr(trial, "of_workspaces", lambda _: [])
+    monkeypatch.setattr(apply, "of_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
     monkeypatch.setattr(command, "set_all", set_all)
     monkeypatch.setattr(command, "say_what_is_left", note("say"))

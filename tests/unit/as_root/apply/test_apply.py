@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpwrap.as_root.apply import apply, trial
+from mcpwrap.as_root.apply import apply
 from mcpwrap.errors import McpwrapError
 from mcpwrap.machine import planning
 from mcpwrap.plan import steps
@@ -20,7 +20,7 @@ def planned(todo: list[steps.Step]) -> SimpleNamespace:
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "planned", lambda _: planned(STEPS))
-    monkeypatch.setattr(trial, "of_workspaces", lambda _: ["a does not start"])
+    monkeypatch.setattr(apply, "of_workspaces", lambda _: ["a does not start"])
     monkeypatch.setattr(planning, "notes", lambda: ["b neither"])
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
