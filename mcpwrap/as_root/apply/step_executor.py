@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from mcpwrap.as_root.apply import webhook
-from mcpwrap.as_root.egress import authority, squid
+from mcpwrap.as_root.egress import squid
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.as_root.secrets import command as secrets_command
 from mcpwrap.core.names import ACCOUNT_PREFIX
@@ -57,7 +57,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.LoadRules():
             _load_rules()
         case steps.MakeAuthority(name):
-            authority.make(name)
+            squid.make(name)
         case steps.LoadProxy(instance, text):
             squid.load(instance, text)
         case steps.LoadFront():
