@@ -1,13 +1,16 @@
-"""Executor of plan steps, one case a step."""
+"""Executor of plan steps, one case a step.
+
+Start of the webhook's service, with a signing key.
+"""
 
 import os
 import pwd
+import secrets
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
-from mcpwrap.as_root.apply import webhook
 from mcpwrap.as_root.egress import squid
 from mcpwrap.as_root.lock import if_free
 from mcpwrap.as_root.secrets import command as secrets_command
@@ -17,6 +20,22 @@ from mcpwrap.linux import accounts, root_files
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, run
 from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths, steps
+
+_KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3
+
+
+def load() -> None:
+    """Have the webhook post to what is in its file. A key that is there stays.
+
+    Raises:
+        McpwrapError: it does not start.
+        OSError: the key cannot be written.
+    """
+    if not os.path.lexists(paths.WEBHOOK_KEY):
+        root_files.replace(paths.WEBHOOK_KEY, f"{secrets.token_hex(_KEY_BYTES)}\n", mode=0o600)
+    run(SYSTEMCTL, "enable", "--quiet", "--", paths.WEBHOOK_UNIT)
+    run(SYSTEMCTL, "restart", "--", paths.WEBHOOK_UNIT)
+
 
 SYSUSERS = "/usr/bin/systemd-sysusers"
 USERDEL = "/usr/sbin/userdel"
@@ -64,7 +83,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             run(SYSTEMCTL, "enable", "--quiet", "--", paths.FRONT_UNIT)
             run(SYSTEMCTL, "reload-or-restart", "--", paths.FRONT_UNIT)
         case steps.LoadWebhook():
-            webhook.load()
+            load()
         case steps.StopUnit(unit):
             run(SYSTEMCTL, "disable", "--quiet", "--now", "--", unit)
         case steps.ReloadUnits():
