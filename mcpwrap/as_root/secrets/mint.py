@@ -3,18 +3,24 @@
 It runs at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` is its ExecStartPre=,
 `mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every cold start
 waits for it: it imports no more than it needs.
+
+Key that seals the OAuth logins of a server, made at a start of its wrapper if missing.
 """
 
+import base64
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from mcpwrap.as_root.secrets import oauth_key, store
-from mcpwrap.core.names import account_of, is_server_name
+from mcpwrap.as_root.lock import in_turn
+from mcpwrap.as_root.secrets import store
+from mcpwrap.core.names import OAUTH_KEY, account_of, is_server_name
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities
+from mcpwrap.core.secrets.at_rest import Label, Setting
 from mcpwrap.core.secrets.capability import Capability, Randomness
 from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.errors import (
@@ -29,6 +35,30 @@ from mcpwrap.linux import accounts, clocks, root_files, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
+
+
+def ensure(name: str) -> None:
+    """Make the key with which logins to the server `name` are sealed, unless there is one.
+
+    A key that is there but does not open is left: whoever restores a backup has it again.
+
+    Raises:
+        McpwrapError: the store cannot be read, or has no key of its own.
+        OSError: it cannot be written.
+    """
+    with in_turn(paths.SECRETS_LOCK):
+        before = store.settings()
+        known = before.of(name, OAUTH_KEY)
+        if known and known.is_set:
+            return
+        label = Label(name, OAUTH_KEY, known.version + 1 if known else 1)
+        value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
+        store_keys, made = store.keys_or_new()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        setting = Setting(version=label.version, is_set=True, changed_at=now)
+        sealed = store.sealed_file(value, label, store_keys[0])
+        changed = store.settings_file(before.with_one(name, OAUTH_KEY, setting))
+        root_files.replace_all([*made, sealed, changed])
 
 
 def main() -> int:
@@ -59,7 +89,7 @@ def start(name: str, invocation_id: str) -> int:
         spec = _spec(name)
         if spec.has_oauth():
             with nothing_changed():
-                oauth_key.ensure(name)
+                ensure(name)
         secret_by_key = store.take(name, spec.secrets)
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))

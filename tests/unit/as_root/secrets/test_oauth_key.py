@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_root.secrets import command, oauth_key, store
+from mcpwrap.as_root.secrets import command, mint, store
 from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.secrets import aead
 from mcpwrap.errors import McpwrapError
@@ -21,17 +21,17 @@ def held(name: str = "remote") -> tuple[str, int]:
 
 
 def test_it_is_made_once_for_each_server() -> None:
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     value, version = held()
     assert len(base64.b64decode(value, validate=True)) == aead.KEY_BYTES
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     assert held() == (value, version) == (value, 1)
-    oauth_key.ensure("other")
+    mint.ensure("other")
     assert held("other")[0] != value
 
 
 def test_starts_at_once_make_one() -> None:
-    threads = [threading.Thread(target=oauth_key.ensure, args=["remote"]) for _ in range(8)]
+    threads = [threading.Thread(target=mint.ensure, args=["remote"]) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -40,7 +40,7 @@ def test_starts_at_once_make_one() -> None:
 
 
 def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     before = held()
     command.rekey(None)
     assert held() == before
@@ -48,19 +48,19 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_was_removed_is_made_anew() -> None:
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     before = held()
     command.remove("remote", OAUTH_KEY)
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     value, version = held()
     assert (value != before[0], version) == (True, 2)
 
 
 def test_one_that_does_not_open_is_left_and_said() -> None:
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     path = Path(paths.sealed("remote", OAUTH_KEY))
     path.write_text("{}")
-    oauth_key.ensure("remote")
+    mint.ensure("remote")
     with pytest.raises(
         McpwrapError, match=f"secret remove remote {OAUTH_KEY}`, restart it and log in"
     ):
