@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from mcpwrap.as_web import viewer
-from mcpwrap.as_web.approval_client import ApprovalClient
+from mcpwrap.as_web.approval_client import ApprovalClient, ListingFeed
 from mcpwrap.as_web.connections import WebConnectionLimits, WebConnections
-from mcpwrap.as_web.live import ListingFeed
 from mcpwrap.as_web.login_sessions import LoginSessions, LoginTokens
 from mcpwrap.as_web.rendering import Pages
 from mcpwrap.as_web.viewer import Viewer
