@@ -1,20 +1,75 @@
-"""Queue of pending approvals, from the gate to the webhook."""
+"""Queue of pending approvals, from the gate to the webhook.
+
+Client of `approve.sock` that watches pending approvals, and reconnects to the gate.
+"""
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
 
-from mcpwrap.as_webhook import http_post, watching
+from mcpwrap.as_webhook import http_post
 from mcpwrap.as_webhook.http_post import Poster, Text
 from mcpwrap.as_webhook.rate_limited_log import RateLimitedLog
+from mcpwrap.core.approval.document import Question
 from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.notify.webhook_post import posted
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import approvals
+from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError, Listing
 from mcpwrap.linux import accounts
+
+_AGAIN_S = 5.0
+
+
+async def listings(
+    door: str, complaints: RateLimitedLog, *, again_s: float = _AGAIN_S
+) -> AsyncIterator[Listing]:
+    """Yield what waits, now and whenever it has changed, for good."""
+    while True:
+        try:
+            with ApprovalConnection(door) as gate:
+                yield await asyncio.to_thread(gate.watch)
+                complaints.mended("the gate says again what waits")
+                while True:
+                    await _something_on(gate.fileno())
+                    yield gate.next_listing()
+        except McpwrapError as error:
+            complaints.note(f"{error.where}: {error.problem}")
+        await asyncio.sleep(again_s)
+
+
+async def question(door: str, id_: str) -> Question | None:
+    """Return a request in full; None if it waits no longer.
+
+    Raises:
+        McpwrapError: the gate cannot be asked.
+    """
+    try:
+        return await asyncio.to_thread(_ask, door, id_)
+    except ApprovalRefusedError as error:
+        if error.code != "gone":
+            raise
+        return None
+
+
+def _ask(door: str, id_: str) -> Question:
+    with ApprovalConnection(door) as gate:
+        return gate.show(id_).question
+
+
+async def _something_on(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    is_there = asyncio.Event()
+    loop.add_reader(fd, is_there.set)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(fd)
+
 
 MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
 
@@ -40,7 +95,7 @@ class WebhookDelivery:
 
     async def watch(self) -> None:
         """Queue what is new, for good. What is beyond the bound is left out: the page has it."""
-        async for listing in watching.listings(self._door, self._of_gate):
+        async for listing in listings(self._door, self._of_gate):
             for pending in self._waiting.unseen(listing.pending):
                 self._queue_one(pending)
 
@@ -60,7 +115,7 @@ class WebhookDelivery:
                 self._of_gate.note(f"{error.where}: {error.problem}; {pending.id} is not posted")
 
     async def _post(self, pending: Pending) -> None:
-        question = await watching.question(self._door, pending.id)
+        question = await question(self._door, pending.id)
         if question is None:
             return
         account = accounts.name_of(pending.agent_uid) or str(pending.agent_uid)
