@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
-from mcpwrap.config.agent_files.fragment import Entries, entries, fragment
+from mcpwrap.config.agent_files.entry_writer import Entries, entries, fragment
 from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
 from mcpwrap.config.parse import parse
 from mcpwrap.core.protocol.json_value import Json

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB, EntrySchema, ListenerUrl, Stub, Target
-from mcpwrap.config.agent_files.fragment import entries, fragment
+from mcpwrap.config.agent_files.entry_writer import entries, fragment
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
