@@ -3,8 +3,8 @@
 import pytest
 
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
-from mcpwrap.config.migration.bridge import bridged
 from mcpwrap.config.migration.draft import EntryContext
+from mcpwrap.config.migration.entry import bridged
 
 AROUND = EntryContext(account="alice", home="/home/alice")
 
