@@ -1,10 +1,12 @@
 """Conversion of one entry of an agent's file, program or URL, into a server definition.
 
 Replacement of a bridge program (`mcp-remote`) by a remote server with the bridge's URL.
+
+Check that this machine's configuration names the registry of the packages of a server.
 """
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
@@ -21,10 +23,31 @@ from mcpwrap.config.migration.secret_detection import (
     secret_arguments,
 )
 from mcpwrap.config.migration.variable_expansion import filled_in, without_scheme, written
-from mcpwrap.config.model import ConfigError, Destination, Group
+from mcpwrap.config.model import ConfigError, Destination, Group, Server
 from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
+
+_HOW_TO_SAY = {
+    "npm": "`sudo apt install npm`, or write the line `registry=URL` to /etc/npmrc, with the URL "
+    "that `npm config get registry` prints",
+    "pypi": "`sudo apt install python3-pip`, or write `index-url = URL` below `[global]` to "
+    "/etc/pip.conf",
+}
+
+
+def expect_known(server: Server, sources: Collection[str]) -> None:
+    """Refuse what root would refuse, and with it all else that is proposed.
+
+    Raises:
+        UnfitError: the machine does not say it; and how it would.
+    """
+    for group in server.egress:
+        if isinstance(group, Group) and group.name not in sources:
+            raise MigrationError(
+                f"this machine does not say where @{group.name} is: {_HOW_TO_SAY[group.name]}"
+            )
+
 
 _STARTED_BY = {"npx", "pnpx", "bunx"}
 _BRIDGE = "mcp-remote"

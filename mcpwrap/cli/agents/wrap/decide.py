@@ -17,7 +17,7 @@ from mcpwrap.cli.agents.wrap.decision import (
 from mcpwrap.config.agent_files.parsed_file import ListedServer, ParsedFile
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.agent_files.wrap_status import wrap_status
-from mcpwrap.config.migration import entry, sources
+from mcpwrap.config.migration import entry
 from mcpwrap.config.migration.draft import Draft, MigrationError
 from mcpwrap.config.model import Destination, Group, Local
 from mcpwrap.core.names import server_name_for
@@ -97,7 +97,7 @@ class EntryDecider:
         if isinstance(launch, StdioTransport):
             around = entry_context.seen(launch, around, self._who)
         draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
-        sources.expect_known(draft.server, self._machine.sources)
+        entry.expect_known(draft.server, self._machine.sources)
         entry_context.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration.draft import EntryContext, MigrationError, ResolvedCommand
-from mcpwrap.config.migration.sources import expect_known
+from mcpwrap.config.migration.entry import expect_known
 from mcpwrap.config.migration.stdio_server import draft
 
 AROUND = EntryContext(account="alice", home="/home/alice", program=ResolvedCommand("/usr/bin/x"))
