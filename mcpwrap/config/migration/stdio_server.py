@@ -1,12 +1,14 @@
-"""Conversion of a program that an agent starts into a server definition."""
+"""Conversion of a program that an agent starts into a server definition.
+
+Warnings on a program that may not work under its own account, as far as its entry shows it.
+"""
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcpwrap.config.agent_files.transport import StdioTransport
-from mcpwrap.config.migration import notes
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError, PathInfo
 from mcpwrap.config.migration.private import why_not
 from mcpwrap.config.migration.secret_detection import is_secret_name, secret_arguments
@@ -19,6 +21,39 @@ from mcpwrap.config.migration.variable_expansion import (
 from mcpwrap.config.model import Destination, Group, Local, Server, Template, Workspace
 from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
+
+_SHELLS = {"sh", "bash", "dash", "zsh", "fish"}
+_LINE = re.compile(r"-[a-z]*c")  # an option with which a shell gets a line, not a file
+_URL = re.compile(
+    r"[a-z][a-z+]*://([^/@\s]*@)?(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?=[/?#]|$)(?!\S*@)"
+)
+_THIS_MACHINE = re.compile(r"localhost\b|127\.")
+
+
+def migration_notes(
+    launch: StdioTransport, egress: Sequence[Destination | Group], variables: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a line for each; no value of a variable is in one, but for names of hosts."""
+    listed = {entry.host for entry in egress if isinstance(entry, Destination)}
+    if not egress:
+        yield "it has no network; `--egress HOST` gives it one host"
+    elif not listed:
+        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"
+    for host in _hosts(launch, variables):
+        if _THIS_MACHINE.match(host):
+            yield f"it names {host}, and reaches nothing on this machine but what `direct` says"
+        elif host.partition(":")[0] not in listed:
+            yield f"it names {host}, and does not reach it"
+    if posixpath.basename(launch.command) in _SHELLS and any(map(_LINE.fullmatch, launch.args)):
+        yield "it starts what a shell is told, and what that needs of your home is not looked for"
+
+
+def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, None]:
+    """Return the hosts of all URLs in an entry."""
+    values = [filled_in(text, variables) or "" for text in launch.env.values()]
+    texts = (*launch.args, *values)
+    return dict.fromkeys(found["host"] for text in texts for found in _URL.finditer(text))
+
 
 # Programs that download what they run, and from where.
 _FETCHERS = {
@@ -169,7 +204,7 @@ def draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
         variables_by_key=kept.variables_by_key,
         notes=(
-            *notes.migration_notes(launch, server.egress, around.variables), *_lost(launch, around),
+            *migration_notes(launch, server.egress, around.variables), *_lost(launch, around),
             *_folders_of_files(launch, around),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
         ),
