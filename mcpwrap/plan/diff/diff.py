@@ -2,6 +2,12 @@
 
 No agent is let in before the rules, the account and the units stand; one that goes is shut out
 first; and packets are refused before an account exists and until it is gone.
+
+Steps for the HTTP listeners of agents, and for the files that configure them.
+
+A listener is closed before its files change, and opened last of all, when packet rules, server and
+access list are complete: so PID 1 listens nowhere that is not bound to one account, and every agent
+that is heard is let in. If `apply` is interrupted before that, the listener stays closed.
 """
 
 from collections.abc import Mapping
@@ -11,13 +17,56 @@ import msgspec
 
 from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.wire import server_files as specs
-from mcpwrap.plan import paths, steps
+from mcpwrap.plan import http_listeners, paths, steps
 from mcpwrap.plan.desired import Desired
-from mcpwrap.plan.diff import diff_listeners, diff_webhook, effective_state, egress_steps
+from mcpwrap.plan.diff import diff_webhook, effective_state, egress_steps
 from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step, batches
+
+
+def close(want: Desired, have: Observed) -> list[Step]:
+    """Close those that go, and those that are told something else: they read it as they start."""
+    loaded = have.loaded_listeners | have.open_listeners
+    closed = [i for i in sorted(loaded) if not _is_told(i, want, have)]
+    return [steps.StopListeners(some) for some in batches(closed)]
+
+
+def files(want: Desired) -> dict[str, str]:
+    """Return all files of all listeners."""
+    found: dict[str, str] = {}
+    for listener in want.listeners.values():
+        found |= http_listeners.files(listener)
+    return found
+
+
+def remove(want: Desired, have: Observed) -> list[Step]:
+    """Remove the files of those that are closed."""
+    return [
+        steps.RemoveFile(template(instance))
+        for template in (paths.listener, paths.listener_drop_in)
+        for instance in sorted(paths.names_in(have.files, template) - want.listeners.keys())
+    ]
+
+
+def open_all(want: Desired, have: Observed) -> list[Step]:
+    """Listen where nobody does, or where it was closed above."""
+    opened = [
+        (instance, listener)
+        for instance, listener in want.listeners.items()
+        if instance not in have.open_listeners or not _is_told(instance, want, have)
+    ]
+    return [steps.StartListeners(some) for some in batches(opened)]
+
+
+def _is_told(instance: str, want: Desired, have: Observed) -> bool:
+    """Say whether its files are what they should be. They change only while it is closed."""
+    listener = want.listeners.get(instance)
+    if listener is None:
+        return False
+    return all(have.files.get(p) == text for p, text in http_listeners.files(listener).items())
+
 
 RESTARTED_AT_ONCE = 8  # wrappers of one batch start at the same time
 
@@ -39,7 +88,7 @@ def diff(
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
         *_forget_changed(want, have),
-        *diff_listeners.close(want, have),
+        *close(want, have),
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
@@ -47,7 +96,7 @@ def diff(
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
-        *diff_listeners.open_all(want, have),
+        *open_all(want, have),
         *diff_webhook.load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
@@ -157,7 +206,7 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     todo: list[Step] = []
     for files in want.server_files.values():
         todo += _write(files, have)
-    todo += [*_write(diff_listeners.files(want), have), *diff_listeners.remove(want, have)]
+    todo += [*_write(files(want), have), *remove(want, have)]
     for name in gone:
         mine = (paths.spec(name), paths.drop_in(name), paths.link(name))
         todo += [
