@@ -8,6 +8,8 @@ Steps for the HTTP listeners of agents, and for the files that configure them.
 A listener is closed before its files change, and opened last of all, when packet rules, server and
 access list are complete: so PID 1 listens nowhere that is not bound to one account, and every agent
 that is heard is let in. If `apply` is interrupted before that, the listener stays closed.
+
+Steps for the webhook, which posts pending approvals.
 """
 
 from collections.abc import Mapping
@@ -19,11 +21,20 @@ from mcpwrap.core.names import ACCOUNT_PREFIX, account_of
 from mcpwrap.core.wire import server_files as specs
 from mcpwrap.plan import http_listeners, paths, steps
 from mcpwrap.plan.desired import Desired
-from mcpwrap.plan.diff import diff_webhook, effective_state, egress_steps
+from mcpwrap.plan.diff import effective_state, egress_steps
 from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step, batches
+
+
+def load_webhook(want: Desired, have: Observed) -> list[Step]:
+    """Have it post to where the configuration says, or to nowhere."""
+    if not want.webhook:
+        return egress_steps.without(paths.WEBHOOK_UNIT, paths.WEBHOOK, have)
+    if egress_steps.is_served(paths.WEBHOOK_UNIT, paths.WEBHOOK, want, have):
+        return []
+    return [steps.WriteFile(paths.WEBHOOK, want.webhook), steps.LoadWebhook()]
 
 
 def close(want: Desired, have: Observed) -> list[Step]:
@@ -97,7 +108,7 @@ def diff(
         *_start(want, have),
         *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
         *open_all(want, have),
-        *diff_webhook.load_webhook(want, have),
+        *load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
         *_remove_accounts(gone, have),
