@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from mcpwrap.as_http.responses import refusal
 from mcpwrap.as_http.state import ListenerState
 from mcpwrap.core.http import in_band_tags
-from mcpwrap.core.http.param_headers import passed_on
+from mcpwrap.core.http.param_headers import from_head
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
@@ -123,5 +123,5 @@ def _expect_right_kind(decoded: Decoded) -> None:
 def _sent_on(decoded: Decoded, state: ListenerState, head: RequestHead) -> bytes:
     message = decoded.message
     if state.listener.is_remote and isinstance(message, (Request, Notification)):
-        return in_band_tags.with_headers(message, passed_on(head))
+        return in_band_tags.with_headers(message, from_head(head))
     return decoded.json

@@ -63,7 +63,7 @@ async def post(
         # It belongs to no request: here, who wants no answer any more closes the connection.
         _expect_known_version(head)
         return responses.accepted()
-    wrong = header_mismatch(message, head) or state.params.disagreement(message, head)
+    wrong = header_mismatch(message, head) or state.params.mismatch(message, head)
     if wrong is not None:
         raise RejectedRequestError(refusal(400, wrong.why, code=wrong.code, request_id=message.id))
     try:

@@ -7,7 +7,8 @@
                                      to be polled; the message has no other meaning
     error.data["mcpwrap/http"]       from it: the status of HTTP, and its challenge
 
-Neither the agent nor a remote server sees one of them.
+Neither the agent nor a remote server sees one of them. The gate between passes `_meta` and the data
+of errors as they are, but for rules on results.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpwrap.core.http.www_authenticate import without_addresses
+from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import (
     Decoded,
@@ -32,6 +34,7 @@ FOR = "mcpwrap/for"
 CLOSED = "mcpwrap/closed"
 HTTP = "mcpwrap/http"
 _ANY = b'"mcpwrap/'
+MAX_CHALLENGE_CHARS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +121,42 @@ def _http_answer(said: Json) -> HttpAnswer | None:
         return None
     challenge = said.get("www_authenticate")
     return HttpAnswer(status, without_addresses(challenge if isinstance(challenge, str) else ""))
+
+
+def take_headers(message: dict[str, Json]) -> tuple[dict[str, Json], Json]:
+    """Return a message without the tag of its headers, and the tag; None if it has none."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    if not isinstance(params, dict) or not isinstance(meta, dict) or HEADERS not in meta:
+        return message, None
+    headers = meta[HEADERS]
+    rest = {key: value for key, value in meta.items() if key != HEADERS}
+    bare: dict[str, Json] = {key: value for key, value in params.items() if key != "_meta"}
+    if rest:
+        bare["_meta"] = rest
+    without = {key: value for key, value in message.items() if key != "params"}
+    return ({**without, "params": bare} if bare else without), headers
+
+
+def with_stream(message: dict[str, Json], request_id: Id) -> dict[str, Json]:
+    """Return a request or notification of the server's, tagged with whose stream it came on."""
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        return message  # no message either; the gate says so
+    meta = params.get("_meta")
+    tagged: dict[str, Json] = {**(meta if isinstance(meta, dict) else {}), FOR: request_id}
+    return {**message, "params": {**params, "_meta": tagged}}
+
+
+def closed(request_id: Id) -> dict[str, Json]:
+    """Return the message that a stream has ended, of which only the tags are meant."""
+    params: Json = {"level": "debug", "data": "", "_meta": {FOR: request_id, CLOSED: True}}
+    return {"jsonrpc": "2.0", "method": methods.LOG, "params": params}
+
+
+def refusal(status: int, challenge: str) -> dict[str, Json]:
+    """Return the data of an error for what is no JSON-RPC; `challenge` is WWW-Authenticate."""
+    told: dict[str, Json] = {"status": status}
+    if challenge.isprintable() and 0 < len(challenge) <= MAX_CHALLENGE_CHARS:
+        told["www_authenticate"] = challenge
+    return {HTTP: told}

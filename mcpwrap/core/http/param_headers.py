@@ -1,39 +1,40 @@
-"""Check that the `Mcp-Param-*` headers of a tool call agree with its arguments.
+"""`Mcp-Param-*` headers, which repeat arguments of a tool call: checked, forwarded, and made.
 
-Source: MCP 2026-07-28, tools, "x-mcp-header" (SEP-2243). The headers of a tool are known once a
-list of tools has passed; until then they are forwarded unchecked.
+A listener checks those of its agent against the arguments; the program of a remote server forwards
+them, or makes them for an agent that sends none. Both learn a tool's headers from the lists of
+tools that pass; until then nothing is checked or made.
+
+Source: MCP 2026-07-28, tools, "x-mcp-header" (SEP-2243).
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
+from mcpwrap.core.http import header_values
 from mcpwrap.core.http.mcp_headers import HEADER_MISMATCH, HeaderMismatch, decoded
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
 from mcpwrap.core.protocol.methods import TOOLS_CALL
 
-PREFIX = "mcp-param-"
+PREFIX = "Mcp-Param-"
 MAX_TOOLS = 4096  # servers have tens
-_KEY = "x-mcp-header"
-_MAX_HEADERS = 64  # of one tool
-_MAX_DEPTH = 16
+MAX_HEADERS = 64  # of one tool; they have one or two
+MAX_NAME_CHARS = 128
+_ANNOTATION = "x-mcp-header"
 _TYPES = frozenset({"string", "integer", "boolean"})
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")  # RFC 9110 section 5.6.2
+_NAME = re.compile(header_values.FIELD_NAME)
+_HEADER = re.compile(PREFIX + header_values.FIELD_NAME, re.IGNORECASE | re.ASCII)
+_ZEROS = re.compile(r"(?<=[0-9])\.0+")  # 7.0 is 7
 _DECIMAL = re.compile(r"(-?[0-9]{1,64})(?:\.0{1,64})?")
 
 
 @dataclass(frozen=True, slots=True)
 class _ParamHeader:
-    header: str  # in small letters
-    path: tuple[str, ...]  # in the arguments
+    name: str  # with the prefix, in the case that the tool declares
+    path: tuple[str, ...]  # of the property, in the arguments
     type: str
-
-
-class _BadSchemaError(ValueError):
-    """Invalid `x-mcp-header`: agents have to drop the tool, so nothing is compared."""
 
 
 class ParamHeaders:
@@ -43,63 +44,98 @@ class ParamHeaders:
         self._by_tool: dict[str, tuple[_ParamHeader, ...]] = {}
 
     def remember(self, result: Json) -> None:
-        """Keep what a list of tools says."""
+        """Keep what a result of tools/list declares, which may be one page of several."""
         tools = result.get("tools") if isinstance(result, dict) else None
         for tool in tools if isinstance(tools, list) else ():
-            name = tool.get("name") if isinstance(tool, dict) else None
-            if not isinstance(tool, dict) or not isinstance(name, str):
+            if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
                 continue
-            if name in self._by_tool or len(self._by_tool) < MAX_TOOLS:
-                self._by_tool[name] = _wanted(tool.get("inputSchema"))
+            if not (declared := _declared(tool.get("inputSchema"))):
+                self._by_tool.pop(name, None)
+            elif name in self._by_tool or len(self._by_tool) < MAX_TOOLS:
+                self._by_tool[name] = declared
 
-    def disagreement(self, request: Request, head: RequestHead) -> HeaderMismatch | None:
+    def mismatch(self, request: Request, head: RequestHead) -> HeaderMismatch | None:
         """Return which header of a call is not what its arguments say."""
-        given = passed_on(head)
-        names = [name.lower() for name, _ in head.fields if name.lower().startswith(PREFIX)]
+        given = from_head(head)
+        names = [name.lower() for name, _ in head.fields if name.lower().startswith(PREFIX.lower())]
         if len(names) != len(given):
             return HeaderMismatch(HEADER_MISMATCH, "one of Mcp-Param-* comes twice")
         tool = request.params.get("name")
         if request.method != TOOLS_CALL or not isinstance(tool, str):
             return None
         arguments = request.params.get("arguments")
-        for wanted in self._by_tool.get(tool, ()):
-            if not _agree(wanted, _at(arguments, wanted.path), given.get(wanted.header)):
-                why = f"{wanted.header} is not the argument {'.'.join(wanted.path)}"
+        for declared in self._by_tool.get(tool, ()):
+            name = declared.name.lower()
+            if not _agree(declared, _at(arguments, declared.path), given.get(name)):
+                why = f"{name} is not the argument {'.'.join(declared.path)}"
                 return HeaderMismatch(HEADER_MISMATCH, f"the headers say something else: {why}")
         return None
 
+    def made_of(self, params: Mapping[str, Json]) -> dict[str, str]:
+        """Return the headers of a tools/call that its agent did not send."""
+        texts = {
+            declared.name: _as_text(_at(params.get("arguments"), declared.path))
+            for declared in self._by_tool.get(str(params.get("name")), ())
+        }
+        return {n: header_values.encoded(text) for n, text in texts.items() if text is not None}
 
-def passed_on(head: RequestHead) -> dict[str, str]:
-    """Return the headers of arguments, by their names in small letters; the last of each."""
+
+def from_head(head: RequestHead) -> dict[str, str]:
+    """Return the `Mcp-Param-*` of an HTTP request, by lower-case names; the last of each."""
     pairs = ((name.lower(), value) for name, value in head.fields)
-    return {name: value for name, value in pairs if name.startswith(PREFIX)}
+    return {name: value for name, value in pairs if name.startswith(PREFIX.lower())}
 
 
-def _wanted(schema: Json) -> tuple[_ParamHeader, ...]:
-    try:
-        found = tuple(islice(_walk(schema, ()), _MAX_HEADERS))
-    except _BadSchemaError:
-        return ()
-    return found if len({wanted.header for wanted in found}) == len(found) else ()
+def forwardable(headers: Json, arguments: Json) -> dict[str, str]:
+    """Return those of an agent's headers that repeat an argument and can be sent.
+
+    A value that is not among the arguments is not forwarded: the policy has judged the arguments
+    alone, and a proxy before the server may decide by the headers alone.
+    """
+    if not isinstance(headers, dict):
+        return {}
+    said = set(_texts(arguments))
+    return {
+        name.lower(): value
+        for name, value in headers.items()
+        if _HEADER.fullmatch(name)
+        and isinstance(value, str)
+        and header_values.is_plain(value)
+        and _without_zeros(value) in said
+    }
 
 
-def _walk(schema: Json, path: tuple[str, ...]) -> Iterator[_ParamHeader]:
+def _declared(schema: Json) -> tuple[_ParamHeader, ...]:
+    """Return the headers of a tool; none if one is not valid, for agents then drop the tool.
+
+    More or longer ones than any tool needs are not valid either: a server chooses them.
+    """
+    found: dict[str, _ParamHeader] = {}
+    for path, declared in _properties(schema, ()):
+        if _ANNOTATION not in declared:
+            continue
+        name, kind = declared[_ANNOTATION], declared.get("type")
+        if not isinstance(name, str) or not _is_name(name) or name.lower() in found:
+            return ()
+        if not isinstance(kind, str) or kind not in _TYPES:
+            return ()
+        found[name.lower()] = _ParamHeader(PREFIX + name, path, kind)
+    return tuple(found.values()) if len(found) <= MAX_HEADERS else ()
+
+
+def _is_name(untrusted: str) -> bool:
+    return len(untrusted) <= MAX_NAME_CHARS and _NAME.fullmatch(untrusted) is not None
+
+
+def _properties(
+    schema: Json, above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], dict[str, Json]]]:
+    """Yield those that are reached by `properties` alone. JSON is bounded in depth."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or len(path) > _MAX_DEPTH:
-        return
-    for key, inner in properties.items():
-        if isinstance(inner, dict) and _KEY in inner:
-            yield _one(inner, (*path, key))
-        yield from _walk(inner, (*path, key))
-
-
-def _one(schema: Mapping[str, Json], path: tuple[str, ...]) -> _ParamHeader:
-    token, kind = schema[_KEY], schema.get("type")
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise _BadSchemaError
-    if not isinstance(kind, str) or kind not in _TYPES:
-        raise _BadSchemaError
-    return _ParamHeader(PREFIX + token.lower(), path, kind)
+    for name, inner in properties.items() if isinstance(properties, dict) else ():
+        if isinstance(inner, dict):
+            yield (*above, name), inner
+            yield from _properties(inner, (*above, name))
 
 
 def _at(arguments: Json, path: tuple[str, ...]) -> Json:
@@ -109,20 +145,42 @@ def _at(arguments: Json, path: tuple[str, ...]) -> Json:
     return found
 
 
-def _agree(wanted: _ParamHeader, value: Json, header: str | None) -> bool:
+def _agree(declared: _ParamHeader, value: Json, header: str | None) -> bool:
     """Say whether both are absent, or both are there and the same."""
-    said = _as_text(value)
-    if said is None or header is None:
-        return said is None and header is None
-    told = decoded(header)
-    if wanted.type == "integer" and told is not None and not isinstance(value, (bool, str)):
-        number = _DECIMAL.fullmatch(told)
-        return number is not None and str(int(number[1])) == said
-    return told == said
+    text = _as_text(value)
+    if text is None or header is None:
+        return text is None and header is None
+    said = decoded(header)
+    if declared.type == "integer" and said is not None and not isinstance(value, (bool, str)):
+        number = _DECIMAL.fullmatch(said)
+        return number is not None and str(int(number[1])) == text
+    return said == text
+
+
+def _without_zeros(header: str) -> str | None:
+    text = decoded(header)
+    zeros = None if text is None else _ZEROS.search(text)
+    return text[: zeros.start()] if text and zeros and zeros.end() == len(text) else text
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield all that arguments say, as it stands in headers. JSON is bounded in depth."""
+    match value:
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+        case _ if (text := _as_text(value)) is not None:
+            yield text
+            yield _without_zeros(text) or text
+        case _:
+            pass
 
 
 def _as_text(value: Json) -> str | None:
-    """Return how a value is written in a header; nothing for one that agents leave out."""
+    """Return a value as it stands in a header, 7.0 as `7`; None for one that has no header."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -5,7 +5,7 @@ from enum import Enum
 
 import msgspec
 
-from mcpwrap.core.http import remote_params, remote_tags
+from mcpwrap.core.http import in_band_tags, param_headers
 from mcpwrap.core.protocol import strict_json
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, as_id
@@ -57,7 +57,7 @@ def read(line: bytes) -> UpstreamRequest:
         return _batch(value)
     if not isinstance(value, dict):
         raise NotJsonError("a message is an object")
-    bare, tag = remote_tags.take_headers(value)
+    bare, tag = in_band_tags.take_headers(value)
     method, params = bare.get("method"), bare.get("params")
     if not isinstance(method, str):
         return UpstreamRequest(body=strict_json.encode(bare), method_by_id={})
@@ -74,7 +74,7 @@ def read(line: bytes) -> UpstreamRequest:
         params=params,
         param_headers=None
         if tag is None
-        else remote_params.passed_on(tag, params.get("arguments")),
+        else param_headers.forwardable(tag, params.get("arguments")),
         cancels=as_id(params.get("requestId")) if method == CANCELLED else None,
     )
 
@@ -83,7 +83,7 @@ _STEPS = {INITIALIZE: HandshakeStep.INITIALIZE, INITIALIZED: HandshakeStep.INITI
 
 
 def _batch(elements: list[Json]) -> UpstreamRequest:
-    taken = [remote_tags.take_headers(one) for one in elements if isinstance(one, dict)]
+    taken = [in_band_tags.take_headers(one) for one in elements if isinstance(one, dict)]
     bare = [message for message, _ in taken]
     return UpstreamRequest(
         body=strict_json.encode(list[Json](bare)),

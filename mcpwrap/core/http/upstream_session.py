@@ -5,8 +5,8 @@ Its lines go to the gate, which does the policy checks: this module only matches
 
 from dataclasses import dataclass, field
 
-from mcpwrap.core.http import header_values, remote_tags
-from mcpwrap.core.http.remote_params import Tools
+from mcpwrap.core.http import header_values, in_band_tags
+from mcpwrap.core.http.param_headers import ParamHeaders
 from mcpwrap.core.http.upstream_errors import NOT_JSON, TOO_LONG, RemoteError
 from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.protocol import strict_json
@@ -47,7 +47,7 @@ class UpstreamSession:
         self.session_id = ""
         self._modern_version = ""  # of the last envelope, for notifications without one
         self._open: dict[Id, Exchange] = {}
-        self._tools = Tools()
+        self._param_headers = ParamHeaders()
 
     def begin(self, line: UpstreamRequest) -> Exchange:
         """Take note of what is asked. The gate lets no id be in use twice."""
@@ -92,7 +92,9 @@ class UpstreamSession:
         told = {name: header_values.encoded(value) for name, value in headers.items()}
         if line.param_headers is not None:
             return told | line.param_headers
-        return told | (self._tools.headers(line.params) if line.method == TOOLS_CALL else {})
+        return told | (
+            self._param_headers.made_of(line.params) if line.method == TOOLS_CALL else {}
+        )
 
     def see_session(self, line: UpstreamRequest, session_id: str) -> None:
         """Remember the session of an answer to initialize, "" for none.
@@ -156,7 +158,7 @@ class UpstreamSession:
             return []
         self._forget(request_id, exchange)
         is_told = why.status >= 400 and request_id in exchange.line.tagged
-        data = remote_tags.refusal(why.status, why.challenge) if is_told else None
+        data = in_band_tags.refusal(why.status, why.challenge) if is_told else None
         return self._lines([error_response(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
@@ -164,7 +166,7 @@ class UpstreamSession:
         stream = exchange.stream_of()
         if stream is None:
             return []
-        return self._lines([strict_json.encode(remote_tags.closed(stream))])
+        return self._lines([strict_json.encode(in_band_tags.closed(stream))])
 
     def fail_all(self, why: RemoteError) -> list[bytes]:
         """Return an error for each request that waits."""
@@ -188,7 +190,7 @@ class UpstreamSession:
             return self._answer(message, exchange)
         stream = exchange.stream_of() if exchange else None
         return strict_json.encode(
-            message if stream is None else remote_tags.with_stream(message, stream)
+            message if stream is None else in_band_tags.with_stream(message, stream)
         )
 
     def _answer(self, message: dict[str, Json], exchange: Exchange | None) -> bytes | None:
@@ -211,7 +213,7 @@ class UpstreamSession:
 
     def _learn(self, found: Exchange, method: str, result: Json) -> None:
         if method == TOOLS_LIST:
-            self._tools.see(result)
+            self._param_headers.remember(result)
         elif method == INITIALIZE and not found.is_modern and isinstance(result, dict):
             version = result.get("protocolVersion")
             self.version = version if isinstance(version, str) else ""

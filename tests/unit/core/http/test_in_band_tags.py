@@ -2,11 +2,22 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mcpwrap.core.http.in_band_tags import HttpAnswer, remove_tags, with_headers
+from mcpwrap.core.http.in_band_tags import (
+    HttpAnswer,
+    closed,
+    refusal,
+    remove_tags,
+    take_headers,
+    with_headers,
+    with_stream,
+)
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Decoded, Id, Notification, Request, Sender, decode
 from mcpwrap.core.protocol.strict_json import encode
+from tests.unit.core.json_values import FINITE, KEYS
 
 
 def _from_server(message: Json) -> Decoded:
@@ -92,3 +103,40 @@ def test_a_status_is_taken_out(data: Json, shown: Json, http: HttpAnswer | None)
 def test_a_result_is_left_alone() -> None:
     message: Json = {"jsonrpc": "2.0", "id": 1, "result": {"_meta": {"mcpwrap/for": 7}}}
     assert msgspec.json.decode(remove_tags(_from_server(message)).json) == message
+
+
+IDS = st.integers(0, 99) | st.text("ab-\u00e9", min_size=1, max_size=4)
+PARAMS = st.dictionaries(KEYS, FINITE, max_size=3)
+HEADERS = st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=3)
+
+
+@given(PARAMS, HEADERS)
+def test_the_remote_program_takes_out_what_the_listener_adds(
+    params: dict[str, Json], headers: dict[str, str]
+) -> None:
+    sent = msgspec.json.decode(with_headers(Request(1, "tools/call", params), headers))
+    rest, tag = take_headers(sent)
+    assert tag == headers
+    assert rest.get("params", {}) == params
+    assert take_headers(rest) == (rest, None)
+
+
+@given(PARAMS, IDS)
+def test_the_listener_takes_out_what_the_remote_program_adds(
+    params: dict[str, Json], request_id: Id
+) -> None:
+    message: dict[str, Json] = {"jsonrpc": "2.0", "method": "notifications/x", "params": params}
+    found = remove_tags(_from_server(with_stream(message, request_id)))
+    assert (found.about, found.is_closed) == (request_id, False)
+    assert found.message == Notification("notifications/x", params)
+
+    found = remove_tags(_from_server(closed(request_id)))
+    assert (found.about, found.is_closed) == (request_id, True)
+
+
+@pytest.mark.parametrize("challenge", ["", "Bearer", 'Bearer scope="a b"'])
+def test_an_http_error_is_the_same_at_both_ends(challenge: str) -> None:
+    data: Json = refusal(403, challenge)
+    error: Json = {"code": -32603, "message": "x", "data": data}
+    found = remove_tags(_from_server({"jsonrpc": "2.0", "id": 1, "error": error}))
+    assert found.http == HttpAnswer(403, challenge)

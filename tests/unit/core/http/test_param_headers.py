@@ -2,7 +2,15 @@
 
 import pytest
 
-from mcpwrap.core.http.param_headers import MAX_TOOLS, ParamHeaders, passed_on
+from mcpwrap.core.http import param_headers
+from mcpwrap.core.http.param_headers import (
+    MAX_HEADERS,
+    MAX_NAME_CHARS,
+    MAX_TOOLS,
+    ParamHeaders,
+    forwardable,
+    from_head,
+)
 from mcpwrap.core.http.request_rules import RequestHead
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Request
@@ -25,7 +33,7 @@ def _agrees(
     known = ParamHeaders()
     known.remember({"tools": [{"name": "find", "inputSchema": schema}, "?", {"name": 7}]})
     request = Request(1, method, {"name": "find", "arguments": arguments})
-    return known.disagreement(request, RequestHead("POST", "/", tuple(headers.items()))) is None
+    return known.mismatch(request, RequestHead("POST", "/", tuple(headers.items()))) is None
 
 
 @pytest.mark.parametrize(
@@ -97,12 +105,146 @@ def test_what_is_no_list_of_tools_is_not_kept() -> None:
     many: list[Json] = [{"name": f"t{n}", "inputSchema": SCHEMA} for n in range(MAX_TOOLS + 1)]
     known.remember({"tools": many})
     last = Request(1, "tools/call", {"name": f"t{MAX_TOOLS}", "arguments": {"region": "eu"}})
-    assert known.disagreement(last, RequestHead("POST", "/")) is None
-    assert (
-        known.disagreement(Request(1, "tools/call", {"name": 7}), RequestHead("POST", "/")) is None
-    )
+    assert known.mismatch(last, RequestHead("POST", "/")) is None
+    assert known.mismatch(Request(1, "tools/call", {"name": 7}), RequestHead("POST", "/")) is None
 
 
-def test_what_is_passed_on() -> None:
+def test_the_headers_of_a_request() -> None:
     head = RequestHead("POST", "/", (("Mcp-Param-A", "1"), ("Mcp-Name", "x"), ("mcp-param-B", "2")))
-    assert passed_on(head) == {"mcp-param-a": "1", "mcp-param-b": "2"}
+    assert from_head(head) == {"mcp-param-a": "1", "mcp-param-b": "2"}
+
+
+ARGUMENTS: Json = {
+    "a": 1,
+    "b": ["a", {"c": "caf\u00e9", "d": 7.0}],
+    "e": True,
+    "f": "1.0",
+    "g": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "passed_on"),
+    [
+        ({"Mcp-Param-A": "1", "mcp-param-b": "=?base64?YQ==?="}, None),
+        ({"Mcp-Param-C": "=?base64?Y2Fmw6k=?=", "Mcp-Param-D": "7", "Mcp-Param-E": "true"}, None),
+        ({"Mcp-Param-A": "1.0", "Mcp-Param-D": "7.00"}, None),
+        # What the policy has not seen, since it is no argument.
+        ({"Mcp-Param-A": "2", "Mcp-Param-B": "A", "Mcp-Param-C": "cafe", "Mcp-Param-G": ""}, {}),
+        ({"Mcp-Param-A": "1.5", "Mcp-Param-B": "=?base64?YQ=?=", "Mcp-Param-G": "null"}, {}),
+        ({"Mcp-Param-": "1"}, {}),
+        ({"Authorization": "1", "X-Mcp-Param-A": "1"}, {}),
+        ({"Mcp-Param-A:b": "1", "Mcp-Param-A b": "1", "Mcp-Param-A\n": "1"}, {}),
+        ({"Mcp-Param-\u017f": "1", "Mcp-Param-\u212a": "1"}, {}),  # s and K, to who folds case
+        ({"Mcp-Param-A": "1\r\nHost: x", "Mcp-Param-B": "\u00e9", "Mcp-Param-C": 1}, {}),
+        (["Mcp-Param-A"], {}),
+        (None, {}),
+    ],
+)
+def test_of_the_agents_headers_those_of_arguments_pass(
+    headers: Json, passed_on: dict[str, str] | None
+) -> None:
+    if passed_on is None and isinstance(headers, dict):
+        passed_on = {name.lower(): str(value) for name, value in headers.items()}
+    assert forwardable(headers, ARGUMENTS) == passed_on
+
+
+def test_without_arguments_no_header_passes() -> None:
+    assert forwardable({"Mcp-Param-A": "1"}, None) == {}
+
+
+def of(kind: Json, header: Json = "H", **more: Json) -> dict[str, Json]:
+    return {"type": kind, "x-mcp-header": header, **more}
+
+
+@pytest.mark.parametrize(
+    ("properties", "arguments", "headers"),
+    [
+        ({"a": of("string")}, {"a": "x y"}, {"Mcp-Param-H": "x y"}),
+        ({"a": of("string")}, {"a": "\u00e9"}, {"Mcp-Param-H": "=?base64?w6k=?="}),
+        ({"a": of("integer")}, {"a": 7}, {"Mcp-Param-H": "7"}),
+        ({"a": of("integer")}, {"a": 7.0}, {"Mcp-Param-H": "7"}),  # JSON's 7.0 is an integer
+        ({"a": of("integer")}, {"a": -0.0}, {"Mcp-Param-H": "0"}),
+        ({"a": of("integer")}, {"a": 7.5}, {}),
+        ({"a": of("boolean")}, {"a": True}, {"Mcp-Param-H": "true"}),
+        ({"a": of("boolean")}, {"a": False}, {"Mcp-Param-H": "false"}),
+        ({"a": of("string")}, {"a": None}, {}),
+        ({"a": of("string")}, {"a": ["x"]}, {}),
+        ({"a": of("string")}, {}, {}),
+        ({"a": of("string")}, "x", {}),
+        (
+            {"a": {"type": "object", "properties": {"b": of("string")}}, "c": of("string", "C")},
+            {"a": {"b": "1"}, "c": "2"},
+            {"Mcp-Param-H": "1", "Mcp-Param-C": "2"},
+        ),
+        ({"a": {"type": "object", "properties": {"b": of("string")}}}, {"a": "x"}, {}),
+        # One that is not valid makes all of them so.
+        ({"a": of("string"), "b": of("number", "N")}, {"a": "x"}, {}),
+        ({"a": of("string"), "b": of(["string"], "N")}, {"a": "x"}, {}),
+        ({"a": of("string"), "b": of("string", "h")}, {"a": "x"}, {}),
+        ({"a": of("string", "a b")}, {"a": "x"}, {}),
+        ({"a": of("string", "")}, {"a": "x"}, {}),
+        ({"a": of("string", 1)}, {"a": "x"}, {}),
+        ({"a": True, "b": {"type": "string"}}, {"a": "x", "b": "y"}, {}),
+        ([], {"a": "x"}, {}),
+    ],
+)
+def test_headers_are_made_of_arguments(
+    properties: Json, arguments: Json, headers: dict[str, str]
+) -> None:
+    tools = ParamHeaders()
+    tools.remember({"tools": [{"name": "t", "inputSchema": {"properties": properties}}]})
+    assert tools.made_of({"name": "t", "arguments": arguments}) == headers
+    assert tools.made_of({"name": "other", "arguments": arguments}) == {}
+
+
+@pytest.mark.parametrize("result", [None, [], {}, {"tools": 1}, {"tools": [1, {}, {"name": 1}]}])
+def test_a_result_that_is_not_a_list_of_tools_declares_nothing(result: Json) -> None:
+    tools = ParamHeaders()
+    tools.remember(result)
+    assert tools.made_of({"name": "t"}) == {}
+
+
+def test_a_list_that_comes_again_holds_and_pages_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(name: str, *, has_header: bool) -> Json:
+        properties: Json = {"a": of("string")} if has_header else {}
+        return {"tools": [{"name": name, "inputSchema": {"properties": properties}}]}
+
+    monkeypatch.setattr(param_headers, "MAX_TOOLS", 2)
+    tools = ParamHeaders()
+    for name in ("one", "two", "three"):
+        tools.remember(page(name, has_header=True))
+    found = [bool(tools.made_of({"name": n, "arguments": {"a": "x"}})) for n in ("one", "two")]
+    assert found == [True, True]
+    assert tools.made_of({"name": "three", "arguments": {"a": "x"}}) == {}  # bounded
+    tools.remember(page("one", has_header=False))
+    assert tools.made_of({"name": "one", "arguments": {"a": "x"}}) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {}, {"region": "eu"}, {"region": " \u00e9"}, {"count": 7}, {"count": 7.0}, {"count": -7.0},
+        {"count": 1e15}, {"count": 7.5}, {"dry": True}, {"where": {"zone": "a"}, "count": None},
+        {"count": "7"}, {"count": "7.0"}, {"region": "=?base64?YQ==?="},
+    ],
+)  # fmt: skip
+def test_headers_that_are_made_are_headers_that_agree(arguments: dict[str, Json]) -> None:
+    known = ParamHeaders()
+    known.remember({"tools": [{"name": "find", "inputSchema": SCHEMA}]})
+    made = known.made_of({"name": "find", "arguments": arguments})
+    assert _agrees(arguments, made)
+    assert forwardable(dict(made), arguments) == {n.lower(): value for n, value in made.items()}
+
+
+@pytest.mark.parametrize(("count", "chars"), [(MAX_HEADERS, 1), (1, MAX_NAME_CHARS)])
+def test_declarations_are_bounded(count: int, chars: int) -> None:
+    def declares(count: int, chars: int) -> bool:
+        names = [f"{n:x}".rjust(chars, "x") for n in range(count)]
+        properties: dict[str, Json] = {name: of("string", name) for name in names}
+        known = ParamHeaders()
+        known.remember({"tools": [{"name": "t", "inputSchema": {"properties": properties}}]})
+        return bool(known.made_of({"name": "t", "arguments": dict.fromkeys(names, "a")}))
+
+    assert declares(count, chars)
+    assert not declares(count + (count > 1), chars + (chars > 1))

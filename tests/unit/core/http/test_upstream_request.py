@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcpwrap.core.http import remote_tags, upstream_request
+from mcpwrap.core.http import in_band_tags, upstream_request
 from mcpwrap.core.http.upstream_request import HandshakeStep, UpstreamRequest
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.strict_json import NotJsonError
@@ -113,7 +113,7 @@ def test_what_is_no_message_is_refused(text: bytes) -> None:
     ],
 )
 def test_the_stream_is_told(params: dict[str, Json], tagged: Json) -> None:
-    assert remote_tags.with_stream(params, 1) == tagged
+    assert in_band_tags.with_stream(params, 1) == tagged
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_the_stream_is_told(params: dict[str, Json], tagged: Json) -> None:
     [("Bearer x", True), ("", False), ("Bearer\nx", False), ("x" * 3000, False)],
 )
 def test_a_challenge_is_told_if_it_can_be(challenge: str, is_told: bool) -> None:  # noqa: FBT001
-    told = remote_tags.refusal(401, challenge)
+    told = in_band_tags.refusal(401, challenge)
     expected: Json = {"status": 401, **({"www_authenticate": challenge} if is_told else {})}
     assert told == {"mcpwrap/http": expected}
