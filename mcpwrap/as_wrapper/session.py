@@ -11,7 +11,6 @@ from pathlib import Path
 
 from mcpwrap.as_wrapper import session_files
 from mcpwrap.as_wrapper.disk_usage import PersistentFolder
-from mcpwrap.as_wrapper.session_files import _secret_files
 from mcpwrap.as_wrapper.workspace_mounts import WorkspaceMounts
 from mcpwrap.core import environment, umask
 from mcpwrap.core.wire import session_socket
@@ -193,20 +192,18 @@ def _program(
     home, tmp = around.state or folder / "home", folder / "tmp"
     for path in (folder / "home", tmp):
         path.mkdir(mode=0o700)
-    text_by_key = {**value_by_key, **_secret_files(spec, folder, value_by_key)}
+    text_by_key = {**value_by_key, **session_files.write_secret_files(spec, folder, value_by_key)}
     declared = {
         name: environment.filled_in(template, text_by_key) for name, template in spec.env.items()
     }
     if spec.remote:
         session_files.write_headers_file(spec.remote, folder, value_by_key)
-        declared |= session_files.variables(spec.remote, folder)
+        declared |= session_files.remote_variables(spec.remote, folder)
         if spec.remote.oauth and around.logins:
-            from mcpwrap.as_wrapper import remote_oauth as oauth  # noqa: PLC0415 - libsodium
-
-            has = oauth.oauth_session_file(
+            has = session_files.oauth_session_file(
                 spec.name, spec.remote.oauth, around.logins, value_by_key
             )
-            declared |= oauth.write_oauth_file(has, folder)
+            declared |= session_files.write_oauth_file(has, folder)
     env = environment.build(
         account=around.account,
         home=str(home),

@@ -1,4 +1,4 @@
-"""File with the headers that a remote server's program adds to each request."""
+"""Files with secrets in the folder of one session: secret files, HTTP headers, OAuth settings."""
 
 import os
 from collections.abc import Mapping
@@ -7,50 +7,82 @@ from pathlib import Path
 import msgspec
 
 from mcpwrap.core import environment
-from mcpwrap.core.wire.server_files import RemoteSpec, ServerSpec
+from mcpwrap.core.names import OAUTH_KEY
+from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
+from mcpwrap.core.wire.server_files import OAuth, RemoteSpec, ServerSpec
+
+OAUTH_STORE = "oauth.sealed"
 
 
-def path_in(folder: Path) -> Path:
-    """Return where the file of a session is, by the session's folder."""
+def headers_path(folder: Path) -> Path:
+    """Return where the headers of a session are, by the session's folder."""
     return folder / "secrets" / "headers.json"
 
 
-def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
-    """Write the file of a session, or replace it: its program reads it anew when it has changed.
+def write_secret_files(
+    spec: ServerSpec, folder: Path, value_by_key: Mapping[str, str]
+) -> dict[str, str]:
+    """Write the secrets that are given as files; return the path of each.
 
     Raises:
-        OSError: it could not be written; what was there still is.
+        OSError: one could not be written.
+    """
+    path_by_key = {key: folder / "secrets" / key for key in spec.secret_files}
+    for key, path in path_by_key.items():
+        _write_new(path, value_by_key[key].encode())
+    return {key: str(path) for key, path in path_by_key.items()}
+
+
+def write_headers_file(remote: RemoteSpec, folder: Path, value_by_key: Mapping[str, str]) -> None:
+    """Write the headers of a session, or replace them: its program reads them when they change.
+
+    Raises:
+        OSError: they could not be written; what was there still is.
     """
     value_by_name = {
         name: environment.filled_in(template, value_by_key)
         for name, template in remote.headers.items()
     }
-    path = path_in(folder)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path = headers_path(folder)
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
-    # O_EXCL follows no link, so nothing is written where the program would like it to be.
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-    with os.fdopen(fd, "wb") as file:
-        file.write(msgspec.json.encode(value_by_name))
+    _write_new(new, msgspec.json.encode(value_by_name))
     new.replace(path)
 
 
-def variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
-    """Return what its program is told by."""
-    return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(path_in(folder))}
+def remote_variables(remote: RemoteSpec, folder: Path) -> dict[str, str]:
+    """Return the environment variables of a remote server's program."""
+    return {"MCPWRAP_REMOTE": remote.url, "MCPWRAP_HEADERS": str(headers_path(folder))}
 
 
-def _secret_files(
-    spec: ServerSpec, folder: Path, value_by_key: Mapping[str, str]
-) -> dict[str, str]:
-    """Write the secrets that are given as files; return the path of each."""
-    path_by_key = {}
-    for key in spec.secret_files:
-        path = folder / "secrets" / key
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-        with os.fdopen(fd, "w") as file:
-            file.write(value_by_key[key])
-        path_by_key[key] = str(path)
-    return path_by_key
+def oauth_session_file(
+    name: str, oauth: OAuth, state: Path, value_by_key: Mapping[str, str]
+) -> OAuthSessionFile:
+    """Return the OAuth settings and key of a session. `state` is the server's folder that lasts."""
+    return OAuthSessionFile(
+        name=name,
+        key=value_by_key[OAUTH_KEY],
+        store=str(state / OAUTH_STORE),
+        scopes=oauth.scopes,
+        client_id=oauth.client_id,
+        client_id_metadata=oauth.client_id_metadata,
+    )
+
+
+def write_oauth_file(what: OAuthSessionFile, folder: Path) -> dict[str, str]:
+    """Write the OAuth settings of a session; return the variable with their path.
+
+    Raises:
+        OSError: they could not be written.
+    """
+    path = folder / "secrets" / "oauth.json"
+    _write_new(path, msgspec.json.encode(what))
+    return {"MCPWRAP_OAUTH": str(path)}
+
+
+def _write_new(path: Path, text: bytes) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    # O_EXCL follows no link, so nothing is written where the program would like it to be.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    with os.fdopen(fd, "wb") as file:
+        file.write(text)

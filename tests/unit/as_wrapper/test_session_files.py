@@ -17,12 +17,12 @@ REMOTE = RemoteSpec(
 
 def test_secrets_are_put_in_their_places_and_nobody_else_reads_them(tmp_path: Path) -> None:
     session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "s3cret ${KEY}", "OTHER": "x"})
-    path = session_files.path_in(tmp_path)
+    path = session_files.headers_path(tmp_path)
     told = {"Authorization": "Bearer s3cret ${KEY}", "X-Team": "blue"}
     assert json.loads(path.read_bytes()) == told
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert session_files.variables(REMOTE, tmp_path) == {
+    assert session_files.remote_variables(REMOTE, tmp_path) == {
         "MCPWRAP_REMOTE": "https://mcp.example/mcp",
         "MCPWRAP_HEADERS": str(tmp_path / "secrets" / "headers.json"),
     }
@@ -30,7 +30,7 @@ def test_secrets_are_put_in_their_places_and_nobody_else_reads_them(tmp_path: Pa
 
 def test_it_is_replaced_whole(tmp_path: Path) -> None:
     session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "one"})
-    path = session_files.path_in(tmp_path)
+    path = session_files.headers_path(tmp_path)
     with path.open() as before:
         session_files.write_headers_file(REMOTE, tmp_path, {"KEY": "two"})
         assert json.load(before)["Authorization"] == "Bearer one"
