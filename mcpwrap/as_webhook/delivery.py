@@ -42,7 +42,7 @@ async def listings(
         await asyncio.sleep(again_s)
 
 
-async def question(door: str, id_: str) -> Question | None:
+async def fetch_question(door: str, id_: str) -> Question | None:
     """Return a request in full; None if it waits no longer.
 
     Raises:
@@ -115,7 +115,7 @@ class WebhookDelivery:
                 self._of_gate.note(f"{error.where}: {error.problem}; {pending.id} is not posted")
 
     async def _post(self, pending: Pending) -> None:
-        question = await question(self._door, pending.id)
+        question = await fetch_question(self._door, pending.id)
         if question is None:
             return
         account = accounts.name_of(pending.agent_uid) or str(pending.agent_uid)

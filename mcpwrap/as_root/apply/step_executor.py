@@ -24,7 +24,7 @@ from mcpwrap.plan import paths, steps
 _KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3
 
 
-def load() -> None:
+def load_webhook() -> None:
     """Have the webhook post to what is in its file. A key that is there stays.
 
     Raises:
@@ -76,14 +76,14 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
         case steps.LoadRules():
             _load_rules()
         case steps.MakeAuthority(name):
-            squid.make(name)
+            squid.make_ca(name)
         case steps.LoadProxy(instance, text):
             squid.load(instance, text)
         case steps.LoadFront():
             run(SYSTEMCTL, "enable", "--quiet", "--", paths.FRONT_UNIT)
             run(SYSTEMCTL, "reload-or-restart", "--", paths.FRONT_UNIT)
         case steps.LoadWebhook():
-            load()
+            load_webhook()
         case steps.StopUnit(unit):
             run(SYSTEMCTL, "disable", "--quiet", "--now", "--", unit)
         case steps.ReloadUnits():

@@ -41,7 +41,7 @@ subjectKeyIdentifier = hash
 """
 
 
-def make(name: str) -> None:
+def make_ca(name: str) -> None:
     """Make a key that one kind of Squid can read, and what the server `name` is to trust."""
     kind = "proxy" if name == paths.SPLICE_CA else "intercept"
     folder = Path(paths.ca_key(name)).parent

@@ -37,7 +37,7 @@ from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.plan import paths
 
 
-def ensure(name: str) -> None:
+def ensure_oauth_key(name: str) -> None:
     """Make the key with which logins to the server `name` are sealed, unless there is one.
 
     A key that is there but does not open is left: whoever restores a backup has it again.
@@ -89,7 +89,7 @@ def start(name: str, invocation_id: str) -> int:
         spec = _spec(name)
         if spec.has_oauth():
             with nothing_changed():
-                ensure(name)
+                ensure_oauth_key(name)
         secret_by_key = store.take(name, spec.secrets)
     except McpwrapError as error:
         _write_capability(Capability(name=name, refused=f"{error.problem}; {error.fix}"))

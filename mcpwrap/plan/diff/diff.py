@@ -37,14 +37,14 @@ def load_webhook(want: Desired, have: Observed) -> list[Step]:
     return [steps.WriteFile(paths.WEBHOOK, want.webhook), steps.LoadWebhook()]
 
 
-def close(want: Desired, have: Observed) -> list[Step]:
+def close_listeners(want: Desired, have: Observed) -> list[Step]:
     """Close those that go, and those that are told something else: they read it as they start."""
     loaded = have.loaded_listeners | have.open_listeners
     closed = [i for i in sorted(loaded) if not _is_told(i, want, have)]
     return [steps.StopListeners(some) for some in batches(closed)]
 
 
-def files(want: Desired) -> dict[str, str]:
+def listener_files(want: Desired) -> dict[str, str]:
     """Return all files of all listeners."""
     found: dict[str, str] = {}
     for listener in want.listeners.values():
@@ -52,7 +52,7 @@ def files(want: Desired) -> dict[str, str]:
     return found
 
 
-def remove(want: Desired, have: Observed) -> list[Step]:
+def remove_listener_files(want: Desired, have: Observed) -> list[Step]:
     """Remove the files of those that are closed."""
     return [
         steps.RemoveFile(template(instance))
@@ -61,7 +61,7 @@ def remove(want: Desired, have: Observed) -> list[Step]:
     ]
 
 
-def open_all(want: Desired, have: Observed) -> list[Step]:
+def open_listeners(want: Desired, have: Observed) -> list[Step]:
     """Listen where nobody does, or where it was closed above."""
     opened = [
         (instance, listener)
@@ -99,7 +99,7 @@ def diff(
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
         *_forget_changed(want, have),
-        *close(want, have),
+        *close_listeners(want, have),
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
@@ -107,7 +107,7 @@ def diff(
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
-        *open_all(want, have),
+        *open_listeners(want, have),
         *load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
@@ -208,8 +208,8 @@ def _rules_now(elements: nft_elements.Elements) -> list[Step]:
 def _make_accounts(want: Desired, have: Observed) -> list[Step]:
     uid_by_account = {account_of(name): uid for name, uid in want.uid_by_name.items()}
     made = tuple((a, u) for a, u in uid_by_account.items() if have.uid_by_account.get(a) != u)
-    files = _write(want.sysusers_files, have)
-    return [*files, steps.MakeAccounts(made)] if made else files
+    written = _write(want.sysusers_files, have)
+    return [*written, steps.MakeAccounts(made)] if made else written
 
 
 def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]:
@@ -217,7 +217,7 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     todo: list[Step] = []
     for files in want.server_files.values():
         todo += _write(files, have)
-    todo += [*_write(files(want), have), *remove(want, have)]
+    todo += [*_write(listener_files(want), have), *remove_listener_files(want, have)]
     for name in gone:
         mine = (paths.spec(name), paths.drop_in(name), paths.link(name))
         todo += [

@@ -102,7 +102,7 @@ def test_a_bug_in_one_session_ends_no_other(
         agent = Agent(port)
         agent.begin().text()
         with monkeypatch.context() as patch:
-            patch.setattr("mcpwrap.as_http.mcp_session.Session._tell", fail)
+            patch.setattr("mcpwrap.as_http.mcp_session.McpSession._tell", fail)
             answer = agent.post(agent.request("tools/list"))
             told = answer.json() if answer.kind == "application/json" else answer.messages()[0]
             assert "error" in told

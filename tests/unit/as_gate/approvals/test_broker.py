@@ -398,7 +398,7 @@ def test_a_session_that_does_not_read_is_ended(
     session, bob = world.session(), world.approver()
     waits = waiting(session)
     ended: list[Child] = []
-    monkeypatch.setattr(world.family, "disown", ended.append)
+    monkeypatch.setattr(world.family, "kill", ended.append)
     session.told.close()
     assert bob.asks(decide(waits)).startswith("Done")
     assert ended == [session.child]
@@ -491,7 +491,7 @@ def test_the_page_answers_for_who_gives_a_password(world: World) -> None:
 def test_a_password_is_checked_for_the_page_and_for_ones_own_account(world: World) -> None:
     page, root, alice = world.somebody(WEB_UID), world.somebody(0), world.somebody(1000)
     assert page.asks(LoginRequest("root", b"right")).startswith(
-        "Done(text='logged in', user='root'"
+        "DoneReply(text='logged in', user='root'"
     )
     assert page.asks(LoginRequest("root", b"wrong")) == "proof: wrong password"
     assert root.asks(LoginRequest("root", b"right")).startswith("Done")

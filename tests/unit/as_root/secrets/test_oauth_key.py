@@ -21,17 +21,17 @@ def held(name: str = "remote") -> tuple[str, int]:
 
 
 def test_it_is_made_once_for_each_server() -> None:
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     value, version = held()
     assert len(base64.b64decode(value, validate=True)) == aead.KEY_BYTES
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     assert held() == (value, version) == (value, 1)
-    mint.ensure("other")
+    mint.ensure_oauth_key("other")
     assert held("other")[0] != value
 
 
 def test_starts_at_once_make_one() -> None:
-    threads = [threading.Thread(target=mint.ensure, args=["remote"]) for _ in range(8)]
+    threads = [threading.Thread(target=mint.ensure_oauth_key, args=["remote"]) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -40,7 +40,7 @@ def test_starts_at_once_make_one() -> None:
 
 
 def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     before = held()
     command.rekey(None)
     assert held() == before
@@ -48,19 +48,19 @@ def test_it_follows_a_new_store_key(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_was_removed_is_made_anew() -> None:
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     before = held()
     command.remove("remote", OAUTH_KEY)
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     value, version = held()
     assert (value != before[0], version) == (True, 2)
 
 
 def test_one_that_does_not_open_is_left_and_said() -> None:
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     path = Path(paths.sealed("remote", OAUTH_KEY))
     path.write_text("{}")
-    mint.ensure("remote")
+    mint.ensure_oauth_key("remote")
     with pytest.raises(
         McpwrapError, match=f"secret remove remote {OAUTH_KEY}`, restart it and log in"
     ):

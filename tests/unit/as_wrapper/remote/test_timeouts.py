@@ -41,7 +41,7 @@ LATE = "the one that is slow"
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each limit be short."""
-    for module in ("client", "reading"):
+    for module in ("http_client", "response_body"):
         monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", SHORT_S)
     for name in ("GREETING_S", "NOTE_S", "CANCELLED_S"):
         monkeypatch.setattr(timeouts, name, SHORT_S)
@@ -154,7 +154,7 @@ async def test_who_takes_a_connection_and_says_nothing_of_tls_cannot_be_reached(
 async def test_what_is_slow_within_the_limit_arrives(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    for module in ("client", "reading"):
+    for module in ("http_client", "response_body"):
         monkeypatch.setattr(f"mcpwrap.as_wrapper.remote.{module}.HEAD_S", PATIENCE_S)
 
     async def handle(asked: Asked) -> web.StreamResponse:

@@ -76,7 +76,7 @@ CHILD = """
 import sys
 pid = os.fork()
 if pid == 0:
-    wakeup.off()
+    signal_fd.restore_signals()
     os.kill(os.getpid(), int(sys.argv[1]))
     os._exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
