@@ -82,7 +82,8 @@ def test_a_delete_waits_while_a_thousand_other_calls_pass(machine: Machine) -> N
 @only_in_test_all("mutation twin: shows that the probe runs where nothing holds it")
 @ON_ONE_RELEASE
 def test_without_the_hold_it_runs_at_once(machine: Machine) -> None:
-    asks, runs = "    way, judgement = judged\n", "    return Outcome(json, rule=judged[1].rule)\n"
+    asks = "    way, judgement = judged\n"
+    runs = "    return MessageOutcome(json, rule=judged[1].rule)\n"
     taken_away = machine.patched("core/gate/approval_decision", asks, runs + asks)
     with taken_away, machine.session("probe") as session:
         risk(session, "result = 1", 1)

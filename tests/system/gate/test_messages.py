@@ -289,9 +289,7 @@ def test_a_flood_of_garbage_is_a_few_lines_in_the_journal(odd: Machine) -> None:
 
 def test_a_bug_of_the_gate_ends_the_session_at_once(odd: Machine) -> None:
     odd.announce("Traceback")
-    line = (
-        "    asked = session.asked_by_agent.take(answer.id)\n    if asked is None:\n        about"
-    )
+    line = "    asked = session.requests_from_agent.take(answer.id)\n"
     with odd.patched("core/gate/from_server", line, line.replace(".take", ".no_such_thing")):
         session = odd.session("odd")
         call(session, "say", lines=in_base64([FAILURE]))

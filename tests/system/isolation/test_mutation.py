@@ -219,7 +219,7 @@ def test_a_directive_of_the_gate_is_what_parts_it(
 
 WITHOUT_WRAPPERS_OWN = [
     (
-        "    seccomp.refuse_sockets()\n",
+        "    wrapped_server.refuse_sockets()\n",
         "import socket; socket.socket(socket.AF_UNIX)",
         "OSError 97",
     ),
