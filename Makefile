@@ -44,6 +44,9 @@ room: .venv/done
 proofs: .venv/done  ## each promise, its stories, and whether `make test` runs them
 	@$(PYTHON) -m tests.system.tools.proofs
 
+map: .venv/done  ## figures of rooms, names and imports, and docs/rooms*.svg; TREE=DIR is of another checkout
+	@$(PYTHON) -m tests.project.map $(if $(TREE),--tree $(TREE))
+
 mutants: .venv/done  ## whether the fast tier notices when a mechanism is taken away (root)
 	@$(PYTHON) -m tests.system.tools.mutants
 
@@ -84,5 +87,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs mutants soak screenshots messages bench bench-gate bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map mutants soak screenshots messages bench bench-gate bench-growth deb pins clean
 .DEFAULT_GOAL := help
