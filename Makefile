@@ -19,11 +19,12 @@ all: check covered everything
 test-all:  ## everything, on each release (root); ROOM=egress, or several, runs those rooms of stories alone
 	@$(MAKE) --no-print-directory $(if $(ROOM),room,all)
 
-check: .venv/done  ## lint, format, types, layers, and which stories are slow
+check: .venv/done  ## lint, format, types, layers, names and rooms, and which stories are slow
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
+	$(PYTHON) -m tests.project.names
 	$(PYTHON) -m tests.system.tools.slow_stories
 
 unit: .venv/done  ## tests that need no privilege
