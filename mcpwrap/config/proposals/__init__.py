@@ -1,1 +1,0 @@
-"""Conversion of entries of agents' files into our server definitions: values in, values out."""
