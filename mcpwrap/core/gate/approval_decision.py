@@ -3,8 +3,8 @@
 from typing import assert_never
 
 from mcpwrap.core.gate import approval_wait, error_responses
-from mcpwrap.core.gate.held_requests import MAX_HELD, PendingApproval
 from mcpwrap.core.gate.in_flight import RequestContext
+from mcpwrap.core.gate.pending_approvals import MAX_HELD, PendingApproval
 from mcpwrap.core.gate.ports import (
     ApprovalOutcome,
     ApprovalRequest,

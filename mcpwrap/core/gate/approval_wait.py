@@ -1,7 +1,7 @@
 """Approval wait of a request: progress notifications, elicitation, resuming by `requestState`."""
 
 from mcpwrap.core.gate import decision_records, elicitation, error_responses
-from mcpwrap.core.gate.held_requests import ROUND_KEYS, PendingApproval
+from mcpwrap.core.gate.pending_approvals import ROUND_KEYS, PendingApproval
 from mcpwrap.core.gate.session import (
     Approval,
     JournalNote,

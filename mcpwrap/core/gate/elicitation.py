@@ -5,7 +5,7 @@ of 2025-06-18 and later; inputRequests of 2026-07-28.
 """
 
 from mcpwrap.core.approval.rendering import pretty_params
-from mcpwrap.core.gate.held_requests import PendingApproval
+from mcpwrap.core.gate.pending_approvals import PendingApproval
 from mcpwrap.core.protocol.confusable_names import told_apart
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.protocol.jsonrpc import Id, Request

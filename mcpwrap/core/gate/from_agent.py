@@ -15,8 +15,8 @@ from mcpwrap.core.gate import (
     elicitation,
     error_responses,
 )
-from mcpwrap.core.gate.held_requests import StateError
 from mcpwrap.core.gate.in_flight import MAX_TARGET_CHARS, RequestContext
+from mcpwrap.core.gate.pending_approvals import StateError
 from mcpwrap.core.gate.session import (
     JournalNote,
     MessageOutcome,

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
-from mcpwrap.core.gate.held_requests import PendingApproval, PendingApprovals
 from mcpwrap.core.gate.in_flight import InFlight
+from mcpwrap.core.gate.pending_approvals import PendingApproval, PendingApprovals
 from mcpwrap.core.gate.ports import Approvals, Audit
 from mcpwrap.core.policy.decision import CallLimiter, Decision, Judgement, ServerPolicy
 from mcpwrap.core.protocol.json_value import Json

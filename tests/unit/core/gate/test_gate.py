@@ -22,7 +22,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from mcpwrap.core.gate import held_requests, in_flight
+from mcpwrap.core.gate import in_flight, pending_approvals
 from mcpwrap.core.gate.gate import Action, Gate, ToAgent, ToServer
 from mcpwrap.core.gate.in_flight import MAX_CANCELLED, MAX_TARGET_CHARS
 from mcpwrap.core.gate.ports import ApprovalOutcome, ApprovalUnavailable, Approved
@@ -320,7 +320,7 @@ def test_so_many_requests_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) 
 def test_so_many_may_wait_for_a_person_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(held_requests, "MAX_HELD", 1)
+    monkeypatch.setattr(pending_approvals, "MAX_HELD", 1)
     policy = ScriptedPolicy({"tools/call a": Judgement(Decision.NEEDS_APPROVAL, "all")})
     gate = Gate(policy, ScriptedLimits(), ScriptedAudit(), ScriptedApprovals())
     call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
@@ -336,10 +336,10 @@ def test_of_many_states_the_oldest_is_good_no_more() -> None:
     policy = ScriptedPolicy({"tools/call a": Judgement(Decision.NEEDS_APPROVAL, "all")})
     gate = Gate(policy, ScriptedLimits(), ScriptedAudit(), ScriptedApprovals())
     call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a","_meta":{%s}%s}}'
-    for number in range(held_requests.MAX_SUSPENDED + 1):
+    for number in range(pending_approvals.MAX_SUSPENDED + 1):
         gate.from_agent((call % (number, MODERN, "")).encode())
     gate.at(100.0)
-    assert len(gate.tick()) == 2 * (held_requests.MAX_SUSPENDED + 1)  # a note, and a result
+    assert len(gate.tick()) == 2 * (pending_approvals.MAX_SUSPENDED + 1)  # a note, and a result
     again = [re.sub(r"STATE(\d)", state, f',"requestState":"STATE{n}"') for n in (1, 2)]
     note, _ = gate.from_agent((call % (90, MODERN, again[0])).encode())
     assert spoken(note) == "note> malformed: tools/call id=90: requestState was used already"
