@@ -10,7 +10,6 @@ import msgspec
 from mcpwrap.config.model import Config, RemoteServer, Server
 from mcpwrap.config.parse import MAX_FILE_BYTES, SourceFile, parse
 from mcpwrap.core.names import OAUTH_KEY
-from mcpwrap.core.secrets.at_rest import Settings
 from mcpwrap.core.wire import listener_file
 from mcpwrap.core.wire.listener_file import Listener
 from mcpwrap.core.wire.panic_file import Panic
@@ -26,7 +25,7 @@ from mcpwrap.linux.root_files import (
     temporary,
 )
 from mcpwrap.linux.systemd import systemctl
-from mcpwrap.machine import nft_table
+from mcpwrap.machine import nft_table, secret_index_file
 from mcpwrap.machine.policy_files import gone
 from mcpwrap.plan import paths
 from mcpwrap.plan.desired import Ids
@@ -126,17 +125,6 @@ def panic() -> Panic:
     return found
 
 
-def secret_settings() -> Settings:
-    """Return which secrets were set; damaged, the list is root's to see to."""
-    text = _text(paths.SECRETS)
-    try:
-        return Settings() if text is None else msgspec.json.decode(text, type=Settings)
-    except msgspec.MsgspecError as error:
-        raise McpwrapError(
-            f"damaged: {error}", where=paths.SECRETS, fix="restore it from a backup"
-        ) from error
-
-
 def declared_secrets() -> dict[tuple[str, str], str]:
     """Return how far each secret of the configuration is exposed, by server and key."""
     found = {}
@@ -199,7 +187,7 @@ def observe() -> Observed:
         applied=_applied(files.get(paths.APPLIED, "{}")),
         states=frozenset(path.name for path in states),
         leftovers=_leftovers(),
-        kept_secrets=frozenset(secret_settings().by_server),
+        kept_secrets=frozenset(secret_index_file.read().by_server),
         shut_states=frozenset(path.name for path in states if path.lstat().st_uid == 0),
     )
 

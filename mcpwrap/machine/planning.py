@@ -16,7 +16,7 @@ from mcpwrap.core.names import ACCOUNT_PREFIX
 from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.linux.accounts import OwnedIds
-from mcpwrap.machine import observer, package_sources, program_check
+from mcpwrap.machine import observer, package_sources, program_check, secret_index_file
 from mcpwrap.machine.policy_files import policy_files
 from mcpwrap.plan import http_listeners, paths, registry, widened_boundaries
 from mcpwrap.plan.desired import Desired, desired
@@ -52,7 +52,7 @@ def expect_squid(config: Config) -> None:
 
 def notes() -> list[str]:
     """Return a line for each boundary that is widened, and each server that does not start."""
-    settings = observer.secret_settings()
+    settings = secret_index_file.read()
     config = parse(observer.config_files())
     not_there = {name: program_check.missing(server) for name, server in config.servers.items()}
     return [

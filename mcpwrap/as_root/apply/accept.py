@@ -15,7 +15,7 @@ from mcpwrap.config.value_parsers import BadValueError
 from mcpwrap.errors import McpwrapError, UsageError, nothing_changed
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
-from mcpwrap.machine import observer, planning
+from mcpwrap.machine import observer, planning, secret_index_file
 from mcpwrap.plan import paths, widened_boundaries
 from mcpwrap.plan.diff.diff import RetirementPolicy
 
@@ -121,7 +121,7 @@ def _notes(added: dict[str, str]) -> list[str]:
 
 def _told(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:
     """Yield what becomes of each secret."""
-    settings = observer.secret_settings()
+    settings = secret_index_file.read()
     for name, server in wanted.servers.items():
         for key in settable(server):
             known = settings.of(name, key)

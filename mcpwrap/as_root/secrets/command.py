@@ -14,13 +14,14 @@ from mcpwrap.config.model import Config
 from mcpwrap.config.parse import parse
 from mcpwrap.core.secrets import aead, at_rest
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES, Label, Setting
+from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES, Label
 from mcpwrap.core.secrets.redact import MIN_SECRET_BYTES, is_redactable
+from mcpwrap.core.wire.secret_index import SecretVersion
 from mcpwrap.errors import McpwrapError, UsageError, file_error, nothing_changed
 from mcpwrap.linux import root_files, tty
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, properties, run
-from mcpwrap.machine import observer
+from mcpwrap.machine import observer, secret_index_file
 from mcpwrap.plan import paths
 
 _WHERE = "mcpwrap secret"
@@ -47,7 +48,7 @@ def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFil
         expect_usable(key, value)
     labels = []
     with in_turn(paths.SECRETS_LOCK):
-        changed = store.settings()
+        changed = secret_index_file.read()
         store_keys, written = store.keys_or_new()
         for (name, key), value in value_by_key.items():
             known = changed.of(name, key)
@@ -56,7 +57,7 @@ def set_all(value_by_key: Mapping[tuple[str, str], str], beside: Sequence[NewFil
             written.append(store.sealed_file(value, label, store_keys[0]))
             changed = changed.with_one(name, key, _setting(label.version, is_set=True))
         # The values first: broken off there, a file is newer than the list says, and is taken.
-        root_files.replace_all([*written, store.settings_file(changed), *beside])
+        root_files.replace_all([*written, store.index_file(changed), *beside])
     for label in labels:
         _say_that_it_is_set(label, value_by_key[label.name, label.key])
 
@@ -96,7 +97,7 @@ def import_file(text: str) -> None:
 def remove(name: str, key: str) -> None:
     """Forget a value. Its version is kept, so that the file of an old backup is not taken."""
     with in_turn(paths.SECRETS_LOCK):
-        before = store.settings()
+        before = secret_index_file.read()
         known = before.of(name, key)
         if known is None or not known.is_set:
             raise UsageError(
@@ -104,7 +105,7 @@ def remove(name: str, key: str) -> None:
             )
         changed = _setting(max(known.version, _version_on_disk(name, key)), is_set=False)
         with nothing_changed():
-            root_files.replace_all([store.settings_file(before.with_one(name, key, changed))])
+            root_files.replace_all([store.index_file(before.with_one(name, key, changed))])
         Path(paths.sealed(name, key)).unlink(missing_ok=True)
     tty.say(f"{name}: {key} is removed; a wrapper that runs keeps it until it is restarted")
 
@@ -157,7 +158,7 @@ def purge(name: str) -> None:
     with suppress(FileNotFoundError):
         shutil.rmtree(f"{paths.SEALED}/{name}")
     with in_turn(paths.SECRETS_LOCK):
-        root_files.replace_all([store.settings_file(store.settings().without_server(name))])
+        root_files.replace_all([store.index_file(secret_index_file.read().without_server(name))])
     for path in (paths.capability(name), paths.bundle(name)):
         Path(path).unlink(missing_ok=True)
 
@@ -212,9 +213,9 @@ def _version_on_disk(name: str, key: str) -> int:
         return 0  # none, or one that is replaced now
 
 
-def _setting(version: int, *, is_set: bool) -> Setting:
+def _setting(version: int, *, is_set: bool) -> SecretVersion:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Setting(version=version, is_set=is_set, changed_at=now)
+    return SecretVersion(version=version, is_set=is_set, changed_at=now)
 
 
 def expect_usable(key: str, value: str) -> None:

@@ -20,8 +20,9 @@ from mcpwrap.as_root.secrets import store
 from mcpwrap.core.names import OAUTH_KEY, account_of, is_server_name
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets import capability as capabilities
-from mcpwrap.core.secrets.at_rest import Label, Setting
+from mcpwrap.core.secrets.at_rest import Label
 from mcpwrap.core.secrets.capability import Capability, Randomness
+from mcpwrap.core.wire.secret_index import SecretVersion
 from mcpwrap.core.wire.server_files import ServerSpec, decode_spec
 from mcpwrap.errors import (
     EXIT_FAILED,
@@ -34,6 +35,7 @@ from mcpwrap.errors import (
 from mcpwrap.linux import accounts, clocks, root_files, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import log_line
+from mcpwrap.machine import secret_index_file
 from mcpwrap.plan import paths
 
 
@@ -47,7 +49,7 @@ def ensure_oauth_key(name: str) -> None:
         OSError: it cannot be written.
     """
     with in_turn(paths.SECRETS_LOCK):
-        before = store.settings()
+        before = secret_index_file.read()
         known = before.of(name, OAUTH_KEY)
         if known and known.is_set:
             return
@@ -55,9 +57,9 @@ def ensure_oauth_key(name: str) -> None:
         value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
         store_keys, made = store.keys_or_new()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        setting = Setting(version=label.version, is_set=True, changed_at=now)
+        setting = SecretVersion(version=label.version, is_set=True, changed_at=now)
         sealed = store.sealed_file(value, label, store_keys[0])
-        changed = store.settings_file(before.with_one(name, OAUTH_KEY, setting))
+        changed = store.index_file(before.with_one(name, OAUTH_KEY, setting))
         root_files.replace_all([*made, sealed, changed])
 
 

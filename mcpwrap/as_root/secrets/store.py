@@ -10,12 +10,14 @@ import msgspec
 from mcpwrap.core.names import OAUTH_KEY
 from mcpwrap.core.secrets import aead, at_rest
 from mcpwrap.core.secrets.aead import SealError
-from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Settings
+from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile
 from mcpwrap.core.secrets.capability import Secret
+from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import root_files
 from mcpwrap.linux.root_files import NewFile
 from mcpwrap.linux.systemd.systemctl import ToolError, run
+from mcpwrap.machine import secret_index_file
 from mcpwrap.plan import paths
 
 CREDS = "/usr/bin/systemd-creds"
@@ -31,30 +33,8 @@ class StoreFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     keys: str
 
 
-def settings() -> Settings:
-    """Return which secrets were set.
-
-    Raises:
-        McpwrapError: the list is damaged, or others could have written it; guessing could bring
-            back an older value.
-    """
-    try:
-        found = msgspec.json.decode(root_files.read_roots_own(paths.SECRETS), type=Settings)
-    except FileNotFoundError:
-        return Settings()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise McpwrapError(f"damaged: {error}", where=paths.SECRETS, fix=_RESTORE) from error
-    if found.format != at_rest.FORMAT:
-        raise McpwrapError(
-            f"format {found.format}, and this version knows {at_rest.FORMAT}",
-            where=paths.SECRETS,
-            fix="install the version of mcpwrap that wrote it, or a later one",
-        )
-    return found
-
-
-def settings_file(changed: Settings) -> NewFile:
-    """Return the list of which secrets were set, as a file."""
+def index_file(changed: SecretIndex) -> NewFile:
+    """Return the index of secrets as a file."""
     return NewFile(path=paths.SECRETS, text=at_rest.encode(changed))
 
 
@@ -168,7 +148,7 @@ def take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
 
 
 def _take(name: str, wanted: Sequence[str]) -> dict[str, Secret]:
-    known, key_by_id = settings(), {aead.key_id(key): key for key in keys()}
+    known, key_by_id = secret_index_file.read(), {aead.key_id(key): key for key in keys()}
     found = {}
     for key in wanted:
         try:

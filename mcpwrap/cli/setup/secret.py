@@ -13,10 +13,10 @@ from mcpwrap.cli.common.output import ask_hidden, print_json, print_table
 from mcpwrap.config import value_parsers
 from mcpwrap.core import names
 from mcpwrap.core.names import is_server_name
-from mcpwrap.core.secrets.at_rest import Settings
+from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import EXIT_OK, UsageError
 from mcpwrap.linux import tty
-from mcpwrap.machine import observer
+from mcpwrap.machine import observer, secret_index_file
 
 _NAME = click.argument("name")
 _KEY = click.argument("key")
@@ -154,7 +154,7 @@ def list_(*, as_json: bool) -> int:
 
 def secret_rows() -> list[SecretRow]:
     """Return every secret that is declared or set."""
-    settings, exposure_by_secret = observer.secret_settings(), observer.declared_secrets()
+    settings, exposure_by_secret = secret_index_file.read(), observer.declared_secrets()
     known = {(n, k) for n, by_key in settings.by_server.items() for k in by_key}
     return [
         _row(settings, name, key, exposure_by_secret.get((name, key), ""))
@@ -162,7 +162,7 @@ def secret_rows() -> list[SecretRow]:
     ]
 
 
-def _row(settings: Settings, name: str, key: str, exposure: str) -> SecretRow:
+def _row(settings: SecretIndex, name: str, key: str, exposure: str) -> SecretRow:
     setting = settings.of(name, key)
     return SecretRow(
         name=name,

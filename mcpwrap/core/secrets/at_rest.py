@@ -12,6 +12,7 @@ import msgspec
 
 from mcpwrap.core.secrets import aead
 from mcpwrap.core.secrets.aead import SealError
+from mcpwrap.core.wire.secret_index import SecretVersion
 
 FORMAT = 1
 # One environment variable may have 128 KiB (execve(2)); a pipe holds 64.
@@ -27,34 +28,6 @@ class SealedSecretFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     version: int
     sealed_with: str
     ciphertext: str
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Last change of one secret. A removed one keeps its version, so that none repeats."""
-
-    version: int
-    is_set: bool
-    changed_at: str  # RFC 3339, UTC
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of `secrets.json`: by server, then by key."""
-
-    format: int = FORMAT
-    by_server: dict[str, dict[str, Setting]] = {}
-
-    def of(self, name: str, key: str) -> Setting | None:
-        """Return what is known of one secret."""
-        return self.by_server.get(name, {}).get(key)
-
-    def with_one(self, name: str, key: str, setting: Setting) -> "Settings":
-        """Return the list in which one secret is as given."""
-        mine = {**self.by_server.get(name, {}), key: setting}
-        return Settings(by_server={**self.by_server, name: dict(sorted(mine.items()))})
-
-    def without_server(self, name: str) -> "Settings":
-        """Return the list without anything of one server."""
-        return Settings(by_server={n: s for n, s in self.by_server.items() if n != name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +65,7 @@ def take(stored: SealedSecretFile, key_by_id: Mapping[str, bytes]) -> str:
     return aead.unseal(unhex(stored.ciphertext), store_key, bound=bound).decode()
 
 
-def last_set(setting: Setting | None) -> int:
+def last_set(setting: SecretVersion | None) -> int:
     """Return the version that was set last.
 
     Raises:

@@ -24,10 +24,10 @@ from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.model import Config, Destination, Group, Server
 from mcpwrap.config.parse import parse
 from mcpwrap.core import names
-from mcpwrap.core.secrets.at_rest import Settings
+from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts
-from mcpwrap.machine import observer, package_sources
+from mcpwrap.machine import observer, package_sources, secret_index_file
 
 
 def machine(who: FileOwner) -> AppliedState:
@@ -37,7 +37,7 @@ def machine(who: FileOwner) -> AppliedState:
         UsageError: the configuration of this machine is wrong.
     """
     config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
-    applied, settings = known(who), observer.secret_settings()
+    applied, settings = known(who), secret_index_file.read()
     servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
     return AppliedState(
         known=applied,
@@ -55,7 +55,7 @@ def _may_use(server: Server, who: FileOwner) -> bool:
     )
 
 
-def _unset(server: Server, settings: Settings) -> tuple[str, ...]:
+def _unset(server: Server, settings: SecretIndex) -> tuple[str, ...]:
     return tuple(
         key
         for key in sorted(server.secrets() - {names.OAUTH_KEY})

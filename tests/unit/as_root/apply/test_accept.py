@@ -18,12 +18,12 @@ from mcpwrap.as_root.apply.accept import accept
 from mcpwrap.as_root.lock import only_one
 from mcpwrap.as_root.secrets import command
 from mcpwrap.config.proposal import texts_of
-from mcpwrap.core.secrets.at_rest import Setting, Settings
+from mcpwrap.core.wire.secret_index import SecretIndex, SecretVersion
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import run_as_nobody, tty
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.root_files import NewFile
-from mcpwrap.machine import observer, planning
+from mcpwrap.machine import observer, planning, secret_index_file
 from mcpwrap.plan import paths
 from mcpwrap.plan.diff.diff import RetirementPolicy
 
@@ -48,7 +48,7 @@ class Machine:
         self.config.write_text("")
         self.proposal = folder / "proposal.toml"
         self.names: list[str] = []
-        self.settings = Settings()
+        self.settings = SecretIndex()
         self.done: list[str] = []
         self.shown = ""
         self.answers: Callable[[], bool] = lambda: True
@@ -99,7 +99,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
     monkeypatch.setattr(observer, "read_roots_own", _bytes)
     monkeypatch.setattr(observer, "server_names", lambda: made.names)
-    monkeypatch.setattr(observer, "secret_settings", lambda: made.settings)
+    monkeypatch.setattr(secret_index_file, "read", lambda: made.settings)
     monkeypatch.setattr(tty, "says_yes", says_yes)
     monkeypatch.setattr(planning, "planned", planned)
     monkeypatch.setattr(apply, "of_workspaces", lambda _: [])
@@ -157,8 +157,8 @@ def test_what_was_shown_is_put_there_and_applied(machine: Machine) -> None:
 def test_secrets_are_set_before_it_is_applied(
     machine: Machine, given: Callable[[object], None]
 ) -> None:
-    set_before = Setting(version=1, is_set=True, changed_at="")
-    machine.settings = Settings(by_server={"a": {"T": set_before}})
+    set_before = SecretVersion(version=1, is_set=True, changed_at="")
+    machine.settings = SecretIndex(by_server={"a": {"T": set_before}})
     given({"a": {"T": "hidden"}})
     machine.accept()
     assert machine.done == [

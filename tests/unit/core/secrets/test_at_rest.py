@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from mcpwrap.core.secrets import at_rest
 from mcpwrap.core.secrets.aead import KEY_BYTES, NONCE_BYTES, SealError, key_id
-from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile, Setting, Settings
+from mcpwrap.core.secrets.at_rest import Label, SealedSecretFile
+from mcpwrap.core.wire.secret_index import SecretIndex, SecretVersion
 from tests.unit.core.tamper import cuts, flips, told
 
 KEY, OTHER_KEY = bytes(range(KEY_BYTES)), bytes(KEY_BYTES)
@@ -185,8 +186,8 @@ def test_a_file_counts_where_it_belongs_and_while_it_is_the_last(
     assert str(caught.value) == why
 
 
-def setting(version: int, *, is_set: bool = True) -> Setting:
-    return Setting(version=version, is_set=is_set, changed_at="2025-01-02T03:04:05+00:00")
+def setting(version: int, *, is_set: bool = True) -> SecretVersion:
+    return SecretVersion(version=version, is_set=is_set, changed_at="2025-01-02T03:04:05+00:00")
 
 
 def test_only_a_secret_that_is_set_has_a_last_version() -> None:
@@ -197,7 +198,7 @@ def test_only_a_secret_that_is_set_has_a_last_version() -> None:
 
 
 def test_the_list_changes_in_one_place() -> None:
-    one = Settings().with_one("git", "TOKEN", setting(1))
+    one = SecretIndex().with_one("git", "TOKEN", setting(1))
     two = one.with_one("git", "KEY", setting(1)).with_one("time", "TOKEN", setting(5))
     changed = two.with_one("git", "TOKEN", setting(2, is_set=False))
     assert changed.by_server == {
@@ -207,19 +208,19 @@ def test_the_list_changes_in_one_place() -> None:
     assert changed.of("git", "TOKEN") == setting(2, is_set=False)
     assert changed.without_server("git").by_server == {"time": {"TOKEN": setting(5)}}
     assert changed.without_server("nobody") == changed
-    assert (Settings().of("git", "TOKEN"), one.of("git", "KEY")) == (None, None)
+    assert (SecretIndex().of("git", "TOKEN"), one.of("git", "KEY")) == (None, None)
     assert one.by_server == {"git": {"TOKEN": setting(1)}}  # as it was
 
 
 def test_equal_lists_give_equal_texts() -> None:
     changes = [("b", "B"), ("a", "A"), ("b", "A")]
-    forth, back = Settings(), Settings()
+    forth, back = SecretIndex(), SecretIndex()
     for (name, key), (name_back, key_back) in zip(changes, reversed(changes), strict=True):
         forth = forth.with_one(name, key, setting(1))
         back = back.with_one(name_back, key_back, setting(1))
     assert at_rest.encode(forth) == at_rest.encode(back)
     assert list(forth.by_server["b"]) == ["A", "B"]  # as `mcpwrap secret list` prints them
-    assert at_rest.encode(Settings()) == '{"format":1,"by_server":{}}\n'
+    assert at_rest.encode(SecretIndex()) == '{"format":1,"by_server":{}}\n'
 
 
 @pytest.mark.parametrize("text", ["0g", "0", "0A", "00 ", " 00", "0 0", "00\n", "٠٠", "é"])  # noqa: RUF001

@@ -19,10 +19,10 @@ from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.config.migration.draft import ResolvedCommand
 from mcpwrap.config.model import Config
 from mcpwrap.config.parse import SourceFile, parse
-from mcpwrap.core.secrets.at_rest import Setting, Settings
+from mcpwrap.core.wire.secret_index import SecretIndex, SecretVersion
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts
-from mcpwrap.machine import listener_files, observer
+from mcpwrap.machine import listener_files, observer, secret_index_file
 from mcpwrap.machine.agent_files import programs
 from mcpwrap.plan.registry import Allocation, Registry
 from tests.unit.cli.agents.wrap.wrapping import (
@@ -545,12 +545,12 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     agents = ["bob"]
     """
     config: Config = parse([SourceFile("c", text.encode())])
-    set_once = Setting(version=1, is_set=True, changed_at="2026-01-01T00:00:00Z")
-    settings = Settings(by_server={"mine": {"SET": set_once}})
+    set_once = SecretVersion(version=1, is_set=True, changed_at="2026-01-01T00:00:00Z")
+    settings = SecretIndex(by_server={"mine": {"SET": set_once}})
     monkeypatch.setattr(observer, "has_configuration", lambda: True)
     monkeypatch.setattr(wrap_command, "parse", lambda _: config)
     monkeypatch.setattr(observer, "config_files", list)
-    monkeypatch.setattr(observer, "secret_settings", lambda: settings)
+    monkeypatch.setattr(secret_index_file, "read", lambda: settings)
     registry = Registry(by_name={"old": Allocation(uid=20_001, is_retired=True)})
     monkeypatch.setattr(wrap_command, "known", lambda _: AppliedServers({}))
     monkeypatch.setattr(observer, "registry", lambda: registry)

@@ -1,0 +1,62 @@
+"""Index of secrets, `/var/lib/mcpwrap/secrets.json`: versions of what was set, and no value.
+
+Root writes it, and every account can read it.
+"""
+
+import msgspec
+
+FORMAT = 1
+
+
+class SecretIndexError(ValueError):
+    """Index that is damaged or of another format; `fix` is what to do."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem)
+        self.fix = fix
+
+
+class SecretVersion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Last change of one secret. A removed one keeps its version, so that none repeats."""
+
+    version: int
+    is_set: bool
+    changed_at: str  # RFC 3339, UTC
+
+
+class SecretIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Content of `secrets.json`: by server, then by key."""
+
+    format: int = FORMAT
+    by_server: dict[str, dict[str, SecretVersion]] = {}
+
+    def of(self, name: str, key: str) -> SecretVersion | None:
+        """Return what is known of one secret."""
+        return self.by_server.get(name, {}).get(key)
+
+    def with_one(self, name: str, key: str, setting: SecretVersion) -> "SecretIndex":
+        """Return the index in which one secret is as given."""
+        mine = {**self.by_server.get(name, {}), key: setting}
+        return SecretIndex(by_server={**self.by_server, name: dict(sorted(mine.items()))})
+
+    def without_server(self, name: str) -> "SecretIndex":
+        """Return the index without anything of one server."""
+        return SecretIndex(by_server={n: s for n, s in self.by_server.items() if n != name})
+
+
+def decode(text: bytes) -> SecretIndex:
+    """Return the index in a file.
+
+    Raises:
+        SecretIndexError: it is damaged, or of another format.
+    """
+    try:
+        found = msgspec.json.decode(text, type=SecretIndex)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise SecretIndexError(f"damaged: {error}", "restore the file from a backup") from error
+    if found.format != FORMAT:
+        raise SecretIndexError(
+            f"format {found.format}, and this version knows {FORMAT}",
+            "install the version of mcpwrap that wrote it, or a later one",
+        )
+    return found
