@@ -29,7 +29,7 @@ class AgentIdentity:
     door: Door
 
     def may_use(self, admission: AccessRule) -> bool:
-        """Say whether the guest list has them, for the door at which they are."""
+        """Say whether the access list allows the agent, by the way in which it connects."""
         match self.door:
             case "stub":
                 return admission.admits(self.who.uid, self.who.gids)

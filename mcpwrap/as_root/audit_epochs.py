@@ -1,8 +1,9 @@
 """Program `mcpwrap-audit`: root key of the audit, key of each epoch, removal of old files.
 
-`mcpwrap-audit start` is the gate's ExecStartPre= and gives it, at each start, the key with which
-its audit begins; `begun` is its ExecStartPost=. All keys of the audit come from the root key, which
-stays here: only root can check what the gate wrote, and `mcpwrap audit` has it from here.
+It runs as root at each start of the gate. `mcpwrap-audit start` is the gate's ExecStartPre= and
+gives it the key with which its audit begins; `begun` is its ExecStartPost=.
+All keys of the audit come from the root key, which stays here: only root can check what the gate
+wrote, and `mcpwrap audit` has it from here.
 """
 
 import os

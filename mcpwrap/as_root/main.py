@@ -1,6 +1,6 @@
 """Program `mcpwrap-root`: dispatches `apply`, `accept`, `secret`, `passwd`, `panic`, `resume`.
 
-It reads root's files, acts, and exits.
+It runs as root when a command of the operator executes it, reads root's files, acts, and exits.
 """
 
 import os

@@ -18,7 +18,7 @@ class SessionSlots:
         self._spare: SessionSlot | None = None
 
     def take(self, in_use: Collection[Path]) -> SessionSlot | None:
-        """Return a berth for a session, the one that waits if there is; None: all are in use.
+        """Return a slot for a session, the prepared one if there is; None: all are in use.
 
         Raises:
             OSError: what a session needs is used up.
@@ -30,7 +30,7 @@ class SessionSlots:
         return prepare_slot(self._around, place) if place else None
 
     def prepare(self, in_use: Collection[Path]) -> None:
-        """Let one wait for the next session, if there may be another."""
+        """Prepare the slot of the next session, if there may be another."""
         if self._spare is None and (place := self._free_place(in_use)):
             with suppress(OSError):  # the next session tries itself, and tells what is wrong
                 self._spare = prepare_slot(self._around, place)

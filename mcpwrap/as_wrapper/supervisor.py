@@ -1,4 +1,7 @@
-"""Supervisor of a wrapper: one event loop that starts and ends a server for each session."""
+"""Supervisor of a wrapper: one event loop that starts and ends a server for each session.
+
+It takes sessions from the gate's account alone, by peer credentials.
+"""
 
 import os
 import select

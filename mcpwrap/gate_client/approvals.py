@@ -49,7 +49,7 @@ class QuestionDetails(msgspec.Struct, frozen=True):
 
 
 class ApprovalRefusedError(McpwrapError):
-    """Refusal by the gate; `code` gives the reason, as `approve_words.Refused` defines it."""
+    """Refusal by the gate; `code` gives the reason, as `RefusedReply` defines it."""
 
     def __init__(self, refused: RefusedReply) -> None:
         super().__init__(refused.why, where="the gate", fix=_FIX[refused.code])
@@ -143,7 +143,7 @@ class ApprovalConnection:
                 raise _another_version()
 
     def decide(self, decide: DecideRequest) -> DoneReply:
-        """Answer a question; `Decide.digest` is that of what was shown."""
+        """Answer a question; `DecideRequest.digest` is that of what was shown."""
         return self._ask(decide)
 
     def login(self, user: str, password: bytes) -> DoneReply:

@@ -78,7 +78,7 @@ def vanished_policies() -> dict[str, tuple[str, ...]]:
     text = _text(paths.ACCESS_LIST)
     try:
         admissions = AccessList() if text is None else decode_access_list(text)
-    except msgspec.MsgspecError:  # nobody is on a guest list that cannot be read
+    except msgspec.MsgspecError:  # an access list that cannot be read admits no account
         return {}
     found = {n: gone(admission.policy) for n, admission in admissions.by_server.items()}
     return {name: files for name, files in found.items() if files}

@@ -67,7 +67,7 @@ class ApproverConnections:
         return Rights(self._group, self._web_uid, self._webhook_uid, same_uid)
 
     def listens_at(self, fd: int) -> bool:
-        """Say whether somebody knocks there."""
+        """Say whether this is the listening socket."""
         return fd == self._listener.fileno()
 
     def by_fd(self, fd: int) -> ApproverConnection | None:

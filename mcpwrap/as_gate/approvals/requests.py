@@ -1,4 +1,4 @@
-"""Request handler of `approve.sock`, in the monitor. Decisions are carried out in `deciding`."""
+"""Request handler of `approve.sock`, in the monitor. `decisions` carries out decisions."""
 
 import time
 from functools import partial

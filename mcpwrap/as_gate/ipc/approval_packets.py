@@ -3,7 +3,7 @@
     child → monitor   `D` request a page for a document · `Q` request an approval: the document is
                       on that page · `C` stop holding a request · `I` answer from the agent's own
                       window
-    monitor → child   `D` with the page · `J` with an `Answer`
+    monitor → child   `D` with the page · `J` with an `ApprovalResponse`
 
 The outcome of a request that waits comes later, over a socket of its own.
 """
@@ -105,7 +105,7 @@ def decode(untrusted: bytes) -> FromChild | None:
 
 
 class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
-    """Monitor's answer to `AskPerson`; a child trusts it."""
+    """Monitor's answer to `ApprovalQuery`; a child trusts it."""
 
     kind: Literal["Y", "W", "Z"]  # it may run, it waits, nobody is asked
     text: str  # the id, or why not
@@ -113,7 +113,7 @@ class ApprovalResponse(msgspec.Struct, frozen=True, array_like=True):
 
 
 def answer(child: socket.socket, answer: ApprovalResponse) -> None:
-    """Send the monitor's answer to `AskPerson`, without ever waiting.
+    """Send the monitor's answer to `ApprovalQuery`, without ever waiting.
 
     Raises:
         OSError: the child is gone, or does not read.

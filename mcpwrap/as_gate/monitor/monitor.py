@@ -116,7 +116,7 @@ class Monitor:
         return False
 
     def _admissions(self) -> AccessList:
-        """Return the guest list as it is now; where it is another, failures of before are past.
+        """Return the access list as it is now; a changed one clears the start backoff.
 
         Raises:
             OSError, msgspec.MsgspecError, UsageError: it cannot be read, or others can write it.

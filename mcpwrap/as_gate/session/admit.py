@@ -1,4 +1,4 @@
-"""Session's process, one each: handshake, authorization, audit, start of the server, relay."""
+"""Session's process, one each: handshake, access list, audit, start of the server, relay."""
 
 import os
 import select

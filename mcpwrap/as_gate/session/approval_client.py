@@ -14,7 +14,7 @@ from mcpwrap.session.audit_log.recorder import Recorder
 
 
 class SessionApprovals:
-    """Approval client of one session. Implements `core.approvals.Approvals`."""
+    """Approval client of one session. Implements `core.gate.ports.Approvals`."""
 
     def __init__(self, monitor: ToMonitor, recorder: Recorder) -> None:
         self.state_key = secrets.token_bytes(32)

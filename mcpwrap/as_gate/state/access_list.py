@@ -25,7 +25,7 @@ class AccessListFile:
 
         Raises:
             UsageError: others than root could have written it.
-            msgspec.MsgspecError: the file is not a guest list. Nobody is admitted by it.
+            msgspec.MsgspecError: the file is not an access list. It admits no account.
         """
         try:
             expect_roots_file(str(self._path))

@@ -30,7 +30,7 @@ class Policies:
     def reload(self, admissions: Callable[[], AccessList] = AccessList) -> bool:
         """Read the files anew; say whether what is in force is another policy now.
 
-        Where one is gone that `apply` has recorded in the guest list, the policy in force stays.
+        Where one is gone that `apply` has recorded in the access list, the policy in force stays.
         Where none is yet, the servers that it concerned are refused: see `missing`.
         """
         try:

@@ -1,4 +1,4 @@
-"""Exponential backoff of servers that could not be started, so that retries are refused.
+"""Exponential backoff of servers that could not be started: a retry before its end is refused.
 
 Each try costs root a mint and systemd a start. The gate itself answers an agent that retries in a
 loop.

@@ -18,7 +18,7 @@ _NO_GATE = "the gate does not answer: `systemctl status mcpwrap-gate` says why"
 
 
 class SessionRefusedError(Exception):
-    """Refusal of a session; `status` is of `hello.Exit`, or as the gate sent it."""
+    """Refusal of a session; `status` is of `session_socket.Exit`, or as the gate sent it."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -1,4 +1,4 @@
-"""Pool of gate sessions: limit, reuse of idle ones by later requests, idle timeout."""
+"""Session pool of a listener: limit, idle timeout, reuse of idle gate sessions by requests."""
 
 import asyncio
 from collections.abc import Callable

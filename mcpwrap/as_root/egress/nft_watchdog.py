@@ -1,7 +1,8 @@
 """Program of `mcpwrap-watch.service`: restores our packet rules when they were changed.
 
-Many tools begin with `nft flush ruleset`. Put back within milliseconds, the rules judge the packets
-of connections that were opened meanwhile too. If they cannot be put back, everything is stopped.
+It runs as root all the time. Many tools begin with `nft flush ruleset`. Put back within
+milliseconds, the rules judge the packets of connections that were opened meanwhile too. If they
+cannot be put back, everything is stopped.
 """
 
 import os

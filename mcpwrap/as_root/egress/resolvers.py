@@ -1,6 +1,6 @@
 """Program of `mcpwrap-resolvers.service`: opens the packet rules for Squid's DNS resolvers.
 
-They are those of /etc/resolv.conf. mcpwrap-resolvers.path starts it whenever these change.
+It runs as root at boot, and whenever /etc/resolv.conf changes: mcpwrap-resolvers.path starts it.
 """
 
 import ipaddress

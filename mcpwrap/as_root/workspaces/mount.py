@@ -1,8 +1,9 @@
 """Program `mcpwrap-ws`: mounts a wrapper's workspaces in its mount namespace, at each start.
 
-`mcpwrap-ws NAME PID` is the ExecStartPost= of a wrapper that has workspaces. Not in the machine's
-view: there a name that something is mounted on cannot be replaced, and an agent's `git config` or
-editor would fail with EBUSY. Errors are reported to the wrapper, which tells its agents.
+`mcpwrap-ws NAME PID` runs as root at the start of a wrapper that has workspaces: it is the
+ExecStartPost= of the unit. It mounts nothing in the machine's view: there a name that something is
+mounted on cannot be replaced, and an agent's `git config` or editor would fail with EBUSY.
+Errors are reported to the wrapper, which tells its agents.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Access token of a session's requests, refreshed when it ends or is refused."""
+"""Access token of a session's requests, refreshed when it expires or is refused.
+
+The sessions of a server refresh one at a time, under the lock of the token file: a refresh token
+may be good for one use only.
+"""
 
 import asyncio
 import math

@@ -79,7 +79,7 @@ def session(verify: ssl.SSLContext | None) -> ClientSession:
 
 
 class TokenSource(Protocol):
-    """Token of a login. Most servers have none, and never load the code: see `bearer`."""
+    """Token of a login. Most servers have none, and never load the code: see `bearer_token`."""
 
     async def header(self) -> Mapping[str, str]:
         """Return what the next request is sent with; RemoteError if there is no token."""

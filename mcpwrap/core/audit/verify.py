@@ -1,4 +1,4 @@
-"""Verification of the whole audit by root's key: changed, removed and missing records.
+"""Verification of the audit's hash chains by root's key: changed, removed, missing records.
 
 The caller reads, in this order: the anchors, the keys, the folders and what is in them. So records
 written meanwhile are more than what must be there, and never less.

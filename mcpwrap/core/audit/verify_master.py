@@ -1,4 +1,4 @@
-"""Verification of the master chain of one run of the gate, and its entries on each session."""
+"""Verification of the master hash chain of one epoch, and of its entries on each session."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Verification of one session's audit files against the master chain."""
+"""Verification of one session's hash chain, file by file, against the master chain."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

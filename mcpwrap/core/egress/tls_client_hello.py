@@ -57,8 +57,8 @@ class _BrokenError(ValueError):
 def read(untrusted: bytes | bytearray) -> Hello:
     """Return what the beginning of a connection says. More bytes never change a refusal.
 
-    Costs at most a copy of `MAX_HELLO_BYTES`, and a caller who waits for what `NeedMore` asks
-    calls it at most twice a record.
+    Costs at most a copy of `MAX_HELLO_BYTES`, and a caller who waits for what `HelloIncomplete`
+    asks calls it at most twice a record.
     """
     match _reassemble(untrusted):
         case bytearray() as message:

@@ -1,4 +1,4 @@
-"""Held requests of one session: waiting for a person, or suspended until the agent retries."""
+"""Pending approvals of one session: requests held for a person, or suspended until a retry."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

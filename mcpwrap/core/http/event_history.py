@@ -1,4 +1,4 @@
-"""Replay buffer of a session's SSE events, for `Last-Event-ID`."""
+"""Replay buffer of a session's SSE events: an agent resumes a stream by `Last-Event-ID`."""
 
 import re
 from collections import deque

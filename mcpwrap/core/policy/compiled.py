@@ -77,7 +77,7 @@ class CompiledRule:
 
 
 class CompiledPolicy:
-    """Compiled rules for one server. Implements `judgement.ServerPolicy`."""
+    """Compiled rules for one server. Implements `decision.ServerPolicy`."""
 
     def __init__(self, policy: Policy, server: str) -> None:
         concerned = for_server(policy, server)

@@ -3,12 +3,12 @@
 The socket is a SOCK_SEQPACKET (unix(7)): one packet is one message.
 
 person → gate   lines of text: a verb, and its fields. Of these only a reason, the last of
-                `Decide`, may hold a newline. The gate splits them and decodes nothing.
-gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `End`; after
-                `watch` these are sent again whenever something has changed. `Shown` comes with
-                the documents.
+                `DecideRequest`, may hold a newline. The gate splits them and decodes nothing.
+gate → person   JSON. The reply to `list` is a `Pending` for each question, and then `EndOfList`;
+                after `watch` these are sent again whenever something has changed. `DocumentReply`
+                comes with the documents.
 
-    list | watch | show ID | login USER PASSWORD | decide …, with the fields of `Decide`
+    list | watch | show ID | login USER PASSWORD | decide …, with the fields of `DecideRequest`
 """
 
 from enum import StrEnum
@@ -72,7 +72,7 @@ class ShowRequest(msgspec.Struct, frozen=True):
 
 
 class LoginRequest(msgspec.Struct, frozen=True):
-    """Check of an account's password. The reply is `Done` or `Refused`."""
+    """Check of an account's password. The reply is `DoneReply` or `RefusedReply`."""
 
     user: str
     password: bytes

@@ -15,7 +15,7 @@ import msgspec
 MAX_LINE_BYTES = 65_536
 PASTE_PORT = 52_199  # of the address that is pasted, where nobody listens
 PATH = "/callback"
-LOGIN, LOGOUT = "login", "logout"  # `hello.LOGINS`: the helper is told which
+LOGIN, LOGOUT = "login", "logout"  # `session_socket.LOGINS`: the helper is told which
 
 
 class LoginStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -131,7 +131,7 @@ def decode_spec(text: bytes) -> ServerSpec:
 
 
 def decode_access_list(text: str | bytes) -> AccessList:
-    """Return the guest list in a file of root's.
+    """Return the access list in a file of root's.
 
     Raises:
         msgspec.MsgspecError: it is not one, or of another version.

@@ -1,5 +1,7 @@
 """BPF programs for seccomp(2): instructions, one block per system call, and installation.
 
+The filters of servers are built from it: `run_server`, `wrapped_server` and `no_setuid`.
+
 Source: seccomp(2), linux/filter.h, linux/seccomp.h; the values are the kernel's.
 """
 

@@ -1,4 +1,7 @@
-"""Seccomp allowlist of system calls, for a process that then only reads, judges and writes.
+"""Seccomp filter of a session's process of the gate: an allowlist, to read, judge and write.
+
+The monitor makes it, and the child enters it (`as_gate/session/admit.py`) when all its threads are
+there and no line was read. The reader of proposals enters one of its own (`as_nobody`).
 
 libseccomp is present wherever systemd is, and knows the numbers of every architecture.
 Source: seccomp(2), seccomp_rule_add(3), linux/seccomp.h.

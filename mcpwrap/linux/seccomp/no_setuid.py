@@ -1,4 +1,6 @@
-"""Seccomp filter that keeps a program from making setuid and setgid files, for good.
+"""Seccomp filter of a server of `mcpwrap run`, which can make no setuid or setgid file.
+
+The server's process enters it before execve(2), the last of three (as_agent/run/sandbox/layers.py).
 
 Such a file, left behind, lends its account to every user who starts it. Units have
 `RestrictSUIDSGID=` for that, and the calls are those of systemd's seccomp_restrict_suid_sgid(),

@@ -1,4 +1,7 @@
-"""Seccomp filter of a server that no unit starts: it refuses what `mcpwrap@` would refuse.
+"""Seccomp filter of a server of `mcpwrap run`: it refuses what `mcpwrap@` would refuse.
+
+No unit starts that server. Its process enters the filter before execve(2), the first of three
+(as_agent/run/sandbox/layers.py).
 
 It is a denylist, not an allowlist: a server can be any program. Source: syscalls(2),
 systemd.exec(5) on its groups of calls, and the `SystemCallFilter=` of units/mcpwrap@.service.
@@ -31,7 +34,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "memfd_secret": (447, 447), "fanotify_init": (300, 262), "personality": (135, 92),
     "modify_ldt": (154, None), "lookup_dcookie": (212, 18), "uselib": (134, None),
-    # How processes of its account run. sched_setaffinity(2) is the other filter's (seccomp.py).
+    # How processes of its account run. sched_setaffinity(2): see wrapped_server.py.
     "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119), "sched_setattr": (314, 274), "mbind": (237, 235),
     "set_mempolicy": (238, 237), "set_mempolicy_home_node": (450, 450),
@@ -73,7 +76,7 @@ def without_network() -> list[Line]:
 def without_truncation() -> list[Line]:
     """Return what keeps files whole that may only be read, where Landlock does not (before 3).
 
-    openat2(2) is the other filter's (setuid_filter.py): there is none.
+    openat2(2) is the other filter's (no_setuid.py): there is none.
     """
     machine = MACHINES.index(bpf.this_machine(MACHINES))
     found: list[Line] = []

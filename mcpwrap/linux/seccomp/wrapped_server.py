@@ -1,6 +1,8 @@
-"""Second seccomp filter, for servers alone: calls that the unit's filter leaves to the supervisor.
+"""Seccomp filter of every server, beyond its unit's: calls that are left to the supervisor alone.
 
-The unit's own filter applies to the supervisor too, which speaks to systemd over AF_UNIX.
+The unit's own filter applies to the supervisor too, which speaks to systemd over AF_UNIX. So a
+server's process enters this second one before execve(2): that of a wrapper in
+session/launch/sandbox.py, that of `mcpwrap run` in as_agent/run/sandbox/layers.py.
 """
 
 import errno

@@ -164,7 +164,7 @@ class RecordFollower:
 
 
 def to_check(folder: Path) -> dict[str, EpochFolder | None]:
-    """Return what `audit_check.check` reads."""
+    """Return what `core.audit.verify.check` reads."""
     found: dict[str, EpochFolder | None] = {}
     for name in _names(folder):
         path = folder / name

@@ -133,7 +133,7 @@ def _write(files: Mapping[str, str], have: Observed) -> list[Step]:
 
 
 def _shut_out(want: Desired, have: Observed) -> list[Step]:
-    """Take from the guest list, now, everything that the new one does not have."""
+    """Take from the access list, now, everything that the new one does not have."""
     if paths.ACCESS_LIST not in have.files:
         return []
     try:

@@ -185,7 +185,7 @@ class MasterChain:
         self._write(SessionClosed(session=entry.session, head=head))
         del self._open[entry.session]
         entry.tally.close()
-        # Who only knocks leaves no file behind. By the file, as a session may say what it likes.
+        # A session without a record leaves no file. By the file: a session may say what it likes.
         with suppress(OSError):
             if not self._path(entry).stat().st_size:
                 self._path(entry).unlink()

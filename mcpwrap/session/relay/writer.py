@@ -1,4 +1,7 @@
-"""Bounded write queue of a descriptor with two writers; neither waits for the other's reader."""
+"""Bounded write queue (backpressure) of a descriptor with two writers.
+
+Neither writer waits for the other's reader.
+"""
 
 import os
 import threading

@@ -18,7 +18,7 @@ _MAX_RECORDS_BYTES = 4096
 
 
 class Stage(IntEnum):
-    """Stage of a start, for error reports. The first three are those of `Layer`."""
+    """Stage of a start, for error reports. The first three are those of `SandboxLayer`."""
 
     NAMESPACES = 1
     LANDLOCK = 2

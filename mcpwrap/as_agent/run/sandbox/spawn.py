@@ -1,8 +1,8 @@
 """Process start of a session: forks into its namespaces, and waits until the server runs.
 
 The relay forks a process that enters the namespaces. Only a child of it is in all of them: that is
-the session's first process (`first.py`), which forks the server. The relay adopts it when the
-process between them ends.
+the session's first process (`init_process.py`), which forks the server. The relay adopts it when
+the process between them ends.
 """
 
 import os
