@@ -17,6 +17,24 @@ ROOT = Path(__file__).parents[2]
 MANUAL = sorted((ROOT / "docs").glob("*.rst"))
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *MANUAL]
 NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eighteen": 18}
+NAMING_PATHS = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+# Folders that paths in documents begin at: `core/gate/gate.py` is below mcpwrap/.
+BASES = ("", "mcpwrap", "tests", "tests/system")
+TOP = (
+    "mcpwrap",
+    "tests",
+    "docs",
+    "units",
+    "nftables",
+    "squid",
+    "packaging",
+    "examples",
+    "benchmarks",
+)
+FILE = re.compile(r"`(\w+\.py)`")
 # A line of an example, or a command in the middle of a sentence.
 COMMAND = re.compile(r"(?:^(?:sudo )?|`(?:sudo )?)mcpwrap ([a-z][a-z -]*)", re.MULTILINE)
 
@@ -96,3 +114,70 @@ def test_the_package_has_the_releases_of_the_changelog() -> None:
     assert versions[0].replace("~", ".") == __version__
     commits = tomllib.loads(text_of("packaging/releases.toml"))
     assert [(name, str(one["date"])) for name, one in commits.items()] == released
+
+
+def missing_paths(text: str, tree: Path) -> list[str]:
+    """Return the paths and file names of a text that a tree does not have."""
+    below = {
+        folder.name
+        for base in BASES[1:]
+        for folder in (tree / base).glob("*/")
+        if folder.name != "__pycache__"
+    }
+    first = "|".join(sorted({*below, *TOP}))
+    paths = re.findall(rf"(?<![\w/.~@$-])(?:{first})/[\w./*@-]*", text)
+    missing = [path for path in paths if not is_path(path.rstrip("."), tree)]
+    names = FILE.findall(text)
+    files = {
+        file.name
+        for top in ("mcpwrap", "tests", "packaging")
+        for file in (tree / top).rglob("*.py")
+    }
+    return missing + [name for name in names if name not in files]
+
+
+def is_path(path: str, tree: Path) -> bool:
+    """Say whether it is a path, a module without `.py`, or a name in a module."""
+    for base in (tree / base for base in BASES):
+        module, _, inside = path.rpartition(".")
+        file = base / f"{module}.py"
+        defined = rf"^(?:class |def )?{inside}\b"
+        if (
+            any(base.glob(path.rstrip("/")))
+            or (base / f"{path}.py").exists()
+            or (module and file.exists() and re.search(defined, file.read_text(), re.MULTILINE))
+        ):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("page", NAMING_PATHS, ids=lambda path: path.name)
+def test_each_path_is_there(page: Path) -> None:
+    assert missing_paths(page.read_text(), ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`core/gate/gate.py`, `core/gate/gate`, `core/gate/gate.Gate`, mcpwrap/core/gate/.", []),
+        ("`core/*/gate.py` and a unit, `units/mcpwrap@.service`", []),
+        ("`gate.py`", []),
+        ("`session/test_agent.py::test_it`", []),  # a story
+        ("/var/lib/mcpwrap/core/gone, https://a.example/core/gone", []),  # not of the tree
+        ("`core/gone`", ["core/gone"]),
+        ("see core/gate/gone.py.", ["core/gate/gone.py."]),
+        ("`core/gate/gate.Gone`", ["core/gate/gate.Gone"]),
+        ("`units/gone.service`", ["units/gone.service"]),
+        ("`gone.py`", ["gone.py"]),
+    ],
+)  # fmt: skip
+def test_a_path_that_is_not_there_is_found(tmp_path: Path, text: str, missing: list[str]) -> None:
+    for name, content in {
+        "mcpwrap/core/gate/gate.py": "class Gate:\n",
+        "tests/system/session/test_agent.py": "",
+        "units/mcpwrap@.service": "",
+    }.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+    assert missing_paths(text, tmp_path) == missing
