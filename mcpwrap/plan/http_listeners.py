@@ -76,7 +76,9 @@ def wanted(
 
 def elements(listeners: Mapping[str, Listener]) -> Elements:
     """Return the elements by which each agent, and nobody else, reaches its listeners."""
-    return frozenset(("heard", f"{each.uid} . {each.address}") for each in listeners.values())
+    return frozenset(
+        ("listener_clients", f"{each.uid} . {each.address}") for each in listeners.values()
+    )
 
 
 def files(listener: Listener) -> dict[str, str]:
@@ -89,11 +91,11 @@ def files(listener: Listener) -> dict[str, str]:
 
 
 def _drop_in(listener: Listener) -> str:
-    heard = f"{listener.uid} . {listener.address}"
+    client = f"{listener.uid} . {listener.address}"
     lines = [
         "[Socket]",
         "# Nobody listens before the packet rules let this account there, and no other.",
-        f"ExecStartPre={NFT} get element inet mcpwrap heard {{ {heard} }}",
+        f"ExecStartPre={NFT} get element inet mcpwrap listener_clients {{ {client} }}",
         f"ListenStream={listener.address}:{PORT}",
     ]
     return paths.WRITTEN + "\n".join(lines) + "\n"

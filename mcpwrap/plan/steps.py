@@ -8,7 +8,7 @@ from mcpwrap.core.wire.listener_file import Listener, url
 from mcpwrap.plan.egress.nft_elements import Elements
 from mcpwrap.plan.paths import SPLICE_CA, WEBHOOK_KEY, proxy
 
-_SHOWN = ("wrapped", "own", "direct")
+_SHOWN = ("wrapped", "egress_addr", "direct")
 # systemctl(1) has 90 s for units of one batch; each that is enabled or disabled by itself makes
 # systemd read all unit files again, which takes it seconds where there are hundreds.
 _AT_ONCE = 50
@@ -130,11 +130,11 @@ class LoadRules:
         """Return what the step does, as `plan` prints it. What goes past Squid is named."""
         by_set = {n: sorted(e for s, e in self.elements if s.startswith(n)) for n in _SHOWN}
         text = f"load the packet rules: {len(by_set['wrapped'])} servers, "
-        text += f"{len(by_set['own'])} of them with an allowlist"
+        text += f"{len(by_set['egress_addr'])} of them with an allowlist"
         if by_set["direct"]:
             text += f"; DIRECT, not through Squid: {', '.join(by_set['direct'])}"
-        if heard := sum(name == "heard" for name, _ in self.elements):
-            text += f"; {heard} agents by HTTP"
+        if clients := sum(name == "listener_clients" for name, _ in self.elements):
+            text += f"; {clients} agents by HTTP"
         return text
 
 

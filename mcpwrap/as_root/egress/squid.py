@@ -178,4 +178,4 @@ def _held(addresses: set[str]) -> Iterator[None]:
 
 
 def _hold(verb: str, elements: Iterable[str]) -> str:
-    return f"{verb} element inet mcpwrap hold {{ {', '.join(elements)} }}"
+    return f"{verb} element inet mcpwrap reload_hold {{ {', '.join(elements)} }}"

@@ -149,7 +149,7 @@ def _record_suspension(
     session: SessionState, hold: PendingApproval, answer: bytes
 ) -> MessageOutcome:
     approval = Approval(hold.approval.id, hold.approval.shown)
-    notes = (note(hold, NoteKind.PUT_OFF),)
+    notes = (note(hold, NoteKind.SUSPENDED),)
     return write(session, hold, MessageOutcome(answer=answer, notes=notes, approval=approval))
 
 

@@ -36,7 +36,7 @@ class NoteKind(StrEnum):
     HELD = "held"  # until a person has answered
     DENIED = "denied"  # by a person
     EXPIRED = "expired"  # no person answered
-    PUT_OFF = "put off"  # the agent is told to come again
+    SUSPENDED = "suspended"  # the agent is told to come again
     WITHDRAWN = "withdrawn"  # the agent wants it no longer
     UNANSWERED = "unanswered"  # the server ended first
 

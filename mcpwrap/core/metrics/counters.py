@@ -9,7 +9,7 @@ import msgspec
 # In the order in which they stand in a session's memory.
 DECISIONS = (
     "allowed", "changed", "blocked", "limited", "malformed", "unknown", "dropped", "unrecorded",
-    "held", "approved", "denied", "expired", "put off", "withdrawn", "unanswered",
+    "held", "approved", "denied", "expired", "suspended", "withdrawn", "unanswered",
 )  # fmt: skip
 BUCKETS = 24  # of microseconds, each twice as wide as the one before; the last takes the rest
 NO_BOUND_US = 1 << (BUCKETS - 1)  # stands for the bound that the last does not have

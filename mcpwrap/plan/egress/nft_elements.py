@@ -10,7 +10,8 @@ from mcpwrap.plan.egress.server_egress import Sources, hosts
 
 # The sets that `apply` fills; the others are filled by the kernel, or follow /etc/resolv.conf.
 SETS = (
-    "wrapped", "own", "fronted", "heard", "direct4", "direct6", "ports", "parents4", "parents6",
+    "wrapped", "egress_addr", "fronted", "listener_clients", "direct4", "direct6", "ports",
+    "parents4", "parents6",
 )  # fmt: skip
 Elements = frozenset[tuple[str, str]]  # the set, and what is in it, as nft(8) writes it
 
@@ -45,7 +46,7 @@ def _elements(
         uid = uid_by_name[name]
         yield "wrapped", str(uid)
         if server.egress:
-            yield "own", f"{uid} . {egress_address(uid)}"
+            yield "egress_addr", f"{uid} . {egress_address(uid)}"
             if server.transparent:
                 yield "fronted", f"{uid} . {egress_address(uid)}"
         for host in hosts(server, sources):

@@ -298,7 +298,10 @@ def test_what_is_proposed_is_read_by_nobody(machine: Machine) -> None:
             "characters that no name or no text has",
             marks=KIND,
         ),
-        ('ProposalAnswer(text_by_name={"a": "[approvals]\\nsame_uid = true\\n"})', "another text than"),
+        (
+            'ProposalAnswer(text_by_name={"a": "[approvals]\\nsame_uid = true\\n"})',
+            "another text than",
+        ),
         pytest.param("ProposalAnswer()", "no server, or too many", marks=KIND),
         pytest.param(
             'ProposalAnswer(wrong="\\x1b[2J\\u202e\\n  fix: do")',

@@ -34,7 +34,7 @@ SERVERS = (
 LIST_RULES = "nft -n -s -t list table inet mcpwrap 2>&1;" + "".join(
     f"nft -n list set inet mcpwrap {name} 2>&1;"
     for name in (
-        "wrapped", "own", "fronted", "direct4", "direct6", "ports", "parents4", "parents6",
+        "wrapped", "egress_addr", "fronted", "direct4", "direct6", "ports", "parents4", "parents6",
         "private4", "private6", "resolvers4", "resolvers6",
     )
 )  # fmt: skip
@@ -99,7 +99,7 @@ def rules(machine: Machine) -> str:
 def own_address(machine: Machine, server: str) -> str:
     """Return the egress address of a server."""
     uid = machine.uid_of(f"mcpw-{server}")
-    own = machine.look("nft -n list set inet mcpwrap own")
+    own = machine.look("nft -n list set inet mcpwrap egress_addr")
     found = re.search(rf"{uid} \. ([0-9.]+)", own)
     assert found
     return found[1]

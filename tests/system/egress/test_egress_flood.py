@@ -156,7 +156,7 @@ def test_what_a_server_has_abandoned_still_counts(
 
 
 # The rule, and what its absence lets a server do: be counted as somebody else.
-SOURCE = "meta skuid . ip saddr @own meta skuid"
+SOURCE = "meta skuid . ip saddr @egress_addr meta skuid"
 
 
 def test_a_server_cannot_choose_by_which_address_it_is_counted(field: Battlefield) -> None:

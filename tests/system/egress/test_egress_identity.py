@@ -116,7 +116,7 @@ def test_squid_and_the_front_reach_no_more_than_they_need(field: Battlefield) ->
 
 
 WRAPPER = "meta skuid @wrapped goto wrapper"
-OWN = "meta skuid . ip saddr @own meta skuid . ip daddr @own tcp dport 3128 accept"
+OWN = "meta skuid . ip saddr @egress_addr meta skuid . ip daddr @egress_addr tcp dport 3128 accept"
 SYN = "ip daddr 127.77.0.0/16 tcp flags & (syn | ack) == syn goto refuse"
 DATAGRAM = "ip daddr 127.77.0.0/16 meta l4proto udp goto refuse"
 SYN_ACK = "ip saddr 127.77.0.0/16 tcp flags & (syn | ack) == (syn | ack) goto refuse"

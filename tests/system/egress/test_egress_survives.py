@@ -282,7 +282,7 @@ def test_other_resolvers_do_not_end_a_squid_whose_file_is_broken(
         assert play(session, "status()") == 200
 
 
-WAITING = "        ip daddr @hold tcp dport 3128 tcp flags & (syn | ack) == syn drop\n"
+WAITING = "        ip daddr @reload_hold tcp dport 3128 tcp flags & (syn | ack) == syn drop\n"
 
 
 def test_who_comes_by_the_front_waits_while_ports_of_squid_are_closed(machine: Machine) -> None:
@@ -309,11 +309,11 @@ def test_without_the_rule_who_comes_by_the_front_does_not_wait(machine: Machine)
 @contextmanager
 def held(machine: Machine, own: str) -> Iterator[None]:
     """Close this address to new connections, as while Squid reads its files."""
-    machine.as_root(f"nft add element inet mcpwrap hold '{{ {own} timeout 1h }}'")
+    machine.as_root(f"nft add element inet mcpwrap reload_hold '{{ {own} timeout 1h }}'")
     try:
         yield
     finally:
-        machine.as_root(f"nft delete element inet mcpwrap hold '{{ {own} }}'")
+        machine.as_root(f"nft delete element inet mcpwrap reload_hold '{{ {own} }}'")
 
 
 def expect_all_came_through(session: Session, at_least: int) -> None:

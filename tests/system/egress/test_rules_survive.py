@@ -77,8 +77,12 @@ TAMPERING = {
     "$(nft -a list chain inet mcpwrap output | sed -n 's/.*@wrapped.* # handle //p')",
     "a rule comes before ours": "nft insert rule inet mcpwrap wrapper accept",
     "an account is no longer wrapped": "nft delete element inet mcpwrap wrapped '{{ {uid} }}'",
-    "a server has lost its address": "nft delete element inet mcpwrap own '{{ {uid} . {own} }}'",
-    "a server has its neighbour's": "nft add element inet mcpwrap own '{{ {uid} . {other} }}'",
+    "a server has lost its address": (
+        "nft delete element inet mcpwrap egress_addr '{{ {uid} . {own} }}'"
+    ),
+    "a server has its neighbour's": (
+        "nft add element inet mcpwrap egress_addr '{{ {uid} . {other} }}'"
+    ),
     "Squid may go to another port": "nft add element inet mcpwrap ports '{{ 25 }}'",
     "a range is no longer private": "nft delete element inet mcpwrap private4 '{{ 10.0.0.0/8 }}'",
     "Squid may ask nobody": "nft flush set inet mcpwrap resolvers4",
@@ -133,8 +137,8 @@ def test_what_somebody_changed_is_back_within_a_second(machine: Machine, command
 
 # Sets that refused packets fill, by how many elements each takes.
 FULL = {
-    "again4": ("{uid} . 443 . 192.0.2.1 . {n}", 65_000),
-    "again6": ("{uid} . 443 . 2001:db8::1 . {n}", 65_000),
+    "recently_refused4": ("{uid} . 443 . 192.0.2.1 . {n}", 65_000),
+    "recently_refused6": ("{uid} . 443 . 2001:db8::1 . {n}", 65_000),
     "refused4": ("{uid} . 192.0.2.1 . tcp . {n}", 8_000),
     "refused6": ("{uid} . 2001:db8::1 . tcp . {n}", 8_000),
 }

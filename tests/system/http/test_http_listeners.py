@@ -112,7 +112,7 @@ def test_each_agent_alone_reaches_its_listener(machine: Machine) -> None:
     assert found.keys() == {"alice", "bob", "carol"}  # listed, joined, and its own group
     text = machine.as_user("alice", "mcpwrap status").out
     assert f"http://{found['alice']}:52100/" in text
-    nft = machine.look("nft -n list set inet mcpwrap heard")
+    nft = machine.look("nft -n list set inet mcpwrap listener_clients")
     for name, address in found.items():
         assert f"{machine.uid_of(name)} . {address}" in nft
     accounts = ["alice", "bob", "carol", "mallory", "root", "mcpw-everything", "mcpwrap-gate"]
@@ -220,7 +220,7 @@ def test_who_leaves_is_heard_no_more_and_others_go_on(machine: Machine) -> None:
     left = "ls /var/lib/mcpwrap/http /etc/systemd/system | grep -F -e http@ -e json || true"
     assert machine.look(left) == ""
     assert "mcpwrap-http@" not in machine.look("systemctl list-units --all")
-    assert "elements" not in machine.look("nft list set inet mcpwrap heard")
+    assert "elements" not in machine.look("nft list set inet mcpwrap listener_clients")
     machine.configure(EVERYTHING)
     machine.apply()
     assert urls(machine) == {**before, **after}
@@ -232,7 +232,9 @@ def test_who_leaves_is_heard_no_more_and_others_go_on(machine: Machine) -> None:
 def test_a_connection_ends_with_the_rule_that_allowed_it(machine: Machine) -> None:
     address, uid = urls(machine)["alice"], machine.uid_of("alice")
     with held(machine, "alice", address) as hold, machine.unwatched():
-        machine.as_root(f"nft delete element inet mcpwrap heard '{{ {uid} . {address} }}'")
+        machine.as_root(
+            f"nft delete element inet mcpwrap listener_clients '{{ {uid} . {address} }}'"
+        )
         hold.send({})
         assert hold.read_line() == "ended"
     told(machine, "alice", address)
@@ -244,7 +246,9 @@ def test_without_its_rule_nobody_listens(machine: Machine) -> None:
     machine.announce(re.escape(unit))
     with machine.unwatched():
         machine.as_root(f"systemctl stop {unit}")
-        machine.as_root(f"nft delete element inet mcpwrap heard '{{ {uid} . {address} }}'")
+        machine.as_root(
+            f"nft delete element inet mcpwrap listener_clients '{{ {uid} . {address} }}'"
+        )
         machine.as_root(f"systemctl start {unit}", status=1)
     machine.as_root(f"systemctl reset-failed {unit}; systemctl start {unit}")
     told(machine, "alice", address)
@@ -271,7 +275,7 @@ def test_a_server_that_is_a_url_has_a_listener_and_a_way_out(machine: Machine) -
     assert found == {"alice": before["alice"]}
     assert told(machine, "alice", found["alice"])["told"]["is_remote"] is True
     uid = machine.uid_of("mcpw-everything")
-    assert f"{uid} . 127.77." in machine.look("nft -n list set inet mcpwrap own")
+    assert f"{uid} . 127.77." in machine.look("nft -n list set inet mcpwrap egress_addr")
     squid = machine.read("/var/lib/mcpwrap/squid/proxy-1.conf").replace("\\", "")
     assert "mcp.example.com" in squid
     spec = json.loads(machine.read("/var/lib/mcpwrap/servers/everything.json"))

@@ -72,7 +72,7 @@ def test_names_and_pages_are_looked_at(
 
 def test_the_set_is_what_keeps_other_accounts_out(machine: Machine, internet: Internet) -> None:
     host, _ = remote.place(machine, "odd")
-    element = f"element inet mcpwrap heard '{{ {machine.uid_of('bob')} . {host} }}'"
+    element = f"element inet mcpwrap listener_clients '{{ {machine.uid_of('bob')} . {host} }}'"
     assert remote.step(machine, "odd", "reach", user="bob", of="alice") != "there"
     with machine.unwatched():
         machine.as_root(f"nft add {element}")

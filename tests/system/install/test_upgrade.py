@@ -1,14 +1,25 @@
 """Upgrade from an earlier release to this one, by apt."""
 
+import json
 import shutil
 from collections.abc import Callable
 
+from mcpwrap.core.names import egress_address
 from tests.system.bed import package
 from tests.system.bed.machine import Machine
 from tests.system.support import upgrades
 from tests.system.support.servers import THREE_SERVERS
 from tests.system.support.tiers import only_in_test_all
 
+EGRESS_AND_HTTP = """
+[mcp_servers.out]
+command = "/usr/bin/python3"
+args = ["/opt/probe.py"]
+[mcp_servers.out.mcpwrap]
+agents = ["alice"]
+expose = "http"
+egress = ["api.example.com"]
+"""
 GRAPH = [{"name": "Ada", "entityType": "person", "observations": ["wrote the first program"]}]
 UPGRADE = "apt-get install -y /root/mcpwrap.deb"
 
@@ -47,3 +58,43 @@ def test_an_upgrade_from_0_1_0_breaks_each_session_once(boot: Callable[..., Mach
     upgrades.breaks_each_session_once(machine, UPGRADE)
     with machine.session("one") as session:  # the twin: an agent that comes later
         session.initialize()
+
+
+def elements(machine: Machine, name: str) -> list[str]:
+    """Return what is in a set of the packet rules."""
+    listed = machine.look(f"nft -nj list set inet mcpwrap {name}")
+    (found,) = (each["set"] for each in json.loads(listed)["nftables"] if "set" in each)
+    return [" ".join(map(str, each["concat"])) for each in found.get("elem", [])]
+
+
+def is_answered(machine: Machine, account: str, address: str) -> bool:
+    """Say whether an account may connect to a listener."""
+    code = f"import socket; socket.create_connection(('{address}', {upgrades.PORT}), 5)"
+    return machine.as_user(account, f'python3 -c "{code}" && echo yes || true').out == "yes\n"
+
+
+@only_in_test_all("builds the package of 0.1.0 too; an upgrade to the same version is in make test")
+def test_an_upgrade_from_0_1_0_takes_the_packet_rules_along(boot: Callable[..., Machine]) -> None:
+    """Its sets have other names; nobody has to run `apply` for who could go out to go out."""
+    machine = with_0_1_0(boot)
+    machine.add_person("bob")
+    machine.configure(EGRESS_AND_HTTP)
+    machine.apply()
+    before = [elements(machine, name) for name in ("own", "heard")]
+    assert [len(each) for each in before] == [1, 1]
+    listener = json.loads(machine.read(f"/var/lib/mcpwrap/http/out.{machine.uid_of('alice')}.json"))
+
+    machine.as_root(UPGRADE)
+    for is_after_reboot in (False, True):
+        if is_after_reboot:
+            machine.reboot()
+        now = [elements(machine, name) for name in ("egress_addr", "listener_clients")]
+        assert now == before
+        assert elements(machine, "own") == elements(machine, "heard") == []
+        assert is_answered(machine, "alice", listener["address"])
+        assert not is_answered(machine, "bob", listener["address"])
+        with machine.session("out") as session:
+            session.initialize()
+            squid = egress_address(machine.uid_of("mcpw-out"))
+            code = f"import socket; socket.create_connection(('{squid}', 3128), 5); result = 'open'"
+            assert session.evaluate(code) == "open"

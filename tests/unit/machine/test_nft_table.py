@@ -10,7 +10,7 @@ from mcpwrap.machine import nft_table
 # As nft 1.0.6 lists each set.
 LISTED = {
     "wrapped": '"elem": [20001, 20002]',
-    "own": '"elem": [{"concat": [20001, "127.77.0.1"]}]',
+    "egress_addr": '"elem": [{"concat": [20001, "127.77.0.1"]}]',
     "direct6": '"elem": [{"concat": [20001, "fd00::5", 443]}]',
     "parents4": '"type": ["ipv4_addr", "inet_service"]',
 }
@@ -30,7 +30,7 @@ def test_the_sets_that_apply_fills_are_read_one_by_one(monkeypatch: pytest.Monke
     assert nft_table.elements() == {
         ("wrapped", "20001"),
         ("wrapped", "20002"),
-        ("own", "20001 . 127.77.0.1"),
+        ("egress_addr", "20001 . 127.77.0.1"),
         ("direct6", "20001 . fd00::5 . 443"),
     }
 

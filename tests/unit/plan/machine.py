@@ -220,7 +220,7 @@ class Machine:
         return *(self.files[path] for path in seen), str(self.authorities_in(unit))
 
     def _start_listener(self, instance: str, listener: Listener) -> None:
-        assert ("heard", f"{listener.uid} . {listener.address}") in self.elements
+        assert ("listener_clients", f"{listener.uid} . {listener.address}") in self.elements
         assert listener.uid in self.admissions().by_server[listener.server].http_uids
         assert listener.server in self.listening
         self.open_listeners[instance] = self.files_of_listener(instance)

@@ -22,7 +22,7 @@ DROP_IN = """\
 # Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.
 [Socket]
 # Nobody listens before the packet rules let this account there, and no other.
-ExecStartPre=/usr/sbin/nft get element inet mcpwrap heard { 1000 . 127.78.0.1 }
+ExecStartPre=/usr/sbin/nft get element inet mcpwrap listener_clients { 1000 . 127.78.0.1 }
 ListenStream=127.78.0.1:52100
 """
 
@@ -136,7 +136,10 @@ def test_a_listener_has_its_files() -> None:
 def test_each_agent_alone_reaches_its_listener() -> None:
     other = msgspec.structs.replace(HEARD, uid=1001, address="127.78.0.2")
     found = http_listeners.elements({"git.1000": HEARD, "git.1001": other})
-    assert found == {("heard", "1000 . 127.78.0.1"), ("heard", "1001 . 127.78.0.2")}
+    assert found == {
+        ("listener_clients", "1000 . 127.78.0.1"),
+        ("listener_clients", "1001 . 127.78.0.2"),
+    }
 
 
 def written(listener: Listener) -> dict[str, str]:

@@ -12,7 +12,7 @@ RULES = frozenset(
     {
         ("wrapped", "1"),
         ("wrapped", "2"),
-        ("own", "1 . 127.77.0.1"),
+        ("egress_addr", "1 . 127.77.0.1"),
         ("direct6", "2 . fd00::5 . 2"),
         ("direct4", "2 . 10.0.0.5 . 1"),
         ("ports", "443"),
@@ -77,7 +77,7 @@ DESCRIBED: list[tuple[steps.Step, str]] = [
         "listen at http://127.78.0.1:52100/ for a, UID 1000 alone",
     ),
     (
-        steps.LoadRules(frozenset({("wrapped", "1"), ("heard", "1000 . 127.78.0.1")})),
+        steps.LoadRules(frozenset({("wrapped", "1"), ("listener_clients", "1000 . 127.78.0.1")})),
         "load the packet rules: 1 servers, 0 of them with an allowlist; 1 agents by HTTP",
     ),
 ]

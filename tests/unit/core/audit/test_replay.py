@@ -101,7 +101,7 @@ def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
         ({"decision": "held"}, 1),  # once, and not when it was answered as well
         ({"decision": "approved"}, 0),
         ({"decision": "denied"}, 0),
-        ({"decision": "put off"}, 0),
+        ({"decision": "suspended"}, 0),
         ({"decision": "malformed"}, 0),  # the policy was never asked
         ({"decision": "unknown"}, 0),
         ({"id": None}, 0),  # a notification

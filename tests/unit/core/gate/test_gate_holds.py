@@ -231,5 +231,5 @@ def test_the_trials_are_of_something() -> None:
         decisions.update(record.decision for record in trial.audit.written)
 
     look()
-    for each in ("held", "approved", "put off", "denied", "expired", "withdrawn", "allowed"):
+    for each in ("held", "approved", "suspended", "denied", "expired", "withdrawn", "allowed"):
         assert decisions[each] > 2, decisions

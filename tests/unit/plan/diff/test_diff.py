@@ -558,7 +558,7 @@ def test_an_account_with_another_uid_is_refused_its_packets_as_long_as_it_is_the
     "have",
     [
         Observed(uid_by_account={"mcpw-old": 20_005}, elements=frozenset({("wrapped", "20005")})),
-        Observed(elements=frozenset({("own", "20005 . 127.77.0.5"), ("ports", "443")})),
+        Observed(elements=frozenset({("egress_addr", "20005 . 127.77.0.5"), ("ports", "443")})),
         Observed(files={paths.resolv_conf("old"): ""}),
         Observed(caches=frozenset({"old"})),
         Observed(authorities=frozenset({"old"})),
@@ -577,7 +577,7 @@ def test_an_account_with_another_uid_is_refused_its_packets_as_long_as_it_is_the
         Observed(files={paths.listener("old.1000"): ""}),
         Observed(files={paths.listener_drop_in("old.1000"): ""}),
         Observed(open_listeners=frozenset({"old.1000"})),
-        Observed(elements=frozenset({("heard", "1000 . 127.78.0.1")})),
+        Observed(elements=frozenset({("listener_clients", "1000 . 127.78.0.1")})),
     ],
 )
 def test_whatever_is_left_of_a_server_is_removed(have: Observed) -> None:

@@ -47,7 +47,7 @@ def broken_off(before: str, text: str) -> list[Machine]:
 
 def allowed(elements: Iterable[tuple[str, str]]) -> set[tuple[int, str]]:
     """Return which account reaches which address."""
-    sets = {"own", "direct4", "direct6", "heard"}
+    sets = {"egress_addr", "direct4", "direct6", "listener_clients"}
     pairs = [text.split(" . ") for name, text in elements if name in sets]
     return {(int(uid), address) for uid, address, *_ in pairs}
 
@@ -92,7 +92,7 @@ def expect_safe(machine: Machine) -> None:
         address = f"ListenStream={listener.address}:52100\n"
         assert instance == f"{listener.server}.{listener.uid}"
         assert machine.files[paths.listener_drop_in(instance)].endswith(address)
-        assert ("heard", f"{listener.uid} . {listener.address}") in machine.elements
+        assert ("listener_clients", f"{listener.uid} . {listener.address}") in machine.elements
 
 
 @from_each

@@ -10,9 +10,9 @@ from tests.unit.plan.machine import wanted
 HEAD = "# Written by `mcpwrap apply` from /etc/mcpwrap; changes here are undone by the next one.\n"
 FLUSH = """\
 flush set inet mcpwrap wrapped
-flush set inet mcpwrap own
+flush set inet mcpwrap egress_addr
 flush set inet mcpwrap fronted
-flush set inet mcpwrap heard
+flush set inet mcpwrap listener_clients
 flush set inet mcpwrap direct4
 flush set inet mcpwrap direct6
 flush set inet mcpwrap ports
@@ -20,14 +20,18 @@ flush set inet mcpwrap parents4
 flush set inet mcpwrap parents6
 """
 THREE_SETS = """\
-add element inet mcpwrap own { 21770 . 127.77.6.234 }
+add element inet mcpwrap egress_addr { 21770 . 127.77.6.234 }
 add element inet mcpwrap ports { 443 }
 add element inet mcpwrap wrapped { 20001, 20003, 21770 }
 """
 GIT = "[mcp_servers.git]\ncommand = '/x'\n[mcp_servers.git.mcpwrap]\n"
 WRAPPED = ("wrapped", "21770")
-OWN = ("own", "21770 . 127.77.6.234")
+OWN = ("egress_addr", "21770 . 127.77.6.234")
 FRONTED = ("fronted", "21770 . 127.77.6.234")
+
+
+def client(uid: int, address: str) -> tuple[str, str]:
+    return ("listener_clients", f"{uid} . {address}")
 
 
 @pytest.mark.parametrize(
@@ -53,14 +57,21 @@ FRONTED = ("fronted", "21770 . 127.77.6.234")
             f"{GIT}direct = ['10.0.0.5:5432', '[fd00::5]:1']",
             {WRAPPED, ("direct4", "21770 . 10.0.0.5 . 5432"), ("direct6", "21770 . fd00::5 . 1")},
         ),
-        (f"{GIT}expose = 'http'\nagents = ['alice']", {WRAPPED, ("heard", "1000 . 127.78.0.1")}),
+        (
+            f"{GIT}expose = 'http'\nagents = ['alice']",
+            {WRAPPED, ("listener_clients", "1000 . 127.78.0.1")},
+        ),
         (
             f"{GIT}expose = 'http'",  # each member its own, and root none
-            {WRAPPED, ("heard", "1000 . 127.78.0.1"), ("heard", "1002 . 127.78.0.2")},
+            {
+                WRAPPED,
+                ("listener_clients", "1000 . 127.78.0.1"),
+                ("listener_clients", "1002 . 127.78.0.2"),
+            },
         ),
         (
             URL.replace("alice", "bob"),
-            {WRAPPED, OWN, ("ports", "443"), ("heard", "1001 . 127.78.0.1")},
+            {WRAPPED, OWN, ("ports", "443"), client(1001, "127.78.0.1")},
         ),
         ("[egress]\nparent = '10.0.0.1:3128'", {("parents4", "10.0.0.1 . 3128")}),
         ("[egress]\nparent = '[fd00::1]:80'", {("parents6", "fd00::1 . 80")}),
@@ -72,7 +83,7 @@ FRONTED = ("fronted", "21770 . 127.77.6.234")
                 FRONTED,
                 ("ports", "443"),
                 ("wrapped", "34142"),
-                ("own", "34142 . 127.77.55.62"),
+                ("egress_addr", "34142 . 127.77.55.62"),
                 ("fronted", "34142 . 127.77.55.62"),
             },
         ),
