@@ -94,7 +94,6 @@ def test_an_upgrade_from_0_1_0_takes_the_packet_rules_along(boot: Callable[..., 
         assert is_answered(machine, "alice", listener["address"])
         assert not is_answered(machine, "bob", listener["address"])
         with machine.session("out") as session:
-            session.initialize()
             squid = egress_address(machine.uid_of("mcpw-out"))
             code = f"import socket; socket.create_connection(('{squid}', 3128), 5); result = 'open'"
             assert session.evaluate(code) == "open"
