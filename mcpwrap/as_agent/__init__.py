@@ -1,1 +1,1 @@
-"""RUNS AS THE AGENT: programs that an agent starts. They hold nothing that needs protecting."""
+"""RUNS AS THE AGENT: stub, `mcpwrap run` and session probe, without a privilege of their own."""

@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate: the gate, which admits sessions and judges their messages by the policy."""
+"""RUNS AS mcpwrap-gate: the gate: admits sessions, judges their messages, writes the audit."""

@@ -1,1 +1,1 @@
-"""RUNS AS nobody: parses untrusted files for root, in a sandbox, and can do nothing else."""
+"""RUNS AS nobody: parser of a proposal for root, in a sandbox without files or sockets."""

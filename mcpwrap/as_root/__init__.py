@@ -1,4 +1,4 @@
-"""RUNS AS ROOT, ONCE: reads root's own files, carries out steps, exits. It has no listener.
+"""RUNS AS ROOT, ONCE: programs that read root's own files, change the machine, and exit.
 
-Only `mcpwrap-watch.service` goes on running.
+None listens. Only `mcpwrap-watch.service` goes on running.
 """

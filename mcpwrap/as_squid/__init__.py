@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-proxy or mcpwrap-intercept, in the unit of an instance of Squid."""
+"""RUNS AS mcpwrap-proxy or mcpwrap-intercept: health check (watchdog) beside a Squid instance."""

@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-webhook: posts pending approvals. It sees all, and may answer none."""
+"""RUNS AS mcpwrap-webhook: posts pending approvals to a URL. It cannot answer them."""

@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME: the wrapper, which starts a server for each session, and ends it."""
+"""RUNS AS mcpw-NAME: the wrapper, which starts and ends one server's sessions."""

@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: one file a command. Only root's programs change root's files."""
+"""RUNS AS THE CALLER: commands of `mcpwrap`. Only root's programs change root's files."""

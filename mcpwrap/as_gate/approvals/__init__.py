@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate: approval broker and its sockets, authentication, decisions."""
+"""RUNS AS mcpwrap-gate: approval broker, its connections, authentication and decisions."""

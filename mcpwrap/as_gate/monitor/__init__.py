@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate, in the monitor: accepts connections, forks, dispatches packets."""
+"""RUNS AS mcpwrap-gate, in the monitor: accepted connections, forks, packets of children."""

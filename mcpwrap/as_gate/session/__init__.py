@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-gate, in a session's process: admits, relays and judges one session."""
+"""RUNS AS mcpwrap-gate, in a session's process: admission, relay and gate of one session."""

@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-http: sessions of the gate that a listener holds."""
+"""RUNS AS mcpwrap-http: client of the gate: connections, sessions and their pool."""

@@ -1,1 +1,1 @@
-"""RUNS AS mcpwrap-http: transports of MCP over HTTP, of each protocol version."""
+"""RUNS AS mcpwrap-http: transports of MCP over HTTP, one for each protocol era."""

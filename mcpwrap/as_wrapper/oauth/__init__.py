@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, within mcpwrap-remote: OAuth client; gets, seals and renews tokens."""
+"""RUNS AS mcpw-NAME, in mcpwrap-remote: OAuth client: login, sealed tokens, renewal."""

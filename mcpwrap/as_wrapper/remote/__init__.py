@@ -1,1 +1,1 @@
-"""RUNS AS mcpw-NAME, as the program of a remote server: a bridge from its lines to HTTP."""
+"""RUNS AS mcpw-NAME, as mcpwrap-remote: bridge from a session's lines to a server's HTTP."""

@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: commands about agents' files: clients, convert, wrap, unwrap."""
+"""RUNS AS THE CALLER: commands about agents' files: clients, convert, wrap, unwrap."""

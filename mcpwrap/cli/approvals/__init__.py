@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: `mcpwrap approvals`."""
+"""RUNS AS THE CALLER: `mcpwrap approvals`: list, show, watch, approve, deny, notify, passwd."""

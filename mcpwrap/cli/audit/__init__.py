@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: `mcpwrap audit`."""
+"""RUNS AS THE CALLER: `mcpwrap audit`: show, follow, export, verify, prune."""

@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: output, input files, and becoming root, shared by commands."""
+"""RUNS AS THE CALLER: output, input files and execution of root's program, for all commands."""

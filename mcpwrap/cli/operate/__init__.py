@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: operation: status, doctor, sessions, kill, panic, stats."""
+"""RUNS AS THE CALLER: status, doctor, sessions, kill, panic, egress, stats, score, units."""

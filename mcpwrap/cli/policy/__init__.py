@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: `mcpwrap policy`."""
+"""RUNS AS THE CALLER: `mcpwrap policy`: check, test, explain, replay."""

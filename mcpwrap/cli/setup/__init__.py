@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: setup: check, plan, apply, accept, secret, login."""
+"""RUNS AS THE CALLER: setup: check, plan, apply, accept, secret, login."""

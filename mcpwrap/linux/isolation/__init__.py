@@ -1,1 +1,1 @@
-"""Namespaces, Landlock, cgroups, prctl(2), and dropping privileges."""
+"""Isolation of processes: namespaces, Landlock, cgroups, prctl(2), drop of root."""

@@ -1,1 +1,1 @@
-"""RUNS AS THE AGENT: the sandbox of `mcpwrap run`, a layer at a time."""
+"""RUNS AS THE AGENT: sandbox of `mcpwrap run`: namespaces, Landlock, seccomp filters."""

@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: `mcpwrap unwrap`."""
+"""RUNS AS THE CALLER: `mcpwrap unwrap`: agents' files restored as before `wrap`."""

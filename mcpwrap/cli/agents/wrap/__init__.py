@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: `mcpwrap wrap`."""
+"""RUNS AS THE CALLER: `mcpwrap wrap`: entries of agents' files become servers."""

@@ -1,1 +1,1 @@
-"""RUNS AS WHOEVER TYPED IT: full-screen view of `mcpwrap approvals`."""
+"""RUNS AS THE CALLER: full-screen view of `mcpwrap approvals`."""
