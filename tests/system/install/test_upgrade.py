@@ -84,6 +84,9 @@ def test_an_upgrade_from_0_1_0_takes_the_packet_rules_along(boot: Callable[..., 
     assert [len(each) for each in before] == [1, 1]
     listener = json.loads(machine.read(f"/var/lib/mcpwrap/http/out.{machine.uid_of('alice')}.json"))
 
+    machine.as_root("dpkg --unpack /root/mcpwrap.deb")
+    machine.as_root("systemctl reload mcpwrap-nft")  # as after a crash here: closed, but loaded
+    assert [elements(machine, name) for name in ("own", "heard")] == before
     machine.as_root(UPGRADE)
     for is_after_reboot in (False, True):
         if is_after_reboot:
