@@ -66,6 +66,9 @@ bench: .venv/done  ## what a session, a message and an idle wrapper cost, beside
 bench-gate: .venv/done  ## the gate's rows of `bench` alone; AGAINST=COMMIT measures that one in turns with this tree (root)
 	@$(PYTHON) -m benchmarks.gate $(if $(AGAINST),--against $(AGAINST))
 
+bench-starts: .venv/done  ## what a session's start and `mcpwrap --help` take, in turns with the package of AGAINST=COMMIT (root)
+	@$(PYTHON) -m benchmarks.starts --against $(AGAINST)
+
 bench-growth: .venv/done  ## what `apply`, `plan`, `status` and `doctor` take with 10, 100 and 500 servers; AGAINST=COMMIT too (root)
 	@$(PYTHON) -m benchmarks.growth $(if $(AGAINST),--against $(AGAINST))
 
@@ -88,5 +91,5 @@ clean:  ## remove what was built here; the bed's roots stay in /var/cache/mcpwra
 	PIP_CONSTRAINT=$(CURDIR)/tests/constraints.txt .venv/bin/pip install -q -r tests/requirements.txt --editable .
 	touch $@
 
-.PHONY: help demo test test-all all check unit covered stories everything room proofs map mutants soak screenshots messages bench bench-gate bench-growth deb pins clean
+.PHONY: help demo test test-all all check unit covered stories everything room proofs map mutants soak screenshots messages bench bench-gate bench-starts bench-growth deb pins clean
 .DEFAULT_GOAL := help

@@ -1,8 +1,15 @@
-"""Topics "session start" and "sessions one after the other": cost of starting a server."""
+"""Topics "session start" and "sessions one after the other": cost of starting a server.
 
+`make bench-starts AGAINST=COMMIT` measures the starts, and `mcpwrap --help`, of the package of that
+commit and of the tree's in turns, on two machines each. RUNS AS ROOT on the host.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.bench_machine import AGENT, ECHO, INSIDE, OTHER, SECRET_SERVER, Prepared
+from benchmarks.bench_machine import AGENT, ECHO, INSIDE, OTHER, SECRET_SERVER, Prepared, prepared
+from benchmarks.pairs import print_pairs
 from benchmarks.rows import Of, Row, Target, at_most
 from tests.system.bed.machine import Machine
 
@@ -25,6 +32,7 @@ SYSTEMD_RUN = " ".join(
     + [ECHO]
 )
 DIRECT, WARM = (AGENT, "", ECHO), (AGENT, "", "mcpwrap-connect warm")
+TURNS, ROUNDS_OF_A_TURN = 24, 4
 
 # What the table calls each way, its label, its target.
 STARTS: list[tuple[str, str, Target | None]] = [
@@ -36,6 +44,20 @@ STARTS: list[tuple[str, str, Target | None]] = [
     ("bwrap", "bwrap", None),
     (f"systemd-run, {len(HARDENING)} hardening properties", "systemd", None),
 ]
+
+
+def main() -> None:
+    """Print how long starts take with another commit's package, and with this one's."""
+    parser = argparse.ArgumentParser(description="Compare what starts cost.")
+    parser.add_argument("--against", metavar="COMMIT", required=True, help="its package is before")
+    against = parser.parse_args().against
+    with (
+        prepared(against) as before,
+        prepared() as after,
+        prepared() as after_too,
+        prepared(against) as before_too,
+    ):
+        print_pairs(list(_turns([(before, after), (before_too, after_too)])))
 
 
 def measure(prepared: Prepared) -> list[Row]:
@@ -63,17 +85,40 @@ def _stop(name: str) -> str:
     return f"systemctl --quiet stop mcpwrap@{name}.service"
 
 
-def _starts(prepared: Prepared) -> list[Row]:
+def _turns(
+    pairs: Sequence[tuple[Prepared, Prepared]],
+) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
+    """Yield the milliseconds of both in each turn, each the first in every other one."""
+    for turn in range(TURNS):
+        before, after = pairs[turn // 2 % len(pairs)]
+        order = [before, after] if turn % 2 else [after, before]
+        values = [_milliseconds(prepared) for prepared in order]
+        yield (values[0], values[1]) if turn % 2 else (values[1], values[0])
+
+
+def _milliseconds(prepared: Prepared) -> dict[str, float]:
+    ways = _ours(prepared) | {"help": (AGENT, "", "mcpwrap --help")}
+    value = _run(prepared.machine, ROUNDS_OF_A_TURN, PAUSE_MS, **ways)
+    return {f"{way}, ms": value[f"{way} first_p50_ms"] for way in ways}
+
+
+def _ours(prepared: Prepared) -> dict[str, tuple[str, str, str]]:
     ways = {
         "direct": DIRECT,
         "warm": WARM,
         "cold": (AGENT, _stop("cold"), "mcpwrap-connect cold"),
+    }
+    if prepared.has_secrets:
+        ways["sealed"] = (AGENT, _stop(SECRET_SERVER), f"mcpwrap-connect {SECRET_SERVER}")
+    return ways
+
+
+def _starts(prepared: Prepared) -> list[Row]:
+    ways = _ours(prepared) | {
         "sudo": (AGENT, "", f"sudo -n -u {OTHER} {ECHO}"),
         "bwrap": (AGENT, "", BWRAP),
         "systemd": ("root", "", SYSTEMD_RUN),
     }
-    if prepared.has_secrets:
-        ways["sealed"] = (AGENT, _stop(SECRET_SERVER), f"mcpwrap-connect {SECRET_SERVER}")
     value = _run(prepared.machine, ROUNDS, PAUSE_MS, **ways)
     itself = value["direct first_p50_ms"]
     return [
@@ -99,3 +144,7 @@ def _in_a_row(machine: Machine) -> list[Row]:
         )
         for what, values in rows
     ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
