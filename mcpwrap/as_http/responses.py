@@ -125,10 +125,10 @@ async def _tell_events(
         response.headers[SESSION] = form.session
     await response.prepare(request)
     if form.endpoint:
-        await response.write(sse.encode(form.endpoint.encode(), event="endpoint"))
+        await response.write(sse.encode_event(form.endpoint.encode(), event="endpoint"))
     if form.is_resumable:
         id_ = event_history.id_of(stream.number, stream.told)
-        await response.write(sse.priming(id_, RETRY_MS))
+        await response.write(sse.priming_event(id_, RETRY_MS))
     for event in told_before:
         await response.write(_encoded(event, form))
     await _tell_new(response, stream, form)
@@ -141,7 +141,7 @@ async def _tell_new(response: web.StreamResponse, stream: Stream, form: Response
         try:
             event = await stream.next(form.still_here_every_s)
         except TimeoutError:
-            await response.write(sse.STILL_HERE)
+            await response.write(sse.KEEPALIVE)
             continue
         if event is None:
             return
@@ -152,4 +152,4 @@ async def _tell_new(response: web.StreamResponse, stream: Stream, form: Response
 
 
 def _encoded(event: StreamEvent, form: ResponseFormat) -> bytes:
-    return sse.encode(event.json, id_="" if form.history is None else event.id)
+    return sse.encode_event(event.json, id_="" if form.history is None else event.id)

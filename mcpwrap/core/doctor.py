@@ -1,12 +1,14 @@
-"""Checks of `mcpwrap doctor` on approvals: existing approvers, and agents under their accounts.
+"""Checks of `mcpwrap doctor`: one result a line, with a fix.
 
-Check results of `mcpwrap doctor`: one line each, with a fix.
+The approval checks are here too: existing approvers, and agents under their accounts.
 """
 
 from collections.abc import Collection
 from typing import Literal
 
 import msgspec
+
+APPROVERS_GROUP = "mcpwrap-approvers"
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +40,6 @@ def unknown(what: str, why: str, fix: str) -> Check:
     return Check(what=what, state="unknown", found=f"could not be checked: {why}", fix=fix)
 
 
-GROUP = "mcpwrap-approvers"
-
-
 class ApproverAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts that run agents or can approve, by name."""
 
@@ -50,7 +49,7 @@ class ApproverAccounts(msgspec.Struct, frozen=True, kw_only=True):
     same_uid: bool = False  # root wrote that agents' accounts answer without a proof
 
 
-def checks(found: ApproverAccounts) -> list[Check]:
+def approver_checks(found: ApproverAccounts) -> list[Check]:
     """Return what is to be said where a rule asks for approval. Root can always give it."""
     if found.same_uid:
         return [_same_uid(), *_by_others(found)]
@@ -69,7 +68,7 @@ def _nobody() -> Check:
     return warned(
         "approvals",
         "rules ask for them, and nobody but root can give one",
-        f"`sudo adduser USER {GROUP}`, or `sudo mcpwrap approvals passwd USER`",
+        f"`sudo adduser USER {APPROVERS_GROUP}`, or `sudo mcpwrap approvals passwd USER`",
     )
 
 
@@ -95,5 +94,5 @@ def _both(name: str, found: ApproverAccounts) -> Check:
     return warned(
         f"approvals by {name}",
         f"agents run under this account too: {', and '.join(worth)}",
-        f"have an account approve that runs no agent: `sudo adduser OTHER {GROUP}`",
+        f"have an account approve that runs no agent: `sudo adduser OTHER {APPROVERS_GROUP}`",
     )

@@ -1,15 +1,12 @@
 """Server names, and the accounts, UIDs and loopback addresses derived from them.
 
-Name of the secret that seals a server's OAuth logins; only root makes this secret.
+One secret has a fixed name: the key that seals a server's OAuth logins, which only root makes.
 """
 
 import hashlib
 import re
 import unicodedata
 from collections.abc import Collection
-
-OAUTH_KEY = "MCPWRAP_OAUTH_KEY"
-
 
 FIRST_UID = 20_000
 LAST_UID = 39_999
@@ -20,6 +17,7 @@ _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS - 1}}}")
 EGRESS_PORT = 3128  # of Squid, at each egress and health address
 _HEALTH = {"proxy": 128, "intercept": 192}
 _NO_NAME = re.compile(r"[^a-z0-9_-]+")
+OAUTH_KEY = "MCPWRAP_OAUTH_KEY"
 
 
 def is_server_name(untrusted_name: str) -> bool:

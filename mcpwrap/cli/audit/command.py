@@ -12,7 +12,7 @@ from mcpwrap.cli.audit import filters as audit_filters
 from mcpwrap.cli.audit import prune, source, verify
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
-from mcpwrap.core.audit.params import UnreadableParams, box, params_of
+from mcpwrap.core.audit.params import UnreadableParams, params_of, unsealing_box
 from mcpwrap.core.audit.records import Record
 from mcpwrap.core.audit.text_format import RecordFilter, answer, fields_of, line_of, refusal
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK
@@ -105,7 +105,7 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     wanted = audit_filters.record_filter(filters)
     if is_opened and folder == source.SYSTEM:
         expect_root("audit export --open")
-    opens = box(source.keys_of(folder)) if is_opened else None
+    opens = unsealing_box(source.keys_of(folder)) if is_opened else None
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
     broken = 0
     for record in _all(files, wanted, []):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from mcpwrap.cli.audit import source
 from mcpwrap.cli.common.output import ascii_json, print_json
-from mcpwrap.core.audit.params import UnreadableParams, box
+from mcpwrap.core.audit.params import UnreadableParams, unsealing_box
 from mcpwrap.core.audit.replay import Replay, ReplayGroup
 from mcpwrap.core.audit.text_format import fields_of, line_of
 from mcpwrap.core.policy.rules import Policy
@@ -28,7 +28,7 @@ def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> i
     folder = source.SYSTEM
     files = audit_files.since(audit_files.session_files(folder), since)
     is_root = source.is_readable_as_root(folder)
-    replay = Replay(policy, box(source.keys_of(folder)) if is_root else None)
+    replay = Replay(policy, unsealing_box(source.keys_of(folder)) if is_root else None)
     for file in files:
         for record in audit_files.records(file.path):
             if record.at >= since and server in {"", record.server}:

@@ -1,9 +1,9 @@
-"""Queue of approval questions, and the approvals stored for later; both in memory only.
+"""Queue of approval questions, and the decisions stored for later; both in memory only.
+
+Stored approvals and denials of people hold for later requests with the same document.
 
 Times are seconds of one monotonic clock. A session is named by its number, and within it a held
 request by a number of its own.
-
-Stored approvals and denials of people, for later requests with the same document.
 """
 
 from collections import Counter
@@ -22,6 +22,11 @@ from mcpwrap.core.approval.entry import (
 )
 from mcpwrap.core.approval.throttle import ApprovalThrottle
 from mcpwrap.core.wire.approval_socket import MINUTES, DecideRequest, RefusedReply, Scope, Verdict
+
+MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
+MAX_OF_AGENT = 16
+DENIED_FOR_S = 60.0  # who was told to come again, and is late, hears of it for so long
+_NO_REQUEST = 0  # the first of a session is 1
 
 
 @dataclass(slots=True)
@@ -97,16 +102,6 @@ class StandingDecisions:
         """Forget it all."""
         self._grants_by_key.clear()
         self._denials_by_key.clear()
-
-
-def _holds(answer: Grant | Denial, now_s: float) -> bool:
-    return bool(answer.sessions) and now_s < answer.until_s
-
-
-MAX_WAITING = 64  # of all agents; a list of them fits into the buffer of a socket
-MAX_OF_AGENT = 16
-DENIED_FOR_S = 60.0  # who was told to come again, and is late, hears of it for so long
-_NO_HOLD = 0  # the first of a session is 1
 
 
 class ApprovalQueue:
@@ -269,7 +264,7 @@ class ApprovalQueue:
         stops = decide.verdict is Verdict.DENY_AND_STOP
         told = entry.held
         if stops:  # those too that do not wait at this moment
-            told = told + [(session, _NO_HOLD) for session in sorted(away)]
+            told = told + [(session, _NO_REQUEST) for session in sorted(away)]
         return [ApprovalNotice(*one, entry.id, "denied", by, reason, stops) for one in told]
 
     def _why_not(self, about: ApprovalSubject, now_s: float) -> str:
@@ -285,3 +280,7 @@ class ApprovalQueue:
     def _forget(self, entry: QueuedApproval) -> None:
         del self._entry_by_id[entry.id]
         del self._id_by_key[entry.about.key]
+
+
+def _holds(answer: Grant | Denial, now_s: float) -> bool:
+    return bool(answer.sessions) and now_s < answer.until_s

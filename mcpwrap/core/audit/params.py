@@ -1,7 +1,4 @@
-"""Encoder of request params for the audit: hash, sealed to root's key, or plain.
-
-Params of recorded requests: plain, sealed to root's key, or only a hash.
-"""
+"""Params of recorded requests: hash, sealed to root's key, or plain; their encoder and decoder."""
 
 from base64 import b64decode, b64encode
 from enum import Enum
@@ -22,6 +19,10 @@ from mcpwrap.core.wire.server_files import Keep
 
 Params = dict[str, Json]
 Box = SealedBox[PrivateKey]
+MAX_BYTES = 64 * 1024  # of params that are kept as a whole
+_HASH_BYTES = 16
+# Who writes a password elsewhere finds it in the audit.
+_SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
 class UnreadableParams(Enum):
@@ -30,38 +31,6 @@ class UnreadableParams(Enum):
     HASHED = "hashed"
     SEALED = "sealed"  # and the caller has no key
     BROKEN = "broken"  # they do not open, or are no params
-
-
-def box(keys: Keys) -> Box:
-    """Return what opens sealed params."""
-    return SealedBox(box_of(keys.root_key))
-
-
-def params_of(record: Record, opens: Box | None) -> Params | UnreadableParams:
-    """Return the params of a request, or why there are none."""
-    if bytes(record.plain):
-        return _decoded(bytes(record.plain))
-    if not record.sealed:
-        return UnreadableParams.HASHED
-    if opens is None:
-        return UnreadableParams.SEALED
-    try:
-        return _decoded(opens.decrypt(b64decode(record.sealed, validate=True)))
-    except (CryptoError, ValueError):  # binascii.Error is a ValueError
-        return UnreadableParams.BROKEN
-
-
-def _decoded(text: bytes) -> Params | UnreadableParams:
-    try:
-        return msgspec.json.decode(text, type=dict)
-    except UNREADABLE:
-        return UnreadableParams.BROKEN
-
-
-MAX_BYTES = 64 * 1024  # of params that are kept as a whole
-_HASH_BYTES = 16
-# Who writes a password elsewhere finds it in the audit.
-_SECRETS = compiled(ResultRule(name="audit", redact_keys=NAMES, redact=VALUES))
 
 
 class StoredParams(msgspec.Struct, frozen=True):
@@ -99,3 +68,29 @@ class ParamsEncoder:
         return StoredParams(
             hash=blake2b(text, key=self._digest_key, digest_size=_HASH_BYTES).hexdigest()
         )
+
+
+def unsealing_box(keys: Keys) -> Box:
+    """Return what opens sealed params."""
+    return SealedBox(box_of(keys.root_key))
+
+
+def params_of(record: Record, opens: Box | None) -> Params | UnreadableParams:
+    """Return the params of a request, or why there are none."""
+    if bytes(record.plain):
+        return _decoded(bytes(record.plain))
+    if not record.sealed:
+        return UnreadableParams.HASHED
+    if opens is None:
+        return UnreadableParams.SEALED
+    try:
+        return _decoded(opens.decrypt(b64decode(record.sealed, validate=True)))
+    except (CryptoError, ValueError):  # binascii.Error is a ValueError
+        return UnreadableParams.BROKEN
+
+
+def _decoded(text: bytes) -> Params | UnreadableParams:
+    try:
+        return msgspec.json.decode(text, type=dict)
+    except UNREADABLE:
+        return UnreadableParams.BROKEN

@@ -1,6 +1,6 @@
-"""Checks of one request from the agent: validity, policy, rate limits, approval, audit.
+"""Dispatcher of one message from the agent: request, response, notification or malformed line.
 
-Dispatcher of one message from the agent: request, response, notification or malformed line.
+A request is checked for validity, policy, rate limits and approval, and is written to the audit.
 """
 
 from hashlib import blake2b
@@ -52,14 +52,16 @@ from mcpwrap.core.protocol.methods import PolicyScope
 from mcpwrap.core.protocol.strict_json import encode, encode_sorted
 from mcpwrap.core.text.sanitise import shown
 
+_DIGEST_BYTES = 16
+
 
 def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
-    """Return what becomes of a message."""
+    """Return what becomes of a message; `_judge_request` decides one that is a request."""
     match decoded.message:
         case Request() as request:
-            return judge_request(session, request, decoded.json)
-        case Result(id=answered) | Failure(id=answered) if session.pending_approvals and _answers(
-            session, decoded.message
+            return _judge_request(session, request, decoded.json)
+        case Result(id=answered) | Failure(id=answered) if (
+            session.pending_approvals and _take_elicitation_answer(session, decoded.message)
         ):
             return MessageOutcome()
         case Notification() as notification:
@@ -85,51 +87,6 @@ def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
     return decision_records.write_refusal(session, Sender.AGENT, outcome, malformed.id)
 
 
-def _judge_notification(
-    session: SessionState, notification: Notification, json: bytes
-) -> MessageOutcome:
-    if methods.is_request(notification.method):
-        about = subject(notification.method)
-        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
-    if has_case_variant(notification.params):
-        about = subject(notification.method)
-        reason = "a key of params is in another spelling than MCP has it in"
-        outcome = MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: {reason}"),))
-    elif notification.method == methods.CANCELLED:
-        outcome = _cancel(session, notification, json)
-    else:
-        way = methods.agent_notification(notification.method)
-        outcome = pass_notification(session, notification, way, json)
-    return decision_records.notified(session, Sender.AGENT, notification, outcome)
-
-
-def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
-    """Pass on that an answer is no longer wanted. What we refused has had its answer already."""
-    cancelled = as_id(notification.params.get("requestId"))
-    if cancelled is None:
-        return MessageOutcome()
-    if session.pending_approvals and (withdrawn := approval_wait.cancel(session, cancelled)):
-        return withdrawn
-    if session.requests_from_agent.find(cancelled) is None:
-        return MessageOutcome()
-    return cancel(session.requests_from_agent, cancelled, json)
-
-
-def _answers(session: SessionState, message: Result | Failure) -> bool:
-    """Take the response to an elicitation of ours; say whether it was one."""
-    hold = session.pending_approvals.by_window(message.id)
-    if hold is None:
-        return False
-    approves = elicitation.answer(message.result) if isinstance(message, Result) else None
-    if approves is not None:
-        session.approvals.answer(hold.number, approves=approves)
-    hold.window = ""  # it is closed
-    return True
-
-
-_DIGEST_BYTES = 16
-
-
 class _RefusedError(Exception):
     """Refusal of a request; `outcome` holds the response to the agent."""
 
@@ -138,7 +95,7 @@ class _RefusedError(Exception):
         self.outcome = outcome
 
 
-def judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
+def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
     """Return what becomes of a request, and remember it if it is forwarded."""
     try:
         asked, outcome = _forward(session, request, json)
@@ -205,7 +162,7 @@ def _resume(session: SessionState, request: Request, json: bytes) -> tuple[Reque
     return restored, encode(asked)
 
 
-def refuse_request(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
+def _refuse_request(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
     """Return an outcome that answers with an error of the protocol."""
     about = subject(request.method, request_id=request.id)
     answer = error_response(request.id, code, reason)
@@ -215,14 +172,14 @@ def refuse_request(request: Request, code: int, reason: str, kind: NoteKind) -> 
 def _find_way(session: SessionState, request: Request, era: methods.ProtocolEra) -> PolicyScope:
     if methods.is_notification(request.method):
         reason = "a notification has no id"
-        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     way = methods.agent_request(request.method, era)
     if way is not None:
         return way
     if session.names(request.method):
         return PolicyScope.JUDGE
     raise _RefusedError(
-        refuse_request(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
+        _refuse_request(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
     )
 
 
@@ -240,17 +197,17 @@ def _check_revision(session: SessionState, request: Request, revision: str | Non
         version = shown(session.version)
         reason = f"the session is of {version}; another revision needs a new connection"
     if reason:
-        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
 
 
 def _check_id(session: SessionState, request: Request) -> None:
     if request.id in session.requests_from_agent or request.id in session.pending_approvals:
         reason = "the id is in use"  # its answer would be judged as that of the other
-        raise _RefusedError(refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
+        raise _RefusedError(_refuse_request(request, INVALID_REQUEST, reason, NoteKind.MALFORMED))
     if session.requests_from_agent.is_full():
         reason = "too many requests wait for an answer"
         raise _RefusedError(
-            refuse_request(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
+            _refuse_request(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
         )
 
 
@@ -303,7 +260,7 @@ def _task(request: Request) -> str:
 
 
 def _bad_params(request: Request, reason: str) -> _RefusedError:
-    return _RefusedError(refuse_request(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
+    return _RefusedError(_refuse_request(request, INVALID_PARAMS, reason, NoteKind.MALFORMED))
 
 
 def _ask_policy(
@@ -344,3 +301,45 @@ def _digest(arguments: Json) -> bytes:
 
 def _about(request: Request, asked: RequestContext) -> str:
     return subject(asked.method, asked.target, request.id)
+
+
+def _judge_notification(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
+    if methods.is_request(notification.method):
+        about = subject(notification.method)
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+    if has_case_variant(notification.params):
+        about = subject(notification.method)
+        reason = "a key of params is in another spelling than MCP has it in"
+        outcome = MessageOutcome(notes=(JournalNote(NoteKind.MALFORMED, f"{about}: {reason}"),))
+    elif notification.method == methods.CANCELLED:
+        outcome = _cancel(session, notification, json)
+    else:
+        way = methods.agent_notification(notification.method)
+        outcome = pass_notification(session, notification, way, json)
+    return decision_records.notified(session, Sender.AGENT, notification, outcome)
+
+
+def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
+    """Pass on that an answer is no longer wanted. What we refused has had its answer already."""
+    cancelled = as_id(notification.params.get("requestId"))
+    if cancelled is None:
+        return MessageOutcome()
+    if session.pending_approvals and (withdrawn := approval_wait.cancel(session, cancelled)):
+        return withdrawn
+    if session.requests_from_agent.find(cancelled) is None:
+        return MessageOutcome()
+    return cancel(session.requests_from_agent, cancelled, json)
+
+
+def _take_elicitation_answer(session: SessionState, message: Result | Failure) -> bool:
+    """Take the response to an elicitation of ours; say whether it was one."""
+    hold = session.pending_approvals.by_window(message.id)
+    if hold is None:
+        return False
+    approves = elicitation.answer(message.result) if isinstance(message, Result) else None
+    if approves is not None:
+        session.approvals.answer(hold.number, approves=approves)
+    hold.window = ""  # it is closed
+    return True

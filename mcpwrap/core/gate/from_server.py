@@ -1,6 +1,7 @@
 """Dispatcher of one message from the server: request, notification, response or malformed line.
 
-Checks of one response from the server, immediate or by a task: outcome, result, audit.
+A response, immediate or by a task, is checked for its outcome and its result, and is written to the
+audit.
 """
 
 from typing import assert_never
@@ -50,9 +51,197 @@ from mcpwrap.core.protocol.strict_json import encode
 from mcpwrap.core.text.sanitise import shown
 
 MAX_WHY_CHARS = 200  # of how a server ended, in the journal and the audit
+_TOKEN = "progressToken"  # noqa: S105  # the name of a param
 
 
-def judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
+def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
+    """Return what becomes of a message; `_judge_response` decides one that is a response."""
+    match decoded.message:
+        case Request() as request:
+            return _judge_request(session, request, decoded.json)
+        case Notification() as notification:
+            return _judge_notification(session, notification, decoded.json)
+        case Result() | Failure() as answer:
+            return _judge_response(session, answer, decoded.json)
+        case _:
+            assert_never(decoded.message)
+
+
+def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
+    """Return what becomes of a line, or an element of a batch, that is no message.
+
+    The agent must not wait for ever for what this was to answer.
+    """
+    note = JournalNote(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
+    given_up = None if malformed.id is None else fail_unreadable_response(session, malformed.id)
+    outcome = MessageOutcome(given_up, notes=(note,))
+    return decision_records.write_refusal(session, Sender.SERVER, outcome, malformed.id)
+
+
+def fail_unreadable_response(session: SessionState, request_id: Id) -> bytes | None:
+    """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
+    asked = session.requests_from_agent.take(request_id)
+    if asked is None:
+        return None
+    report_failure(session, asked)
+    _let_it_be_initialized_again(session, asked)
+    return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
+
+
+def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
+    """Return what the agent gets for each request that the server has left open."""
+    return [_unanswered(session, *taken, why) for taken in session.requests_from_agent.take_open()]
+
+
+def _unanswered(
+    session: SessionState, request_id: Id, asked: RequestContext, why: str
+) -> MessageOutcome:
+    report_failure(session, asked)
+    text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
+    note = JournalNote(NoteKind.UNANSWERED, text, target=asked.target)
+    outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
+    return _write_down(session, asked, request_id, outcome)
+
+
+def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
+    outcome = _answer_or_forward(session, request, json)
+    if not decision_records.write_request(session, Sender.SERVER, request, outcome):
+        can_be_answered = outcome.answer is not None or outcome.forward is not None
+        answer = error_responses.unrecorded(request.id, request.method, ProtocolEra.HANDSHAKE)
+        return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
+    if outcome.forward is not None:
+        session.requests_from_server.add(
+            request.id, RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
+        )
+    return outcome
+
+
+def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
+    about = subject(request.method, request_id=request.id)
+    if not session.has_handshake:
+        # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
+        # message ours would be the one that tells the server which era this is.
+        note = JournalNote(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
+        return MessageOutcome(notes=(note,))
+    way = methods.server_request(request.method)
+    if way is None and session.names(request.method):
+        way = PolicyScope.JUDGE
+    if way is None or methods.is_notification(request.method):
+        return _refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
+    if refused := _check(session, request):
+        return refused
+    judgement = session.judge(way, request.method, request.params)
+    if is_refused(judgement):
+        answer = error_responses.denied(
+            request.id, request.method, ProtocolEra.HANDSHAKE, judgement
+        )
+        return MessageOutcome(answer=answer, notes=blocked(about, judgement))
+    return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
+
+
+def _check(session: SessionState, request: Request) -> MessageOutcome | None:
+    if request.id in session.requests_from_server or elicitation.may_be_ours(request.id):
+        return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
+    if session.requests_from_server.is_full():
+        reason = "too many requests wait for an answer"
+        return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
+    if has_case_variant(request.params):
+        reason = "a key of params is in another spelling than MCP has it in"
+        return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
+    return None
+
+
+def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
+    about = subject(request.method, request_id=request.id)
+    answer = error_response(request.id, code, reason)
+    return MessageOutcome(
+        answer=answer, notes=(JournalNote(kind, f"from the server: {about}: {reason}"),)
+    )
+
+
+def _judge_notification(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
+    if methods.is_request(notification.method):
+        about = subject(notification.method)
+        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
+    match notification.method:
+        case methods.CANCELLED:
+            outcome = _cancel(session, notification, json)
+        case methods.TASK_STATE | methods.TASK_STATUS:
+            outcome = _judge_task_state(session, notification, json)
+        case methods.LOG | methods.PROGRESS:
+            outcome = _judge_text(session, notification, json)
+        case method:
+            way = methods.server_notification(method)
+            outcome = pass_notification(session, notification, way, json)
+    return decision_records.notified(session, Sender.SERVER, notification, outcome)
+
+
+def _judge_text(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
+    """Judge a log message or progress as a result too: its text is the server's."""
+    method, params = notification.method, notification.params
+    passed = pass_notification(session, notification, methods.server_notification(method), json)
+    if passed.forward is None:
+        return passed
+    texts = without(params, _TOKEN)  # by which the agent knows its request
+    judged = session.policy.judge_result(method, "", texts)
+    notes = (*passed.notes, *logged(subject(method), judged.notes))
+    if judged.refusal is not None:
+        return MessageOutcome(notes=(*notes, *blocked(subject(method), judged.refusal)))
+    if judged.value is texts or not isinstance(judged.value, dict):
+        return replace(passed, notes=notes)
+    token = {_TOKEN: params[_TOKEN]} if _TOKEN in params else {}
+    json = encode({"jsonrpc": "2.0", "method": method, "params": {**judged.value, **token}})
+    return replace(passed, forward=json, notes=notes, is_changed=True)
+
+
+def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
+    """Pass on that the server wants an answer no longer, or that it ends a subscription."""
+    cancelled = as_id(notification.params.get("requestId"))
+    if cancelled is None:
+        return MessageOutcome()
+    if session.requests_from_server.find(cancelled) is not None:
+        return cancel(session.requests_from_server, cancelled, json)
+    asked = session.requests_from_agent.find(cancelled)
+    if asked is None or asked.method != methods.LISTEN:
+        return MessageOutcome()
+    return cancel(session.requests_from_agent, cancelled, json)
+
+
+def _judge_task_state(
+    session: SessionState, notification: Notification, json: bytes
+) -> MessageOutcome:
+    """Handle a notification about a task, which may contain its result.
+
+    If the result is refused, the notification is not forwarded: a request for it gets the refusal.
+    """
+    task = notification.params.get("taskId")
+    tool = session.tool_by_task.get(task) if isinstance(task, str) else None
+    about = subject(notification.method, tool or "")
+    if tool is None:
+        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
+        return MessageOutcome(notes=(note,))
+    params: Json = notification.params
+    era = ProtocolEra.MODERN if notification.method == methods.TASK_STATE else ProtocolEra.HANDSHAKE
+    asked = RequestContext(methods.TASKS_GET, tool, era, str(task))
+    report_task_state(session, asked, params)
+    judged = judge_result(session, asked, params)
+    notes = logged(about, judged.notes)
+    if judged.refusal is not None:
+        return MessageOutcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
+    is_changed = judged.value is not params
+    if is_changed:
+        json = encode({"jsonrpc": "2.0", "method": notification.method, "params": judged.value})
+    passed = pass_notification(
+        session, notification, methods.server_notification(notification.method), json
+    )
+    return MessageOutcome(
+        passed.forward, notes=(*notes, *passed.notes), rule=passed.rule, is_changed=is_changed
+    )
+
+
+def _judge_response(session: SessionState, answer: Result | Failure, json: bytes) -> MessageOutcome:
     """Return what the agent gets."""
     asked = session.requests_from_agent.take(answer.id)
     if asked is None:
@@ -139,193 +328,3 @@ def _write_down(
 
 def _about(asked: RequestContext, request_id: Id) -> str:
     return f"the answer to {subject(asked.method, asked.target, request_id)}"
-
-
-def give_up(session: SessionState, request_id: Id) -> bytes | None:
-    """Return what the agent gets for an answer that cannot be read; None if it asked nothing."""
-    asked = session.requests_from_agent.take(request_id)
-    if asked is None:
-        return None
-    report_failure(session, asked)
-    _let_it_be_initialized_again(session, asked)
-    return error_response(request_id, INTERNAL_ERROR, "The server's answer was malformed")
-
-
-def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
-    """Return what the agent gets for each request that the server has left open."""
-    return [_unanswered(session, *taken, why) for taken in session.requests_from_agent.take_open()]
-
-
-def _unanswered(
-    session: SessionState, request_id: Id, asked: RequestContext, why: str
-) -> MessageOutcome:
-    report_failure(session, asked)
-    text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
-    note = JournalNote(NoteKind.UNANSWERED, text, target=asked.target)
-    outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
-    return _write_down(session, asked, request_id, outcome)
-
-
-def judge_task_state(
-    session: SessionState, notification: Notification, json: bytes
-) -> MessageOutcome:
-    """Handle a notification about a task, which may contain its result.
-
-    If the result is refused, the notification is not forwarded: a request for it gets the refusal.
-    """
-    task = notification.params.get("taskId")
-    tool = session.tool_by_task.get(task) if isinstance(task, str) else None
-    about = subject(notification.method, tool or "")
-    if tool is None:
-        note = JournalNote(NoteKind.DROPPED, f"from the server: {about}: of no task that is known")
-        return MessageOutcome(notes=(note,))
-    params: Json = notification.params
-    era = ProtocolEra.MODERN if notification.method == methods.TASK_STATE else ProtocolEra.HANDSHAKE
-    asked = RequestContext(methods.TASKS_GET, tool, era, str(task))
-    report_task_state(session, asked, params)
-    judged = judge_result(session, asked, params)
-    notes = logged(about, judged.notes)
-    if judged.refusal is not None:
-        return MessageOutcome(notes=(*notes, *blocked(about, judged.refusal, tool)))
-    is_changed = judged.value is not params
-    if is_changed:
-        json = encode({"jsonrpc": "2.0", "method": notification.method, "params": judged.value})
-    passed = pass_notification(
-        session, notification, methods.server_notification(notification.method), json
-    )
-    return MessageOutcome(
-        passed.forward, notes=(*notes, *passed.notes), rule=passed.rule, is_changed=is_changed
-    )
-
-
-_TOKEN = "progressToken"  # noqa: S105  # the name of a param
-
-
-def judge(session: SessionState, decoded: Decoded) -> MessageOutcome:
-    """Return what becomes of a message."""
-    match decoded.message:
-        case Request() as request:
-            return _judge_request(session, request, decoded.json)
-        case Notification() as notification:
-            return _judge_notification(session, notification, decoded.json)
-        case Result() | Failure() as answer:
-            return judge_response(session, answer, decoded.json)
-        case _:
-            assert_never(decoded.message)
-
-
-def refuse(session: SessionState, malformed: Malformed) -> MessageOutcome:
-    """Return what becomes of a line, or an element of a batch, that is no message.
-
-    The agent must not wait for ever for what this was to answer.
-    """
-    note = JournalNote(NoteKind.MALFORMED, f"from the server: {malformed.reason}")
-    given_up = None if malformed.id is None else give_up(session, malformed.id)
-    outcome = MessageOutcome(given_up, notes=(note,))
-    return decision_records.write_refusal(session, Sender.SERVER, outcome, malformed.id)
-
-
-def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
-    outcome = _answer_or_forward(session, request, json)
-    if not decision_records.write_request(session, Sender.SERVER, request, outcome):
-        can_be_answered = outcome.answer is not None or outcome.forward is not None
-        answer = error_responses.unrecorded(request.id, request.method, ProtocolEra.HANDSHAKE)
-        return decision_records.unrecorded(outcome, answer=answer if can_be_answered else None)
-    if outcome.forward is not None:
-        session.requests_from_server.add(
-            request.id, RequestContext(request.method, "", ProtocolEra.HANDSHAKE)
-        )
-    return outcome
-
-
-def _answer_or_forward(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
-    about = subject(request.method, request_id=request.id)
-    if not session.has_handshake:
-        # Not even answered: agents of 2026-07-28 send no answers, and before the agent's first
-        # message ours would be the one that tells the server which era this is.
-        note = JournalNote(NoteKind.DROPPED, f"{about}: a server may not ask before a handshake")
-        return MessageOutcome(notes=(note,))
-    way = methods.server_request(request.method)
-    if way is None and session.names(request.method):
-        way = PolicyScope.JUDGE
-    if way is None or methods.is_notification(request.method):
-        return _refuse(request, METHOD_NOT_FOUND, "Method not found", NoteKind.UNKNOWN)
-    if refused := _check(session, request):
-        return refused
-    judgement = session.judge(way, request.method, request.params)
-    if is_refused(judgement):
-        answer = error_responses.denied(
-            request.id, request.method, ProtocolEra.HANDSHAKE, judgement
-        )
-        return MessageOutcome(answer=answer, notes=blocked(about, judgement))
-    return MessageOutcome(forward=json, notes=logged(about, judgement.notes), rule=judgement.rule)
-
-
-def _check(session: SessionState, request: Request) -> MessageOutcome | None:
-    if request.id in session.requests_from_server or elicitation.may_be_ours(request.id):
-        return _refuse(request, INVALID_REQUEST, "the id is in use", NoteKind.MALFORMED)
-    if session.requests_from_server.is_full():
-        reason = "too many requests wait for an answer"
-        return _refuse(request, error_responses.LIMITED, reason, NoteKind.LIMITED)
-    if has_case_variant(request.params):
-        reason = "a key of params is in another spelling than MCP has it in"
-        return _refuse(request, INVALID_PARAMS, reason, NoteKind.MALFORMED)
-    return None
-
-
-def _refuse(request: Request, code: int, reason: str, kind: NoteKind) -> MessageOutcome:
-    about = subject(request.method, request_id=request.id)
-    answer = error_response(request.id, code, reason)
-    return MessageOutcome(
-        answer=answer, notes=(JournalNote(kind, f"from the server: {about}: {reason}"),)
-    )
-
-
-def _judge_notification(
-    session: SessionState, notification: Notification, json: bytes
-) -> MessageOutcome:
-    if methods.is_request(notification.method):
-        about = subject(notification.method)
-        return refuse(session, Malformed(INVALID_REQUEST, f"{about}: a request has an id"))
-    match notification.method:
-        case methods.CANCELLED:
-            outcome = _cancel(session, notification, json)
-        case methods.TASK_STATE | methods.TASK_STATUS:
-            outcome = judge_task_state(session, notification, json)
-        case methods.LOG | methods.PROGRESS:
-            outcome = _judge_text(session, notification, json)
-        case method:
-            way = methods.server_notification(method)
-            outcome = pass_notification(session, notification, way, json)
-    return decision_records.notified(session, Sender.SERVER, notification, outcome)
-
-
-def _judge_text(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
-    """Judge a log message or progress as a result too: its text is the server's."""
-    method, params = notification.method, notification.params
-    passed = pass_notification(session, notification, methods.server_notification(method), json)
-    if passed.forward is None:
-        return passed
-    texts = without(params, _TOKEN)  # by which the agent knows its request
-    judged = session.policy.judge_result(method, "", texts)
-    notes = (*passed.notes, *logged(subject(method), judged.notes))
-    if judged.refusal is not None:
-        return MessageOutcome(notes=(*notes, *blocked(subject(method), judged.refusal)))
-    if judged.value is texts or not isinstance(judged.value, dict):
-        return replace(passed, notes=notes)
-    token = {_TOKEN: params[_TOKEN]} if _TOKEN in params else {}
-    json = encode({"jsonrpc": "2.0", "method": method, "params": {**judged.value, **token}})
-    return replace(passed, forward=json, notes=notes, is_changed=True)
-
-
-def _cancel(session: SessionState, notification: Notification, json: bytes) -> MessageOutcome:
-    """Pass on that the server wants an answer no longer, or that it ends a subscription."""
-    cancelled = as_id(notification.params.get("requestId"))
-    if cancelled is None:
-        return MessageOutcome()
-    if session.requests_from_server.find(cancelled) is not None:
-        return cancel(session.requests_from_server, cancelled, json)
-    asked = session.requests_from_agent.find(cancelled)
-    if asked is None or asked.method != methods.LISTEN:
-        return MessageOutcome()
-    return cancel(session.requests_from_agent, cancelled, json)

@@ -173,7 +173,9 @@ class Gate:
         """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
         actions = _from_server(server_messages.refuse(self._session, self._refused_batch()))
         for answered in answers:
-            given_up = MessageOutcome(forward=server_messages.give_up(self._session, answered))
+            given_up = MessageOutcome(
+                forward=server_messages.fail_unreadable_response(self._session, answered)
+            )
             actions += _from_server(given_up)
         return actions
 

@@ -1,8 +1,7 @@
 """Checks of a server's result or error: policy rules, deceptive names, input requests.
 
-Policy check of input requests within a response, each judged as the request it stands for.
-
-Since 2026-07-28 these are `inputRequests` of a result; in 2025-11-25 the URLs of error -32042.
+Each input request within a response is judged as the request it stands for. Since 2026-07-28 these
+are `inputRequests` of a result; in 2025-11-25 the URLs of error -32042.
 """
 
 from collections.abc import Iterator
@@ -21,60 +20,6 @@ from mcpwrap.core.text.sanitise import shown
 
 CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is in other letters than MCP has it in.")
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
-
-
-def judge_inputs(session: SessionState, requests: Json) -> Judgement:
-    """Judge the `inputRequests` of a result; the first that is refused speaks for all."""
-    if not isinstance(requests, dict):
-        return _NO_INPUT
-    return _judge_all(session, (_input(request) for request in requests.values()))
-
-
-def judge_error(session: SessionState, error: dict[str, Json]) -> Judgement:
-    """Judge an error, which may have URLs for the agent's user to open."""
-    if error["code"] != methods.URL_ELICITATION_REQUIRED:
-        return ALLOWED
-    data = error.get("data")
-    if isinstance(data, dict) and has_case_variant_in_result(data):
-        return CASE_VARIANT
-    urls = data.get("elicitations") if isinstance(data, dict) else None
-    if not isinstance(urls, list):
-        return _NO_INPUT
-    return _judge_all(session, (_input({"method": methods.ELICITATION, "params": p}) for p in urls))
-
-
-def _input(request: Json) -> tuple[str, dict[str, Json]] | None:
-    if not isinstance(request, dict) or has_case_variant(request):
-        return None
-    method, params = request.get("method"), request.get("params", {})
-    if not isinstance(method, str) or method not in methods.INPUT_REQUESTS:
-        return None
-    return (method, params) if isinstance(params, dict) else None
-
-
-def _judge_one(session: SessionState, wanted: tuple[str, dict[str, Json]] | None) -> Judgement:
-    if wanted is None:
-        return _NO_INPUT
-    method, params = wanted
-    return (
-        CASE_VARIANT
-        if has_case_variant(params)
-        else session.judge(PolicyScope.JUDGE, method, params)
-    )
-
-
-def _judge_all(
-    session: SessionState, inputs: Iterator[tuple[str, dict[str, Json]] | None]
-) -> Judgement:
-    notes: tuple[str, ...] = ()
-    for wanted in inputs:
-        judgement = _judge_one(session, wanted)
-        notes += judgement.notes
-        if is_refused(judgement):
-            return Judgement(judgement.decision, judgement.rule, judgement.message, notes)
-    return Judgement(Decision.ALLOW, notes=notes)
-
-
 # Lists whose entries the agent calls by name.
 _NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}
 _MAX_TOLD = 10  # of the names that were left out
@@ -98,7 +43,7 @@ def judge_result(session: SessionState, asked: RequestContext, value: Json) -> R
     is_of_a_handshake = session.has_handshake and asked.era is ProtocolEra.HANDSHAKE
     if is_of_a_handshake or "inputRequests" not in told:
         return judged
-    return _with(judged, judge_inputs(session, told["inputRequests"]))
+    return _with(judged, _judge_input_requests(session, told["inputRequests"]))
 
 
 def judge_failure(
@@ -113,7 +58,7 @@ def judge_failure(
     judged = replace(judged, value=told)
     if has_case_variant_in_result(told):
         return replace(judged, refusal=CASE_VARIANT)
-    return _with(judged, judge_error(session, told))
+    return _with(judged, _judge_error_urls(session, told))
 
 
 def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
@@ -195,7 +140,7 @@ def _judge_named(session: SessionState, method: str, value: dict[str, Json]) -> 
     if unlisted.isdisjoint(names):
         return ResultJudgement(value)
     listed = [one for one, name in zip(entries, names, strict=True) if name not in unlisted]
-    return ResultJudgement({**value, key: listed}, left_out=_told(why))
+    return ResultJudgement({**value, key: listed}, left_out=_left_out_text(why))
 
 
 def _name(entry: Json) -> str:
@@ -203,8 +148,62 @@ def _name(entry: Json) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _told(why_by_name: dict[str, str]) -> str:
+def _left_out_text(why_by_name: dict[str, str]) -> str:
     """Return names and why they were left out, in printable ASCII."""
     told = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
     more = [f"{len(told) - _MAX_TOLD} more"] if len(told) > _MAX_TOLD else []
     return ", ".join([*told[:_MAX_TOLD], *more])
+
+
+def _judge_input_requests(session: SessionState, requests: Json) -> Judgement:
+    """Judge the `inputRequests` of a result; the first that is refused speaks for all."""
+    if not isinstance(requests, dict):
+        return _NO_INPUT
+    return _judge_all(session, (_input_request(request) for request in requests.values()))
+
+
+def _judge_error_urls(session: SessionState, error: dict[str, Json]) -> Judgement:
+    """Judge an error, which may have URLs for the agent's user to open."""
+    if error["code"] != methods.URL_ELICITATION_REQUIRED:
+        return ALLOWED
+    data = error.get("data")
+    if isinstance(data, dict) and has_case_variant_in_result(data):
+        return CASE_VARIANT
+    urls = data.get("elicitations") if isinstance(data, dict) else None
+    if not isinstance(urls, list):
+        return _NO_INPUT
+    return _judge_all(
+        session, (_input_request({"method": methods.ELICITATION, "params": p}) for p in urls)
+    )
+
+
+def _input_request(request: Json) -> tuple[str, dict[str, Json]] | None:
+    if not isinstance(request, dict) or has_case_variant(request):
+        return None
+    method, params = request.get("method"), request.get("params", {})
+    if not isinstance(method, str) or method not in methods.INPUT_REQUESTS:
+        return None
+    return (method, params) if isinstance(params, dict) else None
+
+
+def _judge_one(session: SessionState, wanted: tuple[str, dict[str, Json]] | None) -> Judgement:
+    if wanted is None:
+        return _NO_INPUT
+    method, params = wanted
+    return (
+        CASE_VARIANT
+        if has_case_variant(params)
+        else session.judge(PolicyScope.JUDGE, method, params)
+    )
+
+
+def _judge_all(
+    session: SessionState, inputs: Iterator[tuple[str, dict[str, Json]] | None]
+) -> Judgement:
+    notes: tuple[str, ...] = ()
+    for wanted in inputs:
+        judgement = _judge_one(session, wanted)
+        notes += judgement.notes
+        if is_refused(judgement):
+            return Judgement(judgement.decision, judgement.rule, judgement.message, notes)
+    return Judgement(Decision.ALLOW, notes=notes)

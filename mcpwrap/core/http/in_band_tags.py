@@ -148,13 +148,13 @@ def with_stream(message: dict[str, Json], request_id: Id) -> dict[str, Json]:
     return {**message, "params": {**params, "_meta": tagged}}
 
 
-def closed(request_id: Id) -> dict[str, Json]:
+def stream_closed(request_id: Id) -> dict[str, Json]:
     """Return the message that a stream has ended, of which only the tags are meant."""
     params: Json = {"level": "debug", "data": "", "_meta": {FOR: request_id, CLOSED: True}}
     return {"jsonrpc": "2.0", "method": methods.LOG, "params": params}
 
 
-def refusal(status: int, challenge: str) -> dict[str, Json]:
+def http_refusal(status: int, challenge: str) -> dict[str, Json]:
     """Return the data of an error for what is no JSON-RPC; `challenge` is WWW-Authenticate."""
     told: dict[str, Json] = {"status": status}
     if challenge.isprintable() and 0 < len(challenge) <= MAX_CHALLENGE_CHARS:

@@ -1,10 +1,7 @@
-"""Parser of server-sent events (SSE) in a stream of bytes, however it is cut.
+"""Server-sent events (SSE): encoder, and parser of a stream of bytes, however it is cut.
 
-Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing an event stream".
-
-Encoder of server-sent events (SSE).
-
-Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.5.
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.5 and "Parsing
+an event stream".
 """
 
 import re
@@ -13,26 +10,24 @@ import msgspec
 
 from mcpwrap.core.protocol.framing import MAX_LINE_BYTES
 
-STILL_HERE = b":\n\n"  # a comment: who has gone is found out
+KEEPALIVE = b":\n\n"  # a comment: who has gone is found out
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_RETRY_DIGITS = 9  # 11 days; what is longer is no pause
 
 
-def encode(data: bytes, *, event: str = "message", id_: str = "") -> bytes:
+def encode_event(data: bytes, *, event: str = "message", id_: str = "") -> bytes:
     """Return one event. `data` is one line, as all JSON is that we write."""
     head = f"event: {event}\nid: {id_}\n" if id_ else f"event: {event}\n"
     return head.encode() + b"data: " + data + b"\n\n"
 
 
-def priming(id_: str, retry_ms: int) -> bytes:
+def priming_event(id_: str, retry_ms: int) -> bytes:
     """Return an event without data: from it on the stream can be asked for again.
 
     Source: MCP 2025-11-25, transports, "Sending Messages to the Server", 6.
     """
     return f"id: {id_}\nretry: {retry_ms}\ndata: \n\n".encode()
-
-
-_LINE_END = re.compile(rb"\r\n|\n|\r")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MAX_RETRY_DIGITS = 9  # 11 days; what is longer is no pause
 
 
 class EventTooLongError(ValueError):

@@ -158,7 +158,7 @@ class UpstreamSession:
             return []
         self._forget(request_id, exchange)
         is_told = why.status >= 400 and request_id in exchange.line.tagged
-        data = in_band_tags.refusal(why.status, why.challenge) if is_told else None
+        data = in_band_tags.http_refusal(why.status, why.challenge) if is_told else None
         return self._lines([error_response(request_id, INTERNAL_ERROR, str(why), data)])
 
     def cut_off(self, exchange: Exchange) -> list[bytes]:
@@ -166,7 +166,7 @@ class UpstreamSession:
         stream = exchange.stream_of()
         if stream is None:
             return []
-        return self._lines([strict_json.encode(in_band_tags.closed(stream))])
+        return self._lines([strict_json.encode(in_band_tags.stream_closed(stream))])
 
     def fail_all(self, why: RemoteError) -> list[bytes]:
         """Return an error for each request that waits."""

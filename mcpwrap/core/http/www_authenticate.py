@@ -1,6 +1,4 @@
-"""Parser of `WWW-Authenticate: Bearer` challenges. Source: RFC 9110 section 11.6.1.
-
-Filter of a remote server's `WWW-Authenticate` challenge, before an agent receives it.
+"""`WWW-Authenticate` challenges: Bearer parser, and filter of a remote server's for an agent.
 
 An agent that receives a login address goes there: it requests the address in `resource_metadata`,
 registers, and opens a page of that address's choice in front of its user. But authentication to the
@@ -14,27 +12,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-_MAX_CHARS = 4096
-_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_SCHEME = re.compile(_WORD)
-_PARAMETER = re.compile(rf'({_WORD})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|{_WORD})')
-_KEPT = frozenset({"realm", "scope", "error", "error_description"})
-
-
-def without_addresses(challenge: str) -> str:
-    """Return a challenge with what nobody follows; "" if no header can hold it, or it is none."""
-    if len(challenge) > _MAX_CHARS or not (challenge.isascii() and challenge.isprintable()):
-        return ""
-    scheme = _SCHEME.match(challenge)
-    if scheme is None:
-        return ""
-    found = _PARAMETER.findall(challenge, scheme.end())
-    kept = [
-        f"{name}={value}" for name, value in found if name.lower() in _KEPT and "=" not in value
-    ]
-    return " ".join([scheme[0], ", ".join(kept)]).rstrip()
-
-
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110 section 5.6.2
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 # A scheme, a parameter, or both; then a comma or the end.
@@ -43,6 +20,10 @@ _ITEM = re.compile(
     rf"(?:(?P<name>{_TOKEN})\s*=\s*(?P<value>{_QUOTED}|{_TOKEN}))?\s*(?:,|$)"
 )
 _ESCAPE = re.compile(r"\\(.)")
+_MAX_CHALLENGE_CHARS = 4096
+_SCHEME = re.compile(_TOKEN)
+_PARAMETER = re.compile(rf'({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|{_TOKEN})')
+_HARMLESS_PARAMETERS = frozenset({"realm", "scope", "error", "error_description"})
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +45,24 @@ def read(headers: Iterable[str]) -> Challenge:
         scope=found.get("scope", ""),
         error=found.get("error", ""),
     )
+
+
+def without_addresses(challenge: str) -> str:
+    """Return a challenge with what nobody follows; "" if no header can hold it, or it is none."""
+    if len(challenge) > _MAX_CHALLENGE_CHARS or not (
+        challenge.isascii() and challenge.isprintable()
+    ):
+        return ""
+    scheme = _SCHEME.match(challenge)
+    if scheme is None:
+        return ""
+    found = _PARAMETER.findall(challenge, scheme.end())
+    kept = [
+        f"{name}={value}"
+        for name, value in found
+        if name.lower() in _HARMLESS_PARAMETERS and "=" not in value
+    ]
+    return " ".join([scheme[0], ", ".join(kept)]).rstrip()
 
 
 def _bearer(header: str) -> Iterable[tuple[str, str]]:

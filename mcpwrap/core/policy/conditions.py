@@ -1,6 +1,6 @@
 """Compiler from conditions of a policy to functions that judge arguments.
 
-Containment check of an agent's path in a folder, by its text alone.
+Whether an agent's path is in a folder is judged by its text alone.
 """
 
 import math
@@ -43,45 +43,15 @@ from mcpwrap.core.protocol.json_keys import ANY, folded
 from mcpwrap.core.protocol.json_value import Json
 from mcpwrap.core.text.sanitise import visible
 
-_TRIMMED_BY_SOME = (" ", '"', "'")
-# `..` beside what some split at or take off (`{a,..}`, `..;`); what decodes to a dot or a slash.
-_HIDDEN_UP = re.compile(r"(?<![\w.])\.\.(?![\w.])|%(?:2e|2f|5c)", re.IGNORECASE)
-_MAX_CHARS = 4096  # PATH_MAX of Linux
-
-
-def inside(untrusted_path: str, folder: str) -> Tristate:
-    r"""Say whether the path is in `folder`, which is absolute and in its shortest form.
-
-    Links are not looked at: what a server can reach is for the kernel to say. Not judged is what
-    programs understand in different ways: a relative path, `~` and `file://` among them; `..`,
-    which after a link leads elsewhere than its text, also as `%2e%2e` or `{a,..}`; `\`, which some
-    take for `/`; control and other characters that are not seen; quotes or spaces at the end, which
-    some take off; and what is longer than any path may be.
-    """
-    if (
-        not untrusted_path.startswith("/")
-        or len(untrusted_path) > _MAX_CHARS
-        or not untrusted_path.isprintable()
-        or (not untrusted_path.isascii() and visible(untrusted_path) != untrusted_path)
-        or _HIDDEN_UP.search(normalize("NFKC", untrusted_path))
-        or "\\" in untrusted_path
-        or untrusted_path.endswith(_TRIMMED_BY_SOME)
-    ):
-        return UNJUDGEABLE
-    path = f"{untrusted_path}/"
-    if "//" in path or "/." in path:
-        parts = [part for part in path.split("/") if part not in {"", "."}]
-        if ".." in parts:
-            return UNJUDGEABLE
-        path = "/".join(["", *parts, ""])
-    return holds(path.startswith(f"{folder.rstrip('/')}/"))
-
-
+Judge = Callable[[Json], Tristate]
+PatternsByPath = dict[str, ArgumentPatterns]
 MAX_TEXT_CHARS = 1024 * 1024  # of what patterns are looked for in
 MAX_INTEGER = 2**53 - 1  # RFC 8259 section 6
 _NUL = "\0"  # where a text ends for a server that keeps it as a C string
-Judge = Callable[[Json], Tristate]
-PatternsByPath = dict[str, ArgumentPatterns]
+_TRIMMED_ENDINGS = (" ", '"', "'")
+# `..` beside what some split at or take off (`{a,..}`, `..;`); what decodes to a dot or a slash.
+_HIDDEN_UP = re.compile(r"(?<![\w.])\.\.(?![\w.])|%(?:2e|2f|5c)", re.IGNORECASE)
+_MAX_PATH_CHARS = 4096  # PATH_MAX of Linux
 
 
 def patterns_by_path(conditions: Iterable[Condition]) -> PatternsByPath:
@@ -105,6 +75,34 @@ def compiled(condition: Condition, patterns: PatternsByPath) -> Judge:
             return _of_argument(condition, patterns)
         case _:
             assert_never(condition)
+
+
+def judge_path(untrusted_path: str, folder: str) -> Tristate:
+    r"""Say whether the path is in `folder`, which is absolute and in its shortest form.
+
+    Links are not looked at: what a server can reach is for the kernel to say. Not judged is what
+    programs understand in different ways: a relative path, `~` and `file://` among them; `..`,
+    which after a link leads elsewhere than its text, also as `%2e%2e` or `{a,..}`; `\`, which some
+    take for `/`; control and other characters that are not seen; quotes or spaces at the end, which
+    some take off; and what is longer than any path may be.
+    """
+    if (
+        not untrusted_path.startswith("/")
+        or len(untrusted_path) > _MAX_PATH_CHARS
+        or not untrusted_path.isprintable()
+        or (not untrusted_path.isascii() and visible(untrusted_path) != untrusted_path)
+        or _HIDDEN_UP.search(normalize("NFKC", untrusted_path))
+        or "\\" in untrusted_path
+        or untrusted_path.endswith(_TRIMMED_ENDINGS)
+    ):
+        return UNJUDGEABLE
+    path = f"{untrusted_path}/"
+    if "//" in path or "/." in path:
+        parts = [part for part in path.split("/") if part not in {"", "."}]
+        if ".." in parts:
+            return UNJUDGEABLE
+        path = "/".join(["", *parts, ""])
+    return holds(path.startswith(f"{folder.rstrip('/')}/"))
 
 
 def _of_argument(condition: ArgumentCondition, patterns: PatternsByPath) -> Judge:
@@ -154,7 +152,7 @@ def _plain(test: Plain, patterns: ArgumentPatterns | None) -> Judge:
 def _textual(test: Inside | Sql) -> Judge:
     match test:
         case Inside(folder=folder):
-            return _of_text(lambda text: inside(text, folder))
+            return _of_text(lambda text: judge_path(text, folder))
         case Sql(test=what, dialect=dialect):
             return _of_text(lambda text: judge_sql(text, what, dialect))
         case _:

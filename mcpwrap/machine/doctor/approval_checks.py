@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.config.model import Config
 from mcpwrap.config.policy.parse import parse_policy
 from mcpwrap.core import doctor
-from mcpwrap.core.doctor import GROUP, ApproverAccounts, Check, failed
+from mcpwrap.core.doctor import APPROVERS_GROUP, ApproverAccounts, Check, failed
 from mcpwrap.core.policy.rules import Policy, for_server
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import UsageError
@@ -34,11 +34,11 @@ def approvals(config: Config) -> list[Check]:
     agents = {account for server in asking for name in server.agents for account in _named(name)}
     found = ApproverAccounts(
         agents=agents,
-        members=set(_members(GROUP)),
+        members=set(_members(APPROVERS_GROUP)),
         with_password=with_password,
         same_uid=config.approvals.same_uid,
     )
-    return doctor.checks(found)
+    return doctor.approver_checks(found)
 
 
 def _asks(policy: Policy, server: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 from nacl.public import PublicKey, SealedBox
 
-from mcpwrap.core.audit.params import box
+from mcpwrap.core.audit.params import unsealing_box
 from mcpwrap.core.audit.records import Record, start_of
 from tests.unit.core.audits import ROOT_KEY, keys
 
@@ -20,7 +20,7 @@ NASTY = [
     "\U0001f600 and \ud7ff",
     '","mac":"00"}\n{"n":1',
 ]
-OPENS = box(keys())
+OPENS = unsealing_box(keys())
 
 
 def sealed(text: bytes, key: bytes = ROOT_KEY) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.core.doctor import ApproverAccounts, checks
+from mcpwrap.core.doctor import ApproverAccounts, approver_checks
 
 WATCH = "what runs as it can watch its password being typed"
 OTHERS = "what runs as it can approve calls of other accounts"
@@ -43,7 +43,7 @@ OTHERS = "what runs as it can approve calls of other accounts"
 def test_who_can_approve(
     members: str, with_password: str, found: list[tuple[str, str, str]]
 ) -> None:
-    said = checks(
+    said = approver_checks(
         ApproverAccounts(
             agents={"alice", "zoe"},
             members=members.split(),
@@ -58,8 +58,8 @@ def test_who_can_approve(
 
 def test_what_root_wrote_is_said_too() -> None:
     found = ApproverAccounts(agents={"alice"}, members=[], with_password=[], same_uid=True)
-    assert [(one.what, one.state) for one in checks(found)] == [
+    assert [(one.what, one.state) for one in approver_checks(found)] == [
         ("approvals by agents' accounts", "warning")
     ]
     found = ApproverAccounts(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
-    assert [one.what for one in checks(found)][1:] == ["approvals"]
+    assert [one.what for one in approver_checks(found)][1:] == ["approvals"]

@@ -3,12 +3,11 @@
 The author of the SQL may know where sqlglot and a database differ. Text that can be read in two
 ways, as far as we know, is not judged at all, and a rule that blocks then applies.
 
-SQL parsers with a step budget: those of sqlglot may backtrack without end.
-
-`FROM t JOIN t JOIN t …` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each
-word on: twenty of them take minutes, in sqlglot 30. The work is counted in steps from one token to
-another; SQL that is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b().b()…`
-are read once, yet sqlglot goes over all of the tree so far at each link: each node is a step.
+The parsers have a step budget, as those of sqlglot may backtrack without end. `FROM t JOIN t JOIN t
+…` without ON is read twice from each JOIN on, `a::STRUCT(STRUCT(…` from each word on: twenty of
+them take minutes, in sqlglot 30. The work is counted in steps from one token to another; SQL that
+is not made for this takes 1 to 1.5 for each token. `a[1][1]…` and `a.b().b()…` are read once, yet
+sqlglot goes over all of the tree so far at each link: each node is a step.
 """
 
 import functools
@@ -40,66 +39,6 @@ GRAMMARS: dict[Dialect, type[Grammar]] = {
 STEPS_PER_TOKEN = 5
 MORE_STEPS = 2000  # for 8 JOINs without ON; take 15 ms
 _LINKS = frozenset({TokenType.L_BRACKET, TokenType.DOT})
-
-
-class StepLimitError(Exception):  # an outcome, and not a ParseError, which parsers catch
-    """Text that exceeds its step budget."""
-
-
-@dataclass(slots=True)
-class Budget:
-    """Steps left for all statements of one text."""
-
-    steps: int
-
-
-def budget_for(tokens: int) -> Budget:
-    """Return what a text of so many tokens may take."""
-    return Budget(STEPS_PER_TOKEN * tokens + MORE_STEPS)
-
-
-def parse(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) -> exp.Expr | None:
-    """Return the tree of one statement; None if it is none.
-
-    Raises:
-        TooMuchWork: the budget is used up.
-        SqlglotError: it is not understood; and whatever else a parser meets.
-    """
-    parser = _PARSERS[dialect](dialect=GRAMMARS[dialect](), error_level=ErrorLevel.IMMEDIATE)
-    parser.budget = budget
-    [tree] = parser.parse(tokens, text)
-    return tree
-
-
-class _Counting(Parser):
-    """Base of the parsers that counts steps. All ways forward and back are `_advance`."""
-
-    budget: Budget
-
-    def _advance(self, times: int = 1) -> None:
-        self._take_step()
-        super()._advance(times)
-
-    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        # Called before each link of a chain. A column is never large.
-        if this and self._curr.token_type in _LINKS and not isinstance(this, exp.Column):
-            for _ in this.walk():
-                self._take_step()
-        return super()._parse_bracket(this)
-
-    def _take_step(self) -> None:
-        self.budget.steps -= 1
-        if self.budget.steps < 0:
-            raise StepLimitError
-
-
-def _counting(grammar: type[Grammar]) -> type[_Counting]:
-    return type(f"Counting{grammar.__name__}", (_Counting, grammar.parser_class), {})
-
-
-_PARSERS = {dialect: _counting(grammar) for dialect, grammar in GRAMMARS.items()}
-
-
 MAX_CHARS = 100_000
 MAX_TOKENS = 10_000  # take 0.15 s
 MAX_NAME_BYTES = 63  # postgresql.org/docs/current/sql-syntax-lexical.html: NAMEDATALEN - 1
@@ -157,9 +96,19 @@ _SHOWING: dict[Dialect, str] = {
     "duckdb": rf"(SHOW|DESC|DESCRIBE|SUMMARIZE)\s+{_NAMES}"
     rf"|SHOW\s+(ALL\s+TABLES|TABLES\s+FROM\s+{_NAMES})",
 }
-
 # It would write what it cannot parse, and with it what an agent sent, to stderr.
 sqlglot.logger.disabled = True
+
+
+class StepLimitError(Exception):  # an outcome, and not a ParseError, which parsers catch
+    """Text that exceeds its step budget."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Steps left for all statements of one text."""
+
+    steps: int
 
 
 class StatementKind(Enum):
@@ -198,11 +147,31 @@ def statements(untrusted_text: str, dialect: Dialect) -> tuple[Statement, ...] |
             return None
         budget = budget_for(len(tokens))
         found = [_statement(part, text, dialect, budget) for part in _parts(tokens)]
-    except Exception:  # noqa: BLE001 - TooMuchWork, RecursionError, and whatever else a parser meets
+    except Exception:  # noqa: BLE001 - StepLimitError, RecursionError, or what else a parser meets
         return None
     if text is not untrusted_text and found:
         found[0] = _explained(found[0], tokens, dialect)
     return tuple(found)
+
+
+def budget_for(tokens: int) -> Budget:
+    """Return what a text of so many tokens may take."""
+    return Budget(STEPS_PER_TOKEN * tokens + MORE_STEPS)
+
+
+def parse_statement(
+    tokens: list[Token], text: str, dialect: Dialect, budget: Budget
+) -> exp.Expr | None:
+    """Return the tree of one statement; None if it is none.
+
+    Raises:
+        StepLimitError: the budget is used up.
+        SqlglotError: it is not understood; and whatever else a parser meets.
+    """
+    parser = _PARSERS[dialect](dialect=GRAMMARS[dialect](), error_level=ErrorLevel.IMMEDIATE)
+    parser.budget = budget
+    [tree] = parser.parse(tokens, text)
+    return tree
 
 
 def _without_explain(text: str, dialect: Dialect) -> str:
@@ -286,7 +255,7 @@ def _parsed(tokens: list[Token], text: str, dialect: Dialect, budget: Budget) ->
     if dialect != "sqlite" and _word(tokens[0]) in _EXPLAIN_OPTIONS:
         tokens = tokens[1:]  # with ANALYZE it is run; one of its own changes nothing but statistics
     try:
-        tree = parse(tokens, text, dialect, budget)
+        tree = parse_statement(tokens, text, dialect, budget)
     except StepLimitError:
         raise
     except Exception:  # noqa: BLE001 - as above; the other statements are still judged
@@ -326,3 +295,32 @@ def _pragma(tokens: list[Token]) -> Statement:
     if name in _TELLING or (name in _TELLING_IF_BARE and len(words) == 1):
         return StatementKind.TELLS
     return StatementKind.LISTS if name in _LISTING else StatementKind.SETS
+
+
+class _StepCountingParser(Parser):
+    """Base of the parsers that counts steps. All ways forward and back are `_advance`."""
+
+    budget: Budget
+
+    def _advance(self, times: int = 1) -> None:
+        self._take_step()
+        super()._advance(times)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        # Called before each link of a chain. A column is never large.
+        if this and self._curr.token_type in _LINKS and not isinstance(this, exp.Column):
+            for _ in this.walk():
+                self._take_step()
+        return super()._parse_bracket(this)
+
+    def _take_step(self) -> None:
+        self.budget.steps -= 1
+        if self.budget.steps < 0:
+            raise StepLimitError
+
+
+def _counting(grammar: type[Grammar]) -> type[_StepCountingParser]:
+    return type(f"Counting{grammar.__name__}", (_StepCountingParser, grammar.parser_class), {})
+
+
+_PARSERS = {dialect: _counting(grammar) for dialect, grammar in GRAMMARS.items()}

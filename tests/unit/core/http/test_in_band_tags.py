@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from mcpwrap.core.http.in_band_tags import (
     HttpAnswer,
-    closed,
-    refusal,
+    http_refusal,
     remove_tags,
+    stream_closed,
     take_headers,
     with_headers,
     with_stream,
@@ -130,13 +130,13 @@ def test_the_listener_takes_out_what_the_remote_program_adds(
     assert (found.about, found.is_closed) == (request_id, False)
     assert found.message == Notification("notifications/x", params)
 
-    found = remove_tags(_from_server(closed(request_id)))
+    found = remove_tags(_from_server(stream_closed(request_id)))
     assert (found.about, found.is_closed) == (request_id, True)
 
 
 @pytest.mark.parametrize("challenge", ["", "Bearer", 'Bearer scope="a b"'])
 def test_an_http_error_is_the_same_at_both_ends(challenge: str) -> None:
-    data: Json = refusal(403, challenge)
+    data: Json = http_refusal(403, challenge)
     error: Json = {"code": -32603, "message": "x", "data": data}
     found = remove_tags(_from_server({"jsonrpc": "2.0", "id": 1, "error": error}))
     assert found.http == HttpAnswer(403, challenge)

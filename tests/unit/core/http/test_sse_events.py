@@ -14,8 +14,8 @@ from mcpwrap.core.http import sse
     ],
 )
 def test_an_event_ends_with_an_empty_line(event: str, id_: str, written: bytes) -> None:
-    assert sse.encode(b"{}", event=event, id_=id_) == written
+    assert sse.encode_event(b"{}", event=event, id_=id_) == written
 
 
 def test_a_stream_that_can_be_asked_for_again_begins_with_an_event_without_data() -> None:
-    assert sse.priming("1-0", 1000) == b"id: 1-0\nretry: 1000\ndata: \n\n"
+    assert sse.priming_event("1-0", 1000) == b"id: 1-0\nretry: 1000\ndata: \n\n"

@@ -121,6 +121,6 @@ def test_the_stream_is_told(params: dict[str, Json], tagged: Json) -> None:
     [("Bearer x", True), ("", False), ("Bearer\nx", False), ("x" * 3000, False)],
 )
 def test_a_challenge_is_told_if_it_can_be(challenge: str, is_told: bool) -> None:  # noqa: FBT001
-    told = in_band_tags.refusal(401, challenge)
+    told = in_band_tags.http_refusal(401, challenge)
     expected: Json = {"status": 401, **({"www_authenticate": challenge} if is_told else {})}
     assert told == {"mcpwrap/http": expected}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpwrap.core.policy.conditions import inside
+from mcpwrap.core.policy.conditions import judge_path
 from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
 
 
@@ -58,18 +58,18 @@ from mcpwrap.core.policy.tristate import FAILS, HOLDS, UNJUDGEABLE, Tristate
     ],
 )
 def test_a_path_and_the_folder(path: str, truth: Tristate) -> None:
-    assert inside(path, "/home/a") is truth
+    assert judge_path(path, "/home/a") is truth
 
 
 def test_everything_that_can_be_judged_is_in_the_root() -> None:
-    assert inside("/", "/") is HOLDS
-    assert inside("//x", "/") is HOLDS
-    assert inside("x", "/") is UNJUDGEABLE
+    assert judge_path("/", "/") is HOLDS
+    assert judge_path("//x", "/") is HOLDS
+    assert judge_path("x", "/") is UNJUDGEABLE
 
 
 @given(st.lists(st.sampled_from(["/", "a", "home", "..", ".", "//", "\\", "x"])).map("".join))
 def test_what_is_judged_is_what_normpath_says(path: str) -> None:
-    truth = inside(path, "/home/a")
+    truth = judge_path(path, "/home/a")
     if truth is not UNJUDGEABLE:
         normal = "/" + posixpath.normpath(path).lstrip("/")  # POSIX leaves two slashes alone
         assert (truth is HOLDS) == f"{normal}/".startswith("/home/a/")

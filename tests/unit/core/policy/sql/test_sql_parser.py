@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.core.policy.rules import Dialect
 from mcpwrap.core.policy.sql.statements import judge_sql
-from mcpwrap.core.policy.sql.text import GRAMMARS, StepLimitError, budget_for, parse
+from mcpwrap.core.policy.sql.text import GRAMMARS, StepLimitError, budget_for, parse_statement
 from mcpwrap.core.policy.tristate import HOLDS, UNJUDGEABLE
 
 
@@ -13,7 +13,7 @@ def steps_of(text: str, dialect: Dialect) -> tuple[int, int]:
     tokens = GRAMMARS[dialect]().tokenize(text)
     budget = budget_for(len(tokens))
     before = budget.steps
-    assert parse(tokens, text, dialect, budget) is not None
+    assert parse_statement(tokens, text, dialect, budget) is not None
     return len(tokens), before - budget.steps
 
 
