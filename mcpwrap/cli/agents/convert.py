@@ -9,7 +9,7 @@ import msgspec
 from mcpwrap.cli.common import input_file
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.entry_schema import ListenerUrl, Stub, Target
-from mcpwrap.config.agent_files.entry_writer import Entries, entries, fragment
+from mcpwrap.config.agent_files.entry_writer import Entries, config_fragment, new_entries
 from mcpwrap.config.agent_files.known_agents import BY_ID, KnownAgent
 from mcpwrap.config.parse import parse
 from mcpwrap.core.protocol.json_value import Json
@@ -33,11 +33,11 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
     """
     agent = BY_ID[client]
     targets = _targets(list(parse([input_file.read(file)]).servers), agent, urls(http=http))
-    found = entries(agent, targets)
+    found = new_entries(agent, targets)
     if as_json:
         print_json(_report(agent, found))
     else:
-        tty.say_lines(fragment(agent, found).removesuffix("\n").split("\n"))
+        tty.say_lines(config_fragment(agent, found).removesuffix("\n").split("\n"))
     return EXIT_OK
 
 
@@ -62,5 +62,5 @@ def _report(agent: KnownAgent, found: Entries) -> dict[str, Json]:
         "client": agent.id,
         "files": [{"scope": file.scope, "path": file.path} for file in agent.files],
         "servers": msgspec.to_builtins(found),
-        "text": fragment(agent, found),
+        "text": config_fragment(agent, found),
     }

@@ -1,6 +1,7 @@
-"""Wrapping and unwrapping of entries in an agent's file: a file in, bytes out.
+"""Entries of ours in an agent's file: wrapped, unwrapped, or new, as a configuration fragment.
 
-Configuration fragment, in the form of an agent's file, by which the agent finds our servers.
+Wrapping and unwrapping take a file in and return bytes. A fragment has the form of the agent's
+file, and by it the agent finds our servers.
 """
 
 import json
@@ -27,38 +28,8 @@ from mcpwrap.config.agent_files.syntax.text_edits import (
 )
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, UnknownTransport
 
+KeyPath = tuple[Key, ...]
 Entries = dict[str, dict[str, object]]
-
-
-def entries(agent: KnownAgent, targets: Mapping[str, Target]) -> Entries:
-    """Return the entry of each server.
-
-    Raises:
-        ValueError: one is a URL, and this agent has no servers with a URL.
-    """
-    return {name: agent.words.new_entry(name, target) for name, target in targets.items()}
-
-
-def fragment(agent: KnownAgent, found: Entries) -> str:
-    """Return these entries with all tables around them, as the agent's file has them."""
-    file = agent.files[0]
-    keys = [key for key in file.at[0] if key is not None]
-    if file.language == "toml":
-        return "\n".join(_toml_table(".".join([*keys, name]), found[name]) for name in found)
-    data: object = list(found.values()) if agent.has_list else found
-    for key in reversed(keys):
-        data = {key: data}
-    if file.language == "yaml":
-        return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-def _toml_table(name: str, entry: Mapping[str, object]) -> str:
-    lines = [f"[{name}]", *(written(TOML_TABLE, key, value) for key, value in entry.items())]
-    return "\n".join(lines) + "\n"
-
-
-Path = tuple[Key, ...]
 
 
 def wrapping(words: EntrySchema, listed: ListedServer, target: Target) -> Change:
@@ -91,21 +62,6 @@ def rewritten(opened: ParsedFile, changes: Iterable[Change]) -> bytes:
         todo += text_edits(text, change)
         data = _with(data, change.entry.path, change.value())
     return _checked(opened, apply_edits(text, todo), data)
-
-
-def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
-    content = opened.content(text)
-    try:
-        is_right = open_file(opened.file, opened.language, content).document.data == data
-    except (FileError, RecursionError):
-        is_right = False
-    if not is_right:
-        raise FileError(
-            "an entry cannot be rewritten without changing more; nothing was changed",
-            where=opened.file,
-            fix="write it in the usual form, without anchors or dotted keys",
-        )
-    return content
 
 
 def put_back(
@@ -141,6 +97,44 @@ def put_back(
     return _checked(opened, apply_edits(text, todo), data)
 
 
+def new_entries(agent: KnownAgent, targets: Mapping[str, Target]) -> Entries:
+    """Return the entry of each server.
+
+    Raises:
+        ValueError: one is a URL, and this agent has no servers with a URL.
+    """
+    return {name: agent.words.new_entry(name, target) for name, target in targets.items()}
+
+
+def config_fragment(agent: KnownAgent, found: Entries) -> str:
+    """Return these entries with all tables around them, as the agent's file has them."""
+    file = agent.files[0]
+    keys = [key for key in file.at[0] if key is not None]
+    if file.language == "toml":
+        return "\n".join(_toml_table(".".join([*keys, name]), found[name]) for name in found)
+    data: object = list(found.values()) if agent.has_list else found
+    for key in reversed(keys):
+        data = {key: data}
+    if file.language == "yaml":
+        return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _checked(opened: ParsedFile, text: str, data: object) -> bytes:
+    content = opened.content(text)
+    try:
+        is_right = open_file(opened.file, opened.language, content).document.data == data
+    except (FileError, RecursionError):
+        is_right = False
+    if not is_right:
+        raise FileError(
+            "an entry cannot be rewritten without changing more; nothing was changed",
+            where=opened.file,
+            fix="write it in the usual form, without anchors or dotted keys",
+        )
+    return content
+
+
 def _once_more(
     before: ParsedFile, pairs: Iterable[tuple[ListedServer, ListedServer]], words: EntrySchema
 ) -> ParsedFile:
@@ -151,7 +145,7 @@ def _once_more(
 
 def _whole(
     before: ParsedFile, once_more: ParsedFile, then: Sequence[ListedServer]
-) -> dict[Path, ServerEntry]:
+) -> dict[KeyPath, ServerEntry]:
     """Return those entries of `once_more` that differ from before in their own text alone."""
     old = sorted((one.entry for one in then), key=_region)
     found = {
@@ -223,7 +217,7 @@ def _table(listed: ListedServer) -> dict[str, object]:
     return listed.entry.value if isinstance(listed.entry.value, dict) else {}
 
 
-def _with(data: object, path: Path, value: object) -> object:
+def _with(data: object, path: KeyPath, value: object) -> object:
     """Return the data with another value at a path."""
     if not path:
         return value
@@ -232,3 +226,8 @@ def _with(data: object, path: Path, value: object) -> object:
         return [_with(v, rest, value) if i == first else v for i, v in enumerate(data)]
     items = data.items() if isinstance(data, dict) else ()
     return {k: _with(v, rest, value) if k == first else v for k, v in items}
+
+
+def _toml_table(name: str, entry: Mapping[str, object]) -> str:
+    lines = [f"[{name}]", *(written(TOML_TABLE, key, value) for key, value in entry.items())]
+    return "\n".join(lines) + "\n"

@@ -1,8 +1,7 @@
 """Conversion of one entry of an agent's file, program or URL, into a server definition.
 
-Replacement of a bridge program (`mcp-remote`) by a remote server with the bridge's URL.
-
-Check that this machine's configuration names the registry of the packages of a server.
+A bridge program (`mcp-remote`) is replaced by a remote server with the bridge's URL. A server with
+packages of a registry that this machine's configuration does not name is rejected.
 """
 
 import posixpath
@@ -28,70 +27,21 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.core.environment import kind_of
 
-_HOW_TO_SAY = {
+ENV_FILE = "envFile"
+_KEYS_OF_SECRETS = "env_keys"  # of Goose, which keeps their values
+_SANDBOX_KEYS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
+_PLACEHOLDER_NAME = "server"
+_BRIDGE = "mcp-remote"
+_BRIDGE_LAUNCHERS = {"npx", "pnpx", "bunx"}
+# What it is told of itself: with a value, and alone. A number is the port of its login.
+_BRIDGE_OPTIONS = {"--transport", "--host", "--auth-timeout"}
+_BRIDGE_FLAGS = {"--debug", "--silent", "--enable-proxy"}
+_HOW_TO_NAME_REGISTRY = {
     "npm": "`sudo apt install npm`, or write the line `registry=URL` to /etc/npmrc, with the URL "
     "that `npm config get registry` prints",
     "pypi": "`sudo apt install python3-pip`, or write `index-url = URL` below `[global]` to "
     "/etc/pip.conf",
 }
-
-
-def expect_known(server: Server, sources: Collection[str]) -> None:
-    """Refuse what root would refuse, and with it all else that is proposed.
-
-    Raises:
-        UnfitError: the machine does not say it; and how it would.
-    """
-    for group in server.egress:
-        if isinstance(group, Group) and group.name not in sources:
-            raise MigrationError(
-                f"this machine does not say where @{group.name} is: {_HOW_TO_SAY[group.name]}"
-            )
-
-
-_STARTED_BY = {"npx", "pnpx", "bunx"}
-_BRIDGE = "mcp-remote"
-# What it is told of itself: with a value, and alone. A number is the port of its login.
-_WITH_VALUE = {"--transport", "--host", "--auth-timeout"}
-_ALONE = {"--debug", "--silent", "--enable-proxy"}
-
-
-def bridged(launch: StdioTransport) -> HttpTransport | None:
-    """Return the URL to which `npx mcp-remote URL` is a bridge; None is none, or not that alone.
-
-    The bridge itself fills its entry's own variables into a header. What else is to be filled in is
-    left, for whoever looks at what of it is a secret of the person's own.
-    """
-    args = [_given_to(launch, arg) for arg in launch.args]
-    names = [arg.partition("@")[0] for arg in args]
-    if _BRIDGE not in names or posixpath.basename(launch.command) not in _STARTED_BY:
-        return None
-    urls, headers = [], []
-    rest = iter(args[names.index(_BRIDGE) + 1 :])
-    for arg in rest:
-        if arg == "--header":
-            headers.append(next(rest, ""))
-        elif arg in _WITH_VALUE:
-            next(rest, "")
-        elif "://" in arg and not arg.startswith("-"):
-            urls.append(arg)
-        elif arg not in _ALONE and not arg.isdecimal():
-            return None
-    if len(urls) != 1:
-        return None
-    pairs = [header.partition(":") for header in headers]
-    return HttpTransport(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
-
-
-def _given_to(launch: StdioTransport, text: str) -> str:
-    known = filled_in(text, launch.env)
-    return text if known is None else known
-
-
-ENV_FILE = "envFile"
-_KEYS_OF_SECRETS = "env_keys"  # of Goose, which keeps their values
-_HARMLESS = {"sandboxEnabled", "sandbox", "dev"}  # a sandbox that ours takes the place of
-_NAME = "server"
 
 
 def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | HttpTransport:
@@ -108,7 +58,9 @@ def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | Ht
         case StdioTransport():
             known = _with_variables(listed.launch, listed.entry.value, around)
             whole = replace(known, env=_asked(known.inherits) | known.env)
-            return bridged(whole) or stdio_server.expanded(_inheriting(known, around), around)
+            return remote_of_bridge(whole) or stdio_server.expanded(
+                _inheriting(known, around), around
+            )
         case _:
             assert_never(listed.launch)
 
@@ -120,7 +72,7 @@ def _with_variables(launch: StdioTransport, value: object, around: EntryContext)
             raise MigrationError(
                 f"its `{ENV_FILE}` cannot be read as one, or is not in its project"
             )
-        if key not in {_KEYS_OF_SECRETS, *_HARMLESS, ENV_FILE}:
+        if key not in {_KEYS_OF_SECRETS, *_SANDBOX_KEYS, ENV_FILE}:
             raise MigrationError(f"`{key}` says how it is started, and we have nothing like it")
     names = _items(value.get(_KEYS_OF_SECRETS) if isinstance(value, dict) else None)
     given = _asked(map(str, names)) | dict(around.env_file or {})
@@ -153,6 +105,38 @@ def _may_choose(name: str, value: str) -> bool:
 
 def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def remote_of_bridge(launch: StdioTransport) -> HttpTransport | None:
+    """Return the URL to which `npx mcp-remote URL` is a bridge; None is none, or not that alone.
+
+    The bridge itself fills its entry's own variables into a header. What else is to be filled in is
+    left, for whoever looks at what of it is a secret of the person's own.
+    """
+    args = [_filled_by_bridge(launch, arg) for arg in launch.args]
+    names = [arg.partition("@")[0] for arg in args]
+    if _BRIDGE not in names or posixpath.basename(launch.command) not in _BRIDGE_LAUNCHERS:
+        return None
+    urls, headers = [], []
+    rest = iter(args[names.index(_BRIDGE) + 1 :])
+    for arg in rest:
+        if arg == "--header":
+            headers.append(next(rest, ""))
+        elif arg in _BRIDGE_OPTIONS:
+            next(rest, "")
+        elif "://" in arg and not arg.startswith("-"):
+            urls.append(arg)
+        elif arg not in _BRIDGE_FLAGS and not arg.isdecimal():
+            return None
+    if len(urls) != 1:
+        return None
+    pairs = [header.partition(":") for header in headers]
+    return HttpTransport(urls[0], {name.strip(): value.strip() for name, _, value in pairs})
+
+
+def _filled_by_bridge(launch: StdioTransport, text: str) -> str:
+    known = filled_in(text, launch.env)
+    return text if known is None else known
 
 
 def secrets_in(listed: ListedServer) -> list[str]:
@@ -203,11 +187,11 @@ def draft(
     """
     match launch:
         case StdioTransport():
-            found = stdio_server.draft(_NAME, launch, around, egress)
+            found = stdio_server.draft(_PLACEHOLDER_NAME, launch, around, egress)
         case HttpTransport():
             value = listed.entry.value
             entry = value if isinstance(value, dict) else {}
-            found = remote_server.draft(_NAME, launch, entry, around, egress)
+            found = remote_server.draft(_PLACEHOLDER_NAME, launch, entry, around, egress)
         case _:
             assert_never(launch)
     _expect_sound(found)
@@ -225,3 +209,17 @@ def _expect_sound(found: Draft) -> None:
     except ConfigError as error:
         first = error.problems[0]
         raise MigrationError(f"{first.key}: {first.problem}; {first.fix}") from error
+
+
+def expect_registries(server: Server, sources: Collection[str]) -> None:
+    """Refuse what root would refuse, and with it all else that is proposed.
+
+    Raises:
+        UnfitError: the machine does not say it; and how it would.
+    """
+    for group in server.egress:
+        if isinstance(group, Group) and group.name not in sources:
+            raise MigrationError(
+                f"this machine does not say where @{group.name} is: "
+                f"{_HOW_TO_NAME_REGISTRY[group.name]}"
+            )

@@ -1,8 +1,8 @@
 """Conversion of a program that an agent starts into a server definition.
 
-Warnings on a program that may not work under its own account, as far as its entry shows it.
-
-Denylist of home paths (keys, logins, writable startup files) that root alone may give away.
+Warnings say why the program may not work under its own account, as far as its entry shows it. A
+denylist has the paths in a home (keys, logins, writable startup files) that root alone may give
+away.
 """
 
 import posixpath
@@ -23,15 +23,36 @@ from mcpwrap.config.model import Destination, Group, Local, Server, Template, Wo
 from mcpwrap.core import environment
 from mcpwrap.core.environment import PATH
 
+# Programs that download what they run, and from where.
+_FETCHERS = {
+    **dict.fromkeys(("npx", "pnpx", "bunx", "bun", "pnpm", "yarn"), "npm"),
+    **dict.fromkeys(("uvx", "uv", "pipx"), "pypi"),
+}
+_PRIVILEGED = {"sudo", "pkexec", "flatpak", "snap"}
+_DAEMONS = {"docker", "podman", "nerdctl"}
+_RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+# Options, variables and files that name settings, certificates or a log: read, or written in place.
+_NOT_REPLACED = re.compile(
+    r"config|settings|(?<![a-z])(conf|cfg|options|preferences|env|log|spec|schema|openapi|swagger"
+    r"|template|manifest|rules|policy|cert|certs|ca|credentials|creds)(?![a-z])"
+    r"|\.(ya?ml|toml|ini|properties|pem|crt)$"
+)
+_SHELLS = {"sh", "bash", "dash", "zsh", "fish"}
+_SHELL_LINE_OPTION = re.compile(r"-[a-z]*c")  # an option with which a shell gets a line, not a file
+_URL = re.compile(
+    r"[a-z][a-z+]*://([^/@\s]*@)?(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?=[/?#]|$)(?!\S*@)"
+)
+_THIS_MACHINE = re.compile(r"localhost\b|127\.")
 # Keys and logins.
-_SECRET = (
+_SECRET_PATHS = (
     *(".ssh", ".gnupg", ".pki", ".password-store", ".netrc", ".git-credentials", ".pgpass"),
     *(".local/share/keyrings", ".local/share/kwalletd", ".local/state/mcpwrap"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium"),
     *(".config/BraveSoftware", ".config/1Password", ".config/Bitwarden"),
 )
 # What is run as them, the next time that they log in, open a shell, or start an agent.
-_STARTS = (
+_STARTUP_PATHS = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".config/fish", ".config/zsh", ".inputrc"),
     *(".xsession", ".xsessionrc", ".xprofile", ".xinitrc", ".pam_environment"),
@@ -42,73 +63,6 @@ _STARTS = (
     *(".qwen", ".kiro", ".continue", ".codeium", ".cline", ".config/Claude", ".config/Code"),
     *(".config/devin", ".config/zed", ".config/opencode", ".config/goose", ".config/amp"),
     *(".vscode", ".config/mcpwrap", ".aws", ".docker", ".kube"),
-)
-
-
-def why_not(path: str, home: str, *, is_writable: bool) -> str:
-    """Return why this is not to be given; "" is that it can be."""
-    if _meets(path, home, _SECRET):
-        return "its person's keys or logins are there"
-    if is_writable and _meets(path, home, _STARTS):
-        return "what is written there is run as its person"
-    return ""
-
-
-def _meets(path: str, home: str, names: Iterable[str]) -> bool:
-    """Say whether a path is one of these in a home, or is in one, or has one in it."""
-    return any(
-        f"{path}/".startswith(f"{home}/{name}/") or f"{home}/{name}".startswith(f"{path}/")
-        for name in names
-    )
-
-
-_SHELLS = {"sh", "bash", "dash", "zsh", "fish"}
-_LINE = re.compile(r"-[a-z]*c")  # an option with which a shell gets a line, not a file
-_URL = re.compile(
-    r"[a-z][a-z+]*://([^/@\s]*@)?(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?=[/?#]|$)(?!\S*@)"
-)
-_THIS_MACHINE = re.compile(r"localhost\b|127\.")
-
-
-def migration_notes(
-    launch: StdioTransport, egress: Sequence[Destination | Group], variables: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield a line for each; no value of a variable is in one, but for names of hosts."""
-    listed = {entry.host for entry in egress if isinstance(entry, Destination)}
-    if not egress:
-        yield "it has no network; `--egress HOST` gives it one host"
-    elif not listed:
-        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"
-    for host in _hosts(launch, variables):
-        if _THIS_MACHINE.match(host):
-            yield f"it names {host}, and reaches nothing on this machine but what `direct` says"
-        elif host.partition(":")[0] not in listed:
-            yield f"it names {host}, and does not reach it"
-    if posixpath.basename(launch.command) in _SHELLS and any(map(_LINE.fullmatch, launch.args)):
-        yield "it starts what a shell is told, and what that needs of your home is not looked for"
-
-
-def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, None]:
-    """Return the hosts of all URLs in an entry."""
-    values = [filled_in(text, variables) or "" for text in launch.env.values()]
-    texts = (*launch.args, *values)
-    return dict.fromkeys(found["host"] for text in texts for found in _URL.finditer(text))
-
-
-# Programs that download what they run, and from where.
-_FETCHERS = {
-    **dict.fromkeys(("npx", "pnpx", "bunx", "bun", "pnpm", "yarn"), "npm"),
-    **dict.fromkeys(("uvx", "uv", "pipx"), "pypi"),
-}
-_RAISED = {"sudo", "pkexec", "flatpak", "snap"}
-_DAEMONS = {"docker", "podman", "nerdctl"}
-_RELATIVE = {".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".db", ".sqlite"}
-_DATABASES = (".db", ".sqlite", ".sqlite3")
-# Options, variables and files that name settings, certificates or a log: read, or written in place.
-_NOT_REPLACED = re.compile(
-    r"config|settings|(?<![a-z])(conf|cfg|options|preferences|env|log|spec|schema|openapi|swagger"
-    r"|template|manifest|rules|policy|cert|certs|ca|credentials|creds)(?![a-z])"
-    r"|\.(ya?ml|toml|ini|properties|pem|crt)$"
 )
 
 
@@ -163,7 +117,7 @@ def _absolute(path: str, around: EntryContext) -> str:
     return posixpath.normpath(whole)
 
 
-def paths(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
+def named_paths(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
     """Yield the absolute paths that an entry names, which may be there or not."""
     for named in _named(launch, around):
         yield named.path
@@ -244,7 +198,8 @@ def draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
         variables_by_key=kept.variables_by_key,
         notes=(
-            *migration_notes(launch, server.egress, around.variables), *_lost(launch, around),
+            *_migration_notes(launch, server.egress, around.variables),
+            *_relative_path_notes(launch, around),
             *_folders_of_files(launch, around),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
         ),
@@ -260,7 +215,7 @@ def _expect_known(launch: StdioTransport) -> None:
     name = posixpath.basename(launch.command)
     if name == "env":
         raise MigrationError(f"{name} starts another program; make that the `command`, with `args`")
-    if name in _RAISED or launch.command.startswith("/snap/"):
+    if name in _PRIVILEGED or launch.command.startswith("/snap/"):
         raise MigrationError(f"{name} needs rights that no server of ours gets; install it without")
 
 
@@ -297,7 +252,7 @@ def _workspace(
             folder = _given(named, place, around)
             found[folder] = found.get(folder, False) or not (place.is_code or _is_key(named))
     for path, is_writable in found.items():
-        if why := why_not(path, around.home, is_writable=is_writable):
+        if why := _why_not_given(path, around.home, is_writable=is_writable):
             fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
             raise MigrationError(f"it would be given {path!a}, and {why}; {fix}")
     return tuple(
@@ -368,9 +323,53 @@ def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
-def _lost(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
+def _relative_path_notes(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
     """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
     is_fetcher = posixpath.basename(launch.command) in _FETCHERS
     if not around.base and not launch.cwd and not is_fetcher:
         for arg in filter(_seems_relative, launch.args):
             yield f"it is started in an empty folder: write {arg!a} with its whole path"
+
+
+def _migration_notes(
+    launch: StdioTransport, egress: Sequence[Destination | Group], variables: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a line for each; no value of a variable is in one, but for names of hosts."""
+    listed = {entry.host for entry in egress if isinstance(entry, Destination)}
+    if not egress:
+        yield "it has no network; `--egress HOST` gives it one host"
+    elif not listed:
+        yield "it reaches where packages come from, and no other host; `--egress HOST` adds one"
+    for host in _hosts(launch, variables):
+        if _THIS_MACHINE.match(host):
+            yield f"it names {host}, and reaches nothing on this machine but what `direct` says"
+        elif host.partition(":")[0] not in listed:
+            yield f"it names {host}, and does not reach it"
+    if posixpath.basename(launch.command) in _SHELLS and any(
+        map(_SHELL_LINE_OPTION.fullmatch, launch.args)
+    ):
+        yield "it starts what a shell is told, and what that needs of your home is not looked for"
+
+
+def _hosts(launch: StdioTransport, variables: Mapping[str, str]) -> dict[str, None]:
+    """Return the hosts of all URLs in an entry."""
+    values = [filled_in(text, variables) or "" for text in launch.env.values()]
+    texts = (*launch.args, *values)
+    return dict.fromkeys(found["host"] for text in texts for found in _URL.finditer(text))
+
+
+def _why_not_given(path: str, home: str, *, is_writable: bool) -> str:
+    """Return why this is not to be given; "" is that it can be."""
+    if _meets(path, home, _SECRET_PATHS):
+        return "its person's keys or logins are there"
+    if is_writable and _meets(path, home, _STARTUP_PATHS):
+        return "what is written there is run as its person"
+    return ""
+
+
+def _meets(path: str, home: str, names: Iterable[str]) -> bool:
+    """Say whether a path is one of these in a home, or is in one, or has one in it."""
+    return any(
+        f"{path}/".startswith(f"{home}/{name}/") or f"{home}/{name}".startswith(f"{path}/")
+        for name in names
+    )

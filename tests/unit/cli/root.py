@@ -50,7 +50,7 @@ class Root:
         """Make one with whom the commands deal from now on."""
         folder.mkdir()
         root = cls(folder)
-        monkeypatch.setattr(command, "machine", root.machine)
+        monkeypatch.setattr(command, "applied_state", root.machine)
         monkeypatch.setattr(wrap_proposal, "_SUDO", str(folder / "sudo"))
         monkeypatch.setattr(listener_files, "urls_of", root.urls)
         for module in (clients, unwrap_command):
@@ -66,7 +66,7 @@ class Root:
         return {URL.replace("9", str(9 + n)): name for n, name in enumerate(far)}
 
     def machine(self, who: FileOwner) -> AppliedState:
-        """Return the same as `wrap_machine.machine`, once root has taken a proposal."""
+        """Return the same as `wrap_command.applied_state`, once root has taken a proposal."""
         known = self.known(who)
         return AppliedState(
             known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset

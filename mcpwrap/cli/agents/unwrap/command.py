@@ -1,6 +1,6 @@
 """`mcpwrap unwrap`: restore agents' files as they were before `mcpwrap wrap`.
 
-Report of `unwrap`: a file's changes, entries that are not restored, servers that stay.
+It reports each file's changes, the entries that are not restored, and the servers that stay.
 """
 
 import os
@@ -21,49 +21,6 @@ from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
 from mcpwrap.machine.agent_files.wrap_records import WrapRecord, backup_of
 from mcpwrap.plan import paths
-
-
-def show(folder: Path, one: UnwrappedFile) -> None:
-    """Print what changes in a file, and what does not although it was wrapped."""
-    if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
-        tty.say_lines(diff)
-    for line in _lines(folder, one):
-        tty.say(f"{one.path}: {line}")
-
-
-def _lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
-    if one.new == one.was:
-        yield "nothing in it is ours any more; only the record of it goes"
-    elif one.is_whole:
-        yield "becomes, byte for byte, what it was before it was wrapped"
-    else:
-        back = dict.fromkeys(place for step in one.steps for place in step.done.back)
-        names = ", ".join(map(_name, back))
-        yield f"was changed since it was wrapped: only our entries are turned back, {names}"
-    for step in one.steps:
-        for left in (*step.done.lost, *step.done.conflicts):
-            yield f"{_name(left.place)} {left.what}"
-        if step.done.conflicts:
-            yield f"what it was before stays in {backup_of(folder, step.record)}"
-
-
-def _name(place: EntryPath) -> str:
-    """Return the name of an entry; of one that holds for a project alone, that too."""
-    name = f"{place[-1]!a}"
-    return f"{name} of {place[1]!a}" if place[0] == "projects" else name
-
-
-def servers_left(names: Iterable[str]) -> None:
-    """Say how to take away the servers to which files led: that is root's to do."""
-    if not (names := sorted(names)):
-        return
-    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
-    files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
-    if own := [str(path) for path in files.values() if path.exists()]:
-        tty.say(f"  sudo rm {' '.join(own)}")
-    if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
-        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
-    tty.say("  sudo mcpwrap apply --purge")
 
 
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
@@ -129,7 +86,7 @@ def _unwrap(
 ) -> int:
     found, is_done = _looked_at(folder, wanted, by)
     for one in found:
-        show(folder, one)
+        _print_changes(folder, one)
     if not dry_run:
         number = sum(one.new != one.was for one in found)
         question = "Rewrite this file?" if number == 1 else f"Rewrite these {number} files?"
@@ -137,7 +94,7 @@ def _unwrap(
             tty.say("nothing was changed")
             raise click.Abort
         is_done = _carried_out(folder, found) and is_done
-        servers_left({name for one in found for name in one.servers})
+        _print_servers_left({name for one in found for name in one.servers})
     return EXIT_OK if is_done else EXIT_FAILED
 
 
@@ -170,3 +127,46 @@ def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
             tty.fail(error)
             is_done = False
     return is_done
+
+
+def _print_changes(folder: Path, one: UnwrappedFile) -> None:
+    """Print what changes in a file, and what does not although it was wrapped."""
+    if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
+        tty.say_lines(diff)
+    for line in _change_lines(folder, one):
+        tty.say(f"{one.path}: {line}")
+
+
+def _change_lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
+    if one.new == one.was:
+        yield "nothing in it is ours any more; only the record of it goes"
+    elif one.is_whole:
+        yield "becomes, byte for byte, what it was before it was wrapped"
+    else:
+        back = dict.fromkeys(place for step in one.steps for place in step.done.back)
+        names = ", ".join(map(_entry_name, back))
+        yield f"was changed since it was wrapped: only our entries are turned back, {names}"
+    for step in one.steps:
+        for left in (*step.done.lost, *step.done.conflicts):
+            yield f"{_entry_name(left.place)} {left.what}"
+        if step.done.conflicts:
+            yield f"what it was before stays in {backup_of(folder, step.record)}"
+
+
+def _entry_name(place: EntryPath) -> str:
+    """Return the name of an entry; of one that holds for a project alone, that too."""
+    name = f"{place[-1]!a}"
+    return f"{name} of {place[1]!a}" if place[0] == "projects" else name
+
+
+def _print_servers_left(names: Iterable[str]) -> None:
+    """Say how to take away the servers to which files led: that is root's to do."""
+    if not (names := sorted(names)):
+        return
+    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
+    files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
+    if own := [str(path) for path in files.values() if path.exists()]:
+        tty.say(f"  sudo rm {' '.join(own)}")
+    if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
+        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
+    tty.say("  sudo mcpwrap apply --purge")

@@ -1,6 +1,6 @@
 """`mcpwrap wrap`: make servers in agents' files servers of ours, with root's consent.
 
-State of the machine for `mcpwrap wrap`: servers, names, secrets without a value.
+What it compares them with is the applied state: servers, names, secrets without a value.
 """
 
 import os
@@ -28,40 +28,6 @@ from mcpwrap.core.wire.secret_index import SecretIndex
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import accounts
 from mcpwrap.machine import observer, package_sources, secret_index_file
-
-
-def machine(who: FileOwner) -> AppliedState:
-    """Return what there is for whoever wraps.
-
-    Raises:
-        UsageError: the configuration of this machine is wrong.
-    """
-    config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
-    applied, settings = known(who), secret_index_file.read()
-    servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
-    return AppliedState(
-        known=applied,
-        servers=servers,
-        taken=frozenset({*config.servers, *observer.registry().by_name}),
-        sources=frozenset(package_sources.found()),
-        unset={name: keys for name, one in servers.items() if (keys := _unset(one, settings))},
-    )
-
-
-def _may_use(server: Server, who: FileOwner) -> bool:
-    groups = [name[1:] for name in server.agents if name.startswith("@")]
-    return who.account in server.agents or any(
-        who.uid in accounts.uids_in(group) for group in groups
-    )
-
-
-def _unset(server: Server, settings: SecretIndex) -> tuple[str, ...]:
-    return tuple(
-        key
-        for key in sorted(server.secrets() - {names.OAUTH_KEY})
-        if (found := settings.of(server.name, key)) is None or not found.is_set
-    )
-
 
 _WHERE = "mcpwrap wrap"
 
@@ -119,6 +85,26 @@ def command(  # noqa: PLR0913 - one for each option
     return EXIT_OK if is_done else EXIT_FAILED
 
 
+def applied_state(who: FileOwner) -> AppliedState:
+    """Return what there is for whoever wraps.
+
+    Raises:
+        UsageError: the configuration of this machine is wrong.
+    """
+    config = parse(observer.config_files()) if observer.has_configuration() else Config({}, {})
+    applied, settings = known(who), secret_index_file.read()
+    servers = {n: one for n, one in config.servers.items() if _may_use(one, who)}
+    return AppliedState(
+        known=applied,
+        servers=servers,
+        taken=frozenset({*config.servers, *observer.registry().by_name}),
+        sources=frozenset(package_sources.found()),
+        unset={
+            name: keys for name, one in servers.items() if (keys := _unset_secrets(one, settings))
+        },
+    )
+
+
 class _Wrapping:
     """Files to wrap, which are looked at once more when root has done its part."""
 
@@ -158,7 +144,7 @@ class _Wrapping:
         return self._written(todo) and is_done
 
     def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> WrapDecisions:
-        have = machine(self._who)
+        have = applied_state(self._who)
         found = EntryDecider(self._who, have, self._egress, decided).through(self._ready)
         return found.without_drafts() if decided else found
 
@@ -195,6 +181,21 @@ class _Wrapping:
                 self._telling.failed(one, error)
                 is_done = False
         return is_done
+
+
+def _may_use(server: Server, who: FileOwner) -> bool:
+    groups = [name[1:] for name in server.agents if name.startswith("@")]
+    return who.account in server.agents or any(
+        who.uid in accounts.uids_in(group) for group in groups
+    )
+
+
+def _unset_secrets(server: Server, settings: SecretIndex) -> tuple[str, ...]:
+    return tuple(
+        key
+        for key in sorted(server.secrets() - {names.OAUTH_KEY})
+        if (found := settings.of(server.name, key)) is None or not found.is_set
+    )
 
 
 def _person(environ: dict[str, str]) -> FileOwner:

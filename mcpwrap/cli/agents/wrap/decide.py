@@ -97,7 +97,7 @@ class EntryDecider:
         if isinstance(launch, StdioTransport):
             around = entry_context.seen(launch, around, self._who)
         draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
-        entry.expect_known(draft.server, self._machine.sources)
+        entry.expect_registries(draft.server, self._machine.sources)
         entry_context.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")
         name = self._existing(draft, wanted)

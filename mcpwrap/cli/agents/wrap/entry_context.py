@@ -71,7 +71,7 @@ def seen(launch: StdioTransport, around: EntryContext, who: FileOwner) -> EntryC
     """Return what surrounds a program, with what the machine says of it."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = around.base or around.home
-    paths = [*stdio_server.paths(launch, around), *([around.base] if around.base else [])]
+    paths = [*stdio_server.named_paths(launch, around), *([around.base] if around.base else [])]
     program = programs.program(launch.command, base, around.home, search)
     if program and Path(program.path).name in _RUN_PROJECTS:
         program = programs.with_environments(program, paths, around.home, search)

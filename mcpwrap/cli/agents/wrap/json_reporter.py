@@ -1,6 +1,6 @@
-"""Reporter of `mcpwrap wrap --json`: one object for machines, at the end.
+"""Reporter of `mcpwrap wrap --json`, and the schema of its output: one object, at the end.
 
-JSON schema of `mcpwrap wrap --json`. No value of a secret is in it.
+No value of a secret is in it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -83,19 +83,6 @@ class WrapReport(msgspec.Struct, frozen=True, kw_only=True):
     proposal: ProposalRow | None
 
 
-def new_server(draft: Draft) -> NewServer:
-    """Return what there is to say of a server that root does not have yet."""
-    own = draft.variables_by_key
-    return NewServer(
-        name=draft.server.name,
-        definition=toml_of(draft.server),
-        secrets=[key for key in draft.value_by_key if key not in own],
-        from_variables={key: list(names) for key, names in own.items()},
-        missing=list(draft.missing),
-        notes=[note.replace("NAME", draft.server.name) for note in draft.notes],
-    )
-
-
 class JsonReporter:
     """Reporter that records what is done, and prints it when all is over."""
 
@@ -170,7 +157,7 @@ class JsonReporter:
         return WrapReport(
             done=not any(f.problem for f in files) and all(s.state == "wrapped" for s in servers),
             files=files,
-            new=[new_server(draft) for draft in self._first.drafts],
+            new=[_new_server(draft) for draft in self._first.drafts],
             notes=self._first.notes,
             proposal=self._proposal_row(),
         )
@@ -227,3 +214,16 @@ class JsonReporter:
             command=found.command,
             is_written=self._is_proposed,
         )
+
+
+def _new_server(draft: Draft) -> NewServer:
+    """Return what there is to say of a server that root does not have yet."""
+    own = draft.variables_by_key
+    return NewServer(
+        name=draft.server.name,
+        definition=toml_of(draft.server),
+        secrets=[key for key in draft.value_by_key if key not in own],
+        from_variables={key: list(names) for key, names in own.items()},
+        missing=list(draft.missing),
+        notes=[note.replace("NAME", draft.server.name) for note in draft.notes],
+    )

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from mcpwrap.config.agent_files.entry_schema import STUB, EntrySchema, ListenerUrl, Stub, Target
-from mcpwrap.config.agent_files.entry_writer import entries, fragment
+from mcpwrap.config.agent_files.entry_writer import config_fragment, new_entries
 from mcpwrap.config.agent_files.known_agents import AGENTS, BY_ID, VARIABLES, KnownAgent
 from mcpwrap.config.agent_files.parsed_file import open_file, servers
 from mcpwrap.config.agent_files.syntax.document import Language
@@ -55,7 +55,7 @@ def test_a_fragment_is_a_file_of_that_agent(agent: KnownAgent, *, has_url: bool)
     if has_url and agent.words.urls:
         targets["git"] = ListenerUrl("http://127.78.0.1:52100/")
     file = agent.files[0]
-    text = fragment(agent, entries(agent, targets))
+    text = config_fragment(agent, new_entries(agent, targets))
     opened = open_file("f", file.language, text.encode())
     found = servers(opened, file.at[:1], agent.words)
     assert [one.entry.name for one in found] == ["git", "my-server"]
@@ -96,8 +96,8 @@ mcpServers:
 
 @pytest.mark.parametrize("agent", TEXTS)
 def test_a_fragment_can_be_pasted(agent: str) -> None:
-    found = entries(BY_ID[agent], {"git": Stub("git")})
-    assert fragment(BY_ID[agent], found) == TEXTS[agent]
+    found = new_entries(BY_ID[agent], {"git": Stub("git")})
+    assert config_fragment(BY_ID[agent], found) == TEXTS[agent]
 
 
 def test_a_table_of_servers_is_no_server() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport
 from mcpwrap.config.migration.draft import EntryContext
-from mcpwrap.config.migration.entry import bridged
+from mcpwrap.config.migration.entry import remote_of_bridge
 
 AROUND = EntryContext(account="alice", home="/home/alice")
 
@@ -43,5 +43,5 @@ def test_a_bridge_to_a_url_is_that_url(
     args: tuple[str, ...], expected: HttpTransport | None
 ) -> None:
     env = {"AUTH": "Bearer abc"}
-    assert bridged(StdioTransport("npx", args, env)) == expected
-    assert bridged(StdioTransport("python3", args, env)) is None
+    assert remote_of_bridge(StdioTransport("npx", args, env)) == expected
+    assert remote_of_bridge(StdioTransport("python3", args, env)) is None

@@ -4,7 +4,7 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration.draft import EntryContext, MigrationError, ResolvedCommand
-from mcpwrap.config.migration.entry import expect_known
+from mcpwrap.config.migration.entry import expect_registries
 from mcpwrap.config.migration.stdio_server import draft
 
 AROUND = EntryContext(account="alice", home="/home/alice", program=ResolvedCommand("/usr/bin/x"))
@@ -13,10 +13,10 @@ AROUND = EntryContext(account="alice", home="/home/alice", program=ResolvedComma
 @pytest.mark.parametrize(("command", "how"), [("npx", "npm config get"), ("uvx", "python3-pip")])
 def test_where_packages_come_from(command: str, how: str) -> None:
     server = draft("s", StdioTransport(command), AROUND).server
-    expect_known(server, {"npm", "pypi"})
+    expect_registries(server, {"npm", "pypi"})
     with pytest.raises(MigrationError, match=how):
-        expect_known(server, ())
+        expect_registries(server, ())
 
 
 def test_what_downloads_nothing_needs_none() -> None:
-    expect_known(draft("s", StdioTransport("x"), AROUND).server, ())
+    expect_registries(draft("s", StdioTransport("x"), AROUND).server, ())

@@ -6,7 +6,7 @@ import pytest
 
 from mcpwrap.config.agent_files.transport import StdioTransport
 from mcpwrap.config.migration.draft import EntryContext, MigrationError, PathInfo, ResolvedCommand
-from mcpwrap.config.migration.stdio_server import draft, expanded, paths
+from mcpwrap.config.migration.stdio_server import draft, expanded, named_paths
 from mcpwrap.config.model import Destination, Group, Local, SecretRef, Workspace
 
 HOME = "/home/alice"
@@ -305,4 +305,4 @@ def test_the_paths_that_it_names() -> None:
     launch = StdioTransport(
         "node", ("./a.js", "--db=/x/y", "plain", "/z"), {"D": "~/d", "E": "no"}, SHOP
     )
-    assert list(paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]
+    assert list(named_paths(launch, IN_SHOP)) == [SHOP, f"{SHOP}/a.js", "/x/y", "/z", f"{HOME}/d"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.machine.agent_files.programs import behind
+from mcpwrap.machine.agent_files.programs import resolve_shim
 from tests.unit.machine.agent_files.program_files import link, script
 
 
@@ -34,13 +34,13 @@ def test_what_a_shim_starts(
     for program in programs:
         script(tmp_path / program)
     found = str(tmp_path / programs[expected]) if isinstance(expected, int) else None
-    assert behind(path) == (str(path) if expected == "itself" else found)
+    assert resolve_shim(path) == (str(path) if expected == "itself" else found)
 
 
 def test_a_version_with_a_short_name_is_the_same(tmp_path: Path) -> None:
     program = script(tmp_path / "mise/installs/node/22.1.0/bin/npx")
     link(tmp_path / "mise/installs/node/22", "./22.1.0")
-    assert behind(script(tmp_path / "mise/shims/npx")) == str(program)
+    assert resolve_shim(script(tmp_path / "mise/shims/npx")) == str(program)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_the_version_that_a_file_says(tmp_path: Path, said: str, *, is_found: bo
     program = script(tmp_path / ".pyenv/versions/3.12.1/bin/python")
     script(tmp_path / ".pyenv/versions/3.13.0/bin/python")
     (tmp_path / ".pyenv/version").write_text(said)
-    assert behind(shim) == (str(program) if is_found else None)
+    assert resolve_shim(shim) == (str(program) if is_found else None)

@@ -557,7 +557,7 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         accounts, "uids_in", lambda group: frozenset({7} if group == "team" else ())
     )
-    found = wrap_command.machine(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
+    found = wrap_command.applied_state(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
     assert sorted(found.servers) == ["mine", "ours"]
     assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
     assert found.unset == {"mine": ("UNSET",)}
