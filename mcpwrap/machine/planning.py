@@ -1,6 +1,6 @@
 """Planner for this machine: its configuration compared with its observed state. Reads only.
 
-Prerequisites of egress on this machine (Squid, OpenSSL), checked before anything is made.
+The prerequisites of egress on this machine (Squid, OpenSSL) are checked before anything is made.
 """
 
 import os
@@ -26,7 +26,7 @@ from mcpwrap.plan.registry import Registry
 from mcpwrap.plan.steps import Step
 
 # By what `apply` and the units run; `squid` without OpenSSL has no `security_file_certgen`.
-_NEEDED = {
+_PACKAGE_BY_PATH = {
     "/usr/sbin/squid": "squid-openssl",
     paths.CERTGEN: "squid-openssl",
     "/usr/share/squid/errors/templates": "squid-openssl",
@@ -34,20 +34,39 @@ _NEEDED = {
 }
 
 
-def expect_squid(config: Config) -> None:
-    """Refuse servers with `egress` on a machine that has no Squid to judge it.
+@dataclass(frozen=True, slots=True)
+class MachinePlan:
+    """Desired state of this machine, the steps that lead to it, and what was not examined."""
+
+    wanted: Desired
+    steps: list[Step]
+    notes: list[str]
+
+
+def planned(
+    retired: RetirementPolicy = RetirementPolicy.KEEP, added: Mapping[str, str] | None = None
+) -> MachinePlan:
+    """Return what root should do now. Anybody may ask; only root sees all of the machine.
+
+    With `added`, texts by path, as it will be once these files are there.
 
     Raises:
-        UsageError: with the package that is missing.
+        McpwrapError: the configuration is wrong, or the registry cannot be read.
     """
-    wanting = [name for name, server in config.servers.items() if server.egress]
-    missing = [path for path in _NEEDED if not Path(path).exists()]
-    if wanting and missing:
-        raise UsageError(
-            f"`egress` needs {missing[0]}, which is not there; nothing was changed",
-            where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
-            fix=f"`apt install {_NEEDED[missing[0]]}`",
-        )
+    observer.expect_roots_own()
+    have = observer.observe()
+    config = parse(observer.config_files(added))
+    program_check.expect_roots(config)
+    _expect_squid(config)
+    allocated, owned = _allocated(config, have)
+    policies = files_by_server(policy_files(), config.servers)
+    want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
+    return MachinePlan(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
+
+
+def steps(retired: RetirementPolicy = RetirementPolicy.KEEP) -> list[Step]:
+    """Return the steps of what is planned."""
+    return planned(retired).steps
 
 
 def notes() -> list[str]:
@@ -76,41 +95,6 @@ def vanished() -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class MachinePlan:
-    """Desired state of this machine, the steps that lead to it, and what was not examined."""
-
-    wanted: Desired
-    steps: list[Step]
-    notes: list[str]
-
-
-def planned(
-    retired: RetirementPolicy = RetirementPolicy.KEEP, added: Mapping[str, str] | None = None
-) -> MachinePlan:
-    """Return what root should do now. Anybody may ask; only root sees all of the machine.
-
-    With `added`, texts by path, as it will be once these files are there.
-
-    Raises:
-        McpwrapError: the configuration is wrong, or the registry cannot be read.
-    """
-    observer.expect_roots_own()
-    have = observer.observe()
-    config = parse(observer.config_files(added))
-    program_check.expect_roots(config)
-    expect_squid(config)
-    allocated, owned = _allocated(config, have)
-    policies = files_by_server(policy_files(), config.servers)
-    want = desired(config, allocated, observer.ids(config), package_sources.found(), policies)
-    return MachinePlan(want, diff(want, have, retired), [*map(_unfinished, owned.unfinished)])
-
-
-def steps(retired: RetirementPolicy = RetirementPolicy.KEEP) -> list[Step]:
-    """Return the steps of what is planned."""
-    return planned(retired).steps
-
-
 def _allocated(config: Config, have: Observed) -> tuple[Registry, OwnedIds]:
     """Return the registry as it should be, and what was found where it has new UIDs."""
     known = {n.removeprefix(ACCOUNT_PREFIX): uid for n, uid in have.uid_by_account.items()}
@@ -130,3 +114,19 @@ def _unfinished(folder: str) -> str:
         f"{folder} has more than {accounts.MAX_NAMES} names: of the files further down none was "
         "looked at for a UID that is new now"
     )
+
+
+def _expect_squid(config: Config) -> None:
+    """Refuse servers with `egress` on a machine that has no Squid to judge it.
+
+    Raises:
+        UsageError: with the package that is missing.
+    """
+    wanting = [name for name, server in config.servers.items() if server.egress]
+    missing = [path for path in _PACKAGE_BY_PATH if not Path(path).exists()]
+    if wanting and missing:
+        raise UsageError(
+            f"`egress` needs {missing[0]}, which is not there; nothing was changed",
+            where=f"[mcp_servers.{wanting[0]}.mcpwrap], egress",
+            fix=f"`apt install {_PACKAGE_BY_PATH[missing[0]]}`",
+        )

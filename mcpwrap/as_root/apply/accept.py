@@ -116,7 +116,7 @@ def _notes(added: dict[str, str]) -> list[str]:
     Raises:
         McpwrapError: it could not.
     """
-    return apply.of_workspaces(planning.planned(added=added).wanted)
+    return apply.check_workspaces(planning.planned(added=added).wanted)
 
 
 def _told(wanted: ReviewedProposal, secrets: Secrets) -> Iterator[str]:

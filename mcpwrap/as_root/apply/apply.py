@@ -1,6 +1,7 @@
 """`mcpwrap apply`: plan the steps, print them and carry them out.
 
-Dry run of a wrapper's next start, which leaves nothing behind: its workspace mounts.
+Before the first step, the workspaces of each wrapper's next start are mapped as a dry run, which
+leaves nothing behind.
 """
 
 import os
@@ -16,7 +17,29 @@ from mcpwrap.plan.diff.diff import RetirementPolicy
 from mcpwrap.plan.steps import Step
 
 
-def of_workspaces(wanted: Desired) -> list[str]:
+def apply(retired: RetirementPolicy) -> None:
+    """Plan, and carry it out; who calls holds the lock.
+
+    Raises:
+        McpwrapError: the configuration is wrong, or a step failed.
+    """
+    planned = planning.planned(retired)
+    notes = [*check_workspaces(planned.wanted), *planned.notes]
+    todo = planned.steps
+    for line in planning.vanished():
+        tty.say(f"note: {line}")
+    if not todo:
+        tty.say("nothing to do")
+    for number, step in enumerate(todo, start=1):
+        tty.say(f"{number:3}/{len(todo)}  {step.describe()}")
+        _do(step, number - 1)
+    if todo:
+        tty.say("done")
+    for note in [*notes, *planning.notes()]:
+        tty.say(f"note: {note}")
+
+
+def check_workspaces(wanted: Desired) -> list[str]:
     """Open and map every workspace; return a line for each that is not there yet.
 
     Raises:
@@ -40,28 +63,6 @@ def of_workspaces(wanted: Desired) -> list[str]:
                     fix=error.fix,
                 ) from error
     return notes
-
-
-def apply(retired: RetirementPolicy) -> None:
-    """Plan, and carry it out; who calls holds the lock.
-
-    Raises:
-        McpwrapError: the configuration is wrong, or a step failed.
-    """
-    planned = planning.planned(retired)
-    notes = [*of_workspaces(planned.wanted), *planned.notes]
-    todo = planned.steps
-    for line in planning.vanished():
-        tty.say(f"note: {line}")
-    if not todo:
-        tty.say("nothing to do")
-    for number, step in enumerate(todo, start=1):
-        tty.say(f"{number:3}/{len(todo)}  {step.describe()}")
-        _do(step, number - 1)
-    if todo:
-        tty.say("done")
-    for note in [*notes, *planning.notes()]:
-        tty.say(f"note: {note}")
 
 
 def _do(step: Step, done: int) -> None:

@@ -1,6 +1,6 @@
 """Executor of plan steps, one case a step.
 
-Start of the webhook's service, with a signing key.
+The step that starts the webhook's service makes its signing key if it is missing.
 """
 
 import os
@@ -21,27 +21,12 @@ from mcpwrap.linux.systemd.systemctl import SYSTEMCTL, ToolError, properties, ru
 from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths, steps
 
-_KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3
-
-
-def load_webhook() -> None:
-    """Have the webhook post to what is in its file. A key that is there stays.
-
-    Raises:
-        McpwrapError: it does not start.
-        OSError: the key cannot be written.
-    """
-    if not os.path.lexists(paths.WEBHOOK_KEY):
-        root_files.replace(paths.WEBHOOK_KEY, f"{secrets.token_hex(_KEY_BYTES)}\n", mode=0o600)
-    run(SYSTEMCTL, "enable", "--quiet", "--", paths.WEBHOOK_UNIT)
-    run(SYSTEMCTL, "restart", "--", paths.WEBHOOK_UNIT)
-
-
 SYSUSERS = "/usr/bin/systemd-sysusers"
 USERDEL = "/usr/sbin/userdel"
 GROUPDEL = "/usr/sbin/groupdel"
 RULES_UNIT = "mcpwrap-nft.service"
-_DOWN = frozenset({"inactive", "failed"})  # states of a unit that should have started
+_DOWN_STATES = frozenset({"inactive", "failed"})  # states of a unit that should have started
+_WEBHOOK_KEY_BYTES = 32  # as much as the hash that it goes into: RFC 2104 section 3
 
 
 def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
@@ -83,7 +68,7 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             run(SYSTEMCTL, "enable", "--quiet", "--", paths.FRONT_UNIT)
             run(SYSTEMCTL, "reload-or-restart", "--", paths.FRONT_UNIT)
         case steps.LoadWebhook():
-            load_webhook()
+            _load_webhook()
         case steps.StopUnit(unit):
             run(SYSTEMCTL, "disable", "--quiet", "--now", "--", unit)
         case steps.ReloadUnits():
@@ -98,16 +83,31 @@ def carry_out(step: steps.Step) -> None:  # noqa: C901, PLR0912, PLR0915
             run(SYSTEMCTL, "enable", "--quiet", "--no-reload", "--", *sockets)
         case steps.StartSockets(names):
             _forget_failures(_units(names))
-            _run_for([*map(paths.socket_unit, names)], _DOWN, "start")
+            _run_for([*map(paths.socket_unit, names)], _DOWN_STATES, "start")
         case steps.StopListeners(instances):
             _stop(_listener_units(instances))
         case steps.StartListeners(listeners):
             instances = tuple(instance for instance, _ in listeners)
             _forget_failures(_listener_units(instances))
             listening = [*map(paths.listener_socket, instances)]
-            _run_for(listening, _DOWN, "enable", "--quiet", "--now")
+            _run_for(listening, _DOWN_STATES, "enable", "--quiet", "--now")
         case _:
             assert_never(step)
+
+
+def _load_webhook() -> None:
+    """Have the webhook post to what is in its file. A key that is there stays.
+
+    Raises:
+        McpwrapError: it does not start.
+        OSError: the key cannot be written.
+    """
+    if not os.path.lexists(paths.WEBHOOK_KEY):
+        root_files.replace(
+            paths.WEBHOOK_KEY, f"{secrets.token_hex(_WEBHOOK_KEY_BYTES)}\n", mode=0o600
+        )
+    run(SYSTEMCTL, "enable", "--quiet", "--", paths.WEBHOOK_UNIT)
+    run(SYSTEMCTL, "restart", "--", paths.WEBHOOK_UNIT)
 
 
 def _load_rules() -> None:

@@ -1,6 +1,6 @@
-"""Configuration reload of a Squid instance, by which no connection is lost.
+"""Squid instances: configuration reload that loses no connection, and certificate authorities.
 
-Certificate authorities of Squid's listeners: key, certificate, trusted bundle.
+A certificate authority has a key, a certificate, and the bundle that its servers trust.
 """
 
 import os
@@ -24,10 +24,12 @@ from mcpwrap.linux.systemd.systemctl import (
 from mcpwrap.machine.nft_table import NFT
 from mcpwrap.plan import paths
 
+SQUID = "/usr/sbin/squid"
+SETPRIV = "/usr/bin/setpriv"
 OPENSSL = "/usr/bin/openssl"
-_DAYS = "3650"
+_CA_DAYS = "3650"
 # Of its own, so that what a distribution has in openssl.cnf decides nothing.
-_REQUEST = """
+_CA_REQUEST = """
 [req]
 distinguished_name = name
 x509_extensions = authority
@@ -39,35 +41,8 @@ basicConstraints = critical, CA:TRUE, pathlen:0
 keyUsage = critical, keyCertSign, cRLSign
 subjectKeyIdentifier = hash
 """
-
-
-def make_ca(name: str) -> None:
-    """Make a key that one kind of Squid can read, and what the server `name` is to trust."""
-    kind = "proxy" if name == paths.SPLICE_CA else "intercept"
-    folder = Path(paths.ca_key(name)).parent
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was broken off
-    folder.mkdir(parents=True)
-    folder.chmod(0o755)
-    key, certificate = paths.ca_key(name), paths.ca_certificate(name)
-    run(
-        OPENSSL, "req", "-x509", "-new", "-nodes", "-days", _DAYS, "-config", "/dev/stdin",
-        "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-        "-keyout", key, "-out", certificate,
-        stdin=_REQUEST.format(name=name),
-    )  # fmt: skip
-    os.chown(key, 0, accounts.gid_of(f"mcpwrap-{kind}") or 0)
-    Path(key).chmod(0o640)
-    Path(certificate).chmod(0o644)
-    system = Path(paths.SYSTEM_CAS)
-    trusted = system.read_text() if system.exists() else ""
-    # Last, because its being there says that all is.
-    root_files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())
-
-
-SQUID = "/usr/sbin/squid"
-SETPRIV = "/usr/bin/setpriv"
-_PAGES = Path("/usr/share/squid/errors/templates")
-_REFUSED = Path("/usr/lib/mcpwrap/squid/refused")
+_ERROR_PAGES = Path("/usr/share/squid/errors/templates")
+_REFUSAL_PAGE = Path("/usr/lib/mcpwrap/squid/refused")
 _HOLD_S = 30  # the kernel ends it itself, should we not be there to
 _LOOK_EVERY_S = 0.01
 # Lines of what Squid says of a configuration; it repeats each directive too, whatever is in that.
@@ -128,11 +103,34 @@ def is_active(unit: str) -> bool:
     return properties([unit], ["ActiveState"])[unit]["ActiveState"] == "active"
 
 
+def make_ca(name: str) -> None:
+    """Make a key that one kind of Squid can read, and what the server `name` is to trust."""
+    kind = "proxy" if name == paths.SPLICE_CA else "intercept"
+    folder = Path(paths.ca_key(name)).parent
+    shutil.rmtree(folder, ignore_errors=True)  # of one that was broken off
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    key, certificate = paths.ca_key(name), paths.ca_certificate(name)
+    run(
+        OPENSSL, "req", "-x509", "-new", "-nodes", "-days", _CA_DAYS, "-config", "/dev/stdin",
+        "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+        "-keyout", key, "-out", certificate,
+        stdin=_CA_REQUEST.format(name=name),
+    )  # fmt: skip
+    os.chown(key, 0, accounts.gid_of(f"mcpwrap-{kind}") or 0)
+    Path(key).chmod(0o640)
+    Path(certificate).chmod(0o644)
+    system = Path(paths.SYSTEM_CAS)
+    trusted = system.read_text() if system.exists() else ""
+    # Last, because its being there says that all is.
+    root_files.replace(paths.ca_bundle(name), trusted + Path(certificate).read_text())
+
+
 def _make_pages(folder: Path) -> None:
     """Squid wants a page for every error there is; those for refusals are ours."""
-    shutil.copytree(_PAGES, folder, dirs_exist_ok=True)
+    shutil.copytree(_ERROR_PAGES, folder, dirs_exist_ok=True)
     for page in ("ERR_ACCESS_DENIED", "ERR_FORWARDING_DENIED"):
-        shutil.copyfile(_REFUSED, folder / page)
+        shutil.copyfile(_REFUSAL_PAGE, folder / page)
 
 
 def _expect_good(candidate: str, instance: str) -> None:

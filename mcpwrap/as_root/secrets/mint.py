@@ -4,7 +4,8 @@ It runs at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` i
 `mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every cold start
 waits for it: it imports no more than it needs.
 
-Key that seals the OAuth logins of a server, made at a start of its wrapper if missing.
+The key that seals the OAuth logins of a server is made here too, at a start of its wrapper, if it
+is missing.
 """
 
 import base64
@@ -37,30 +38,6 @@ from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.machine import secret_index_file
 from mcpwrap.plan import paths
-
-
-def ensure_oauth_key(name: str) -> None:
-    """Make the key with which logins to the server `name` are sealed, unless there is one.
-
-    A key that is there but does not open is left: whoever restores a backup has it again.
-
-    Raises:
-        McpwrapError: the store cannot be read, or has no key of its own.
-        OSError: it cannot be written.
-    """
-    with in_turn(paths.SECRETS_LOCK):
-        before = secret_index_file.read()
-        known = before.of(name, OAUTH_KEY)
-        if known and known.is_set:
-            return
-        label = Label(name, OAUTH_KEY, known.version + 1 if known else 1)
-        value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
-        store_keys, made = store.keys_or_new()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        setting = SecretVersion(version=label.version, is_set=True, changed_at=now)
-        sealed = store.sealed_file(value, label, store_keys[0])
-        changed = store.index_file(before.with_one(name, OAUTH_KEY, setting))
-        root_files.replace_all([*made, sealed, changed])
 
 
 def main() -> int:
@@ -112,6 +89,30 @@ def reload(name: str) -> int:
         log_line(f"mcpwrap-mint: {error}; nothing was changed")
         return EXIT_FAILED
     return EXIT_OK
+
+
+def ensure_oauth_key(name: str) -> None:
+    """Make the key with which logins to the server `name` are sealed, unless there is one.
+
+    A key that is there but does not open is left: whoever restores a backup has it again.
+
+    Raises:
+        McpwrapError: the store cannot be read, or has no key of its own.
+        OSError: it cannot be written.
+    """
+    with in_turn(paths.SECRETS_LOCK):
+        before = secret_index_file.read()
+        known = before.of(name, OAUTH_KEY)
+        if known and known.is_set:
+            return
+        label = Label(name, OAUTH_KEY, known.version + 1 if known else 1)
+        value = base64.b64encode(os.urandom(aead.KEY_BYTES)).decode()
+        store_keys, made = store.keys_or_new()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        setting = SecretVersion(version=label.version, is_set=True, changed_at=now)
+        sealed = store.sealed_file(value, label, store_keys[0])
+        changed = store.index_file(before.with_one(name, OAUTH_KEY, setting))
+        root_files.replace_all([*made, sealed, changed])
 
 
 def _spec(name: str) -> ServerSpec:

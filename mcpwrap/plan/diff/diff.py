@@ -3,13 +3,10 @@
 No agent is let in before the rules, the account and the units stand; one that goes is shut out
 first; and packets are refused before an account exists and until it is gone.
 
-Steps for the HTTP listeners of agents, and for the files that configure them.
-
-A listener is closed before its files change, and opened last of all, when packet rules, server and
-access list are complete: so PID 1 listens nowhere that is not bound to one account, and every agent
-that is heard is let in. If `apply` is interrupted before that, the listener stays closed.
-
-Steps for the webhook, which posts pending approvals.
+An HTTP listener of agents is closed before its files change, and opened last of all, when packet
+rules, server and access list are complete: so PID 1 listens nowhere that is not bound to one
+account, and every agent that is heard is let in. If `apply` is interrupted before that, the
+listener stays closed. After the listeners comes the webhook, which posts pending approvals.
 """
 
 from collections.abc import Mapping
@@ -26,58 +23,6 @@ from mcpwrap.plan.egress import nft_elements
 from mcpwrap.plan.observed import Observed
 from mcpwrap.plan.registry import purge_retired
 from mcpwrap.plan.steps import Step, batches
-
-
-def load_webhook(want: Desired, have: Observed) -> list[Step]:
-    """Have it post to where the configuration says, or to nowhere."""
-    if not want.webhook:
-        return egress_steps.without(paths.WEBHOOK_UNIT, paths.WEBHOOK, have)
-    if egress_steps.is_served(paths.WEBHOOK_UNIT, paths.WEBHOOK, want, have):
-        return []
-    return [steps.WriteFile(paths.WEBHOOK, want.webhook), steps.LoadWebhook()]
-
-
-def close_listeners(want: Desired, have: Observed) -> list[Step]:
-    """Close those that go, and those that are told something else: they read it as they start."""
-    loaded = have.loaded_listeners | have.open_listeners
-    closed = [i for i in sorted(loaded) if not _is_told(i, want, have)]
-    return [steps.StopListeners(some) for some in batches(closed)]
-
-
-def listener_files(want: Desired) -> dict[str, str]:
-    """Return all files of all listeners."""
-    found: dict[str, str] = {}
-    for listener in want.listeners.values():
-        found |= http_listeners.files(listener)
-    return found
-
-
-def remove_listener_files(want: Desired, have: Observed) -> list[Step]:
-    """Remove the files of those that are closed."""
-    return [
-        steps.RemoveFile(template(instance))
-        for template in (paths.listener, paths.listener_drop_in)
-        for instance in sorted(paths.names_in(have.files, template) - want.listeners.keys())
-    ]
-
-
-def open_listeners(want: Desired, have: Observed) -> list[Step]:
-    """Listen where nobody does, or where it was closed above."""
-    opened = [
-        (instance, listener)
-        for instance, listener in want.listeners.items()
-        if instance not in have.open_listeners or not _is_told(instance, want, have)
-    ]
-    return [steps.StartListeners(some) for some in batches(opened)]
-
-
-def _is_told(instance: str, want: Desired, have: Observed) -> bool:
-    """Say whether its files are what they should be. They change only while it is closed."""
-    listener = want.listeners.get(instance)
-    if listener is None:
-        return False
-    return all(have.files.get(p) == text for p, text in http_listeners.files(listener).items())
-
 
 RESTARTED_AT_ONCE = 8  # wrappers of one batch start at the same time
 
@@ -99,7 +44,7 @@ def diff(
         *_write({paths.REGISTRY: specs.encode(want.registry)}, have),
         *_shut_out(want, have),
         *_forget_changed(want, have),
-        *close_listeners(want, have),
+        *_close_listeners(want, have),
         *_stop(gone, have),
         *_refuse_packets(want, have),
         *_make_accounts(want, have),
@@ -107,8 +52,8 @@ def diff(
         *_write_servers(want, have, gone),
         *_start(want, have),
         *_write({paths.ACCESS_LIST: specs.encode(want.admissions)}, have),
-        *open_listeners(want, have),
-        *load_webhook(want, have),
+        *_open_listeners(want, have),
+        *_load_webhook(want, have),
         *_shut_states(want, have),
         *_remove_caches(want, have),
         *_remove_accounts(gone, have),
@@ -178,6 +123,21 @@ def _note_done(want: Desired, have: Observed) -> list[Step]:
     return [] if is_noted else [steps.WriteFile(paths.APPLIED, text)]
 
 
+def _close_listeners(want: Desired, have: Observed) -> list[Step]:
+    """Close those that go, and those that are told something else: they read it as they start."""
+    loaded = have.loaded_listeners | have.open_listeners
+    closed = [i for i in sorted(loaded) if not _has_current_files(i, want, have)]
+    return [steps.StopListeners(some) for some in batches(closed)]
+
+
+def _has_current_files(instance: str, want: Desired, have: Observed) -> bool:
+    """Say whether its files are what they should be. They change only while it is closed."""
+    listener = want.listeners.get(instance)
+    if listener is None:
+        return False
+    return all(have.files.get(p) == text for p, text in http_listeners.files(listener).items())
+
+
 def _stop(gone: list[str], have: Observed) -> list[Step]:
     stopped = [name for name in gone if name in have.loaded_units | have.listening]
     return [steps.StopServers(some) for some in batches(stopped)]
@@ -217,7 +177,7 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     todo: list[Step] = []
     for files in want.server_files.values():
         todo += _write(files, have)
-    todo += [*_write(listener_files(want), have), *remove_listener_files(want, have)]
+    todo += [*_write(_listener_files(want), have), *_remove_listener_files(want, have)]
     for name in gone:
         mine = (paths.spec(name), paths.drop_in(name), paths.link(name))
         todo += [
@@ -240,6 +200,23 @@ def _write_servers(want: Desired, have: Observed, gone: list[str]) -> list[Step]
     return todo
 
 
+def _listener_files(want: Desired) -> dict[str, str]:
+    """Return all files of all listeners."""
+    found: dict[str, str] = {}
+    for listener in want.listeners.values():
+        found |= http_listeners.files(listener)
+    return found
+
+
+def _remove_listener_files(want: Desired, have: Observed) -> list[Step]:
+    """Remove the files of those that are closed."""
+    return [
+        steps.RemoveFile(template(instance))
+        for template in (paths.listener, paths.listener_drop_in)
+        for instance in sorted(paths.names_in(have.files, template) - want.listeners.keys())
+    ]
+
+
 def _start(want: Desired, have: Observed) -> list[Step]:
     names, same = want.uid_by_name, effective_state.left_as_it_is(want, have).hash_by_server
     changed = [name for name in names if name in have.loaded_units and name not in same]
@@ -252,6 +229,25 @@ def _start(want: Desired, have: Observed) -> list[Step]:
 def _silent(want: Desired, have: Observed) -> tuple[str, ...]:
     """Return the servers for which nobody listens, or would not after a reboot."""
     return tuple(name for name in want.uid_by_name if name not in have.listening)
+
+
+def _open_listeners(want: Desired, have: Observed) -> list[Step]:
+    """Listen where nobody does, or where it was closed above."""
+    opened = [
+        (instance, listener)
+        for instance, listener in want.listeners.items()
+        if instance not in have.open_listeners or not _has_current_files(instance, want, have)
+    ]
+    return [steps.StartListeners(some) for some in batches(opened)]
+
+
+def _load_webhook(want: Desired, have: Observed) -> list[Step]:
+    """Have it post to where the configuration says, or to nowhere."""
+    if not want.webhook:
+        return egress_steps.without(paths.WEBHOOK_UNIT, paths.WEBHOOK, have)
+    if egress_steps.is_served(paths.WEBHOOK_UNIT, paths.WEBHOOK, want, have):
+        return []
+    return [steps.WriteFile(paths.WEBHOOK, want.webhook), steps.LoadWebhook()]
 
 
 def _shut_states(want: Desired, have: Observed) -> list[Step]:

@@ -102,7 +102,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(secret_index_file, "read", lambda: made.settings)
     monkeypatch.setattr(tty, "says_yes", says_yes)
     monkeypatch.setattr(planning, "planned", planned)
-    monkeypatch.setattr(apply, "of_workspaces", lambda _: [])
+    monkeypatch.setattr(apply, "check_workspaces", lambda _: [])
     monkeypatch.setattr(apply, "apply", note("apply"))
     monkeypatch.setattr(command, "set_all", set_all)
     monkeypatch.setattr(command, "say_what_is_left", note("say"))

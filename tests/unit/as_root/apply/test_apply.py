@@ -20,7 +20,7 @@ def planned(todo: list[steps.Step]) -> SimpleNamespace:
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "planned", lambda _: planned(STEPS))
-    monkeypatch.setattr(apply, "of_workspaces", lambda _: ["a does not start"])
+    monkeypatch.setattr(apply, "check_workspaces", lambda _: ["a does not start"])
     monkeypatch.setattr(planning, "notes", lambda: ["b neither"])
     monkeypatch.setattr(apply, "carry_out", lambda _: None)
 
