@@ -1,6 +1,6 @@
-"""Egress event log in a file, with a rate limit and a maximum size.
+"""Egress event log in a file, with a maximum size and a rate limit of each server's events.
 
-Rate limit of one server's events, so that no server fills the disk.
+Both bounds are there so that no server fills the disk.
 """
 
 import asyncio
@@ -13,16 +13,20 @@ from mcpwrap.core import rate_limit
 from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
 from mcpwrap.linux.systemd.stderr_log import log_line
 
-MAX_PER_S = 20
+PATH = Path("/var/log/mcpwrap/front/events.jsonl")
+# Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+MAX_EVENTS_PER_S = 20
 _MINUTE_S = 60.0
-_MAX_NAMES = MAX_PER_S * 60  # more cannot be written in that time
+_MAX_NAMES = MAX_EVENTS_PER_S * 60  # more cannot be written in that time
 
 
 class EventRateLimit(rate_limit.RateLimit):
     """Event rate limit of one server, and the names that it queried in this minute."""
 
     def __init__(self) -> None:
-        super().__init__(MAX_PER_S)
+        super().__init__(MAX_EVENTS_PER_S)
         self._names: set[str] = set()
         self._names_since_s = 0.0
 
@@ -36,12 +40,6 @@ class EventRateLimit(rate_limit.RateLimit):
         if len(self._names) < _MAX_NAMES:
             self._names.add(name)
         return True
-
-
-PATH = Path("/var/log/mcpwrap/front/events.jsonl")
-# Then it becomes `events.jsonl.old`, in place of an older one: no server fills the disk with these.
-MAX_FILE_BYTES = 16 * 1024 * 1024
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class EventLog:

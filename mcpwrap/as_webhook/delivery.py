@@ -1,6 +1,6 @@
-"""Queue of pending approvals, from the gate to the webhook.
+"""Delivery of pending approvals to the webhook: a queue, filled from `approve.sock`.
 
-Client of `approve.sock` that watches pending approvals, and reconnects to the gate.
+The client of the gate watches pending approvals, and reconnects to the gate.
 """
 
 import asyncio
@@ -22,56 +22,8 @@ from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, ApprovalRefusedError, Listing
 from mcpwrap.linux import accounts
 
-_AGAIN_S = 5.0
-
-
-async def listings(
-    door: str, complaints: RateLimitedLog, *, again_s: float = _AGAIN_S
-) -> AsyncIterator[Listing]:
-    """Yield what waits, now and whenever it has changed, for good."""
-    while True:
-        try:
-            with ApprovalConnection(door) as gate:
-                yield await asyncio.to_thread(gate.watch)
-                complaints.mended("the gate says again what waits")
-                while True:
-                    await _something_on(gate.fileno())
-                    yield gate.next_listing()
-        except McpwrapError as error:
-            complaints.note(f"{error.where}: {error.problem}")
-        await asyncio.sleep(again_s)
-
-
-async def fetch_question(door: str, id_: str) -> Question | None:
-    """Return a request in full; None if it waits no longer.
-
-    Raises:
-        McpwrapError: the gate cannot be asked.
-    """
-    try:
-        return await asyncio.to_thread(_ask, door, id_)
-    except ApprovalRefusedError as error:
-        if error.code != "gone":
-            raise
-        return None
-
-
-def _ask(door: str, id_: str) -> Question:
-    with ApprovalConnection(door) as gate:
-        return gate.show(id_).question
-
-
-async def _something_on(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    is_there = asyncio.Event()
-    loop.add_reader(fd, is_there.set)
-    try:
-        await is_there.wait()
-    finally:
-        loop.remove_reader(fd)
-
-
 MAX_QUEUED = 256  # a few lines each; the gate lets far fewer wait of one agent
+_RETRY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +47,7 @@ class WebhookDelivery:
 
     async def watch(self) -> None:
         """Queue what is new, for good. What is beyond the bound is left out: the page has it."""
-        async for listing in listings(self._door, self._of_gate):
+        async for listing in watch_listings(self._door, self._of_gate):
             for pending in self._waiting.unseen(listing.pending):
                 self._queue_one(pending)
 
@@ -137,3 +89,49 @@ async def serve(around: WebhookSettings) -> None:
         for _ in range(http_post.AT_A_TIME):
             tasks.create_task(webhook.work())
         tasks.create_task(webhook.watch())
+
+
+async def watch_listings(
+    door: str, complaints: RateLimitedLog, *, again_s: float = _RETRY_S
+) -> AsyncIterator[Listing]:
+    """Yield what waits, now and whenever it has changed, for good."""
+    while True:
+        try:
+            with ApprovalConnection(door) as gate:
+                yield await asyncio.to_thread(gate.watch)
+                complaints.mended("the gate says again what waits")
+                while True:
+                    await _readable(gate.fileno())
+                    yield gate.next_listing()
+        except McpwrapError as error:
+            complaints.note(f"{error.where}: {error.problem}")
+        await asyncio.sleep(again_s)
+
+
+async def fetch_question(door: str, id_: str) -> Question | None:
+    """Return a request in full; None if it waits no longer.
+
+    Raises:
+        McpwrapError: the gate cannot be asked.
+    """
+    try:
+        return await asyncio.to_thread(_question_of, door, id_)
+    except ApprovalRefusedError as error:
+        if error.code != "gone":
+            raise
+        return None
+
+
+def _question_of(door: str, id_: str) -> Question:
+    with ApprovalConnection(door) as gate:
+        return gate.show(id_).question
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    is_there = asyncio.Event()
+    loop.add_reader(fd, is_there.set)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(fd)

@@ -1,6 +1,6 @@
 """One `mcpwrap run`, from its options to the server's exit status.
 
-Default name of a server that was started without `--name`, from its command.
+A server that is started without `--name` gets a default name, from its command.
 """
 
 import errno
@@ -24,40 +24,24 @@ from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux.systemd.stderr_log import log_line
 from mcpwrap.session.launch.spawn import Program
 
-_NAMELESS = "server"
-# They run what an argument names; some by a word of their own before it.
-_LAUNCHERS = re.compile(
-    r"npx|npm|bunx?|pnpm|pnpx|yarn|deno|node|nodejs|tsx|uvx?|pipx|env|python(3(\.\d+)?)?"
+_NOT_ENFORCED = (
+    "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
 )
-_ASSIGNMENT = re.compile(r"\w+=(?!=).*")  # env(1); `a==1` is a version
-_VERBS = frozenset({"run", "exec", "x", "dlx", "tool"})
-_VERSION = re.compile(r"(?<=.)(@|==|>=|~=).*")
-_ENDING = re.compile(r"\.(c|m)?(js|ts)$|\.py$")
-_NOT_ALLOWED = re.compile(r"[^a-z0-9_-]+")
-
-
-def name_of(command: Sequence[str]) -> str:
-    """Return a name that a server can have: of the program, or of what a launcher is to run."""
-    program, *arguments = command
-    named = _last_part(program)
-    while _LAUNCHERS.fullmatch(named) and arguments:
-        word, *arguments = arguments
-        if not word.startswith("-") and not _ASSIGNMENT.match(word) and word not in _VERBS:
-            named = _last_part(word)
-    text = _NOT_ALLOWED.sub("-", _ENDING.sub("", named.lower()))
-    return text.lstrip("-_0123456789")[:MAX_NAME_CHARS].rstrip("-") or _NAMELESS
-
-
-def _last_part(word: str) -> str:
-    return _VERSION.sub("", word.rstrip("/").rpartition("/")[2])
-
-
-_NOT_HERE = "an account of its own, sealed secrets, an egress allowlist, limits over all sessions"
 _STDERR = 2
 _FIXES = {
     errno.EACCES: "let it be read, and its interpreter: `--read FOLDER`",
     errno.ENOENT: "see that its interpreter, in its first line, is there",
 }
+_DEFAULT_NAME = "server"
+# They run what an argument names; some by a word of their own before it.
+_LAUNCHERS = re.compile(
+    r"npx|npm|bunx?|pnpm|pnpx|yarn|deno|node|nodejs|tsx|uvx?|pipx|env|python(3(\.\d+)?)?"
+)
+_ASSIGNMENT = re.compile(r"\w+=(?!=).*")  # env(1); `a==1` is a version
+_LAUNCHER_VERBS = frozenset({"run", "exec", "x", "dlx", "tool"})
+_VERSION_SUFFIX = re.compile(r"(?<=.)(@|==|>=|~=).*")
+_SCRIPT_SUFFIX = re.compile(r"\.(c|m)?(js|ts)$|\.py$")
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +73,7 @@ class StartError(McpwrapError):
 def run(asked: RunOptions, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
     _open_all()
-    account, home = _whose(environ)
+    account, home = _account_and_home(environ)
     own = directories.of_user(environ, home)
     name = _name(asked)
     policy = local_gate.read_policy(asked.policy, own.policy)
@@ -107,18 +91,18 @@ def run(asked: RunOptions, environ: Mapping[str, str]) -> int:
         if asked.network is Network.NOTHING:
             env = environment.offline(env)
         system = environment.system(home)
-        closing = _closing(asked, program, place, [*system], [its_home, tmp])
+        closing = _confinement(asked, program, place, [*system], [its_home, tmp])
         started = Program(command=str(program), args=asked.command[1:], cwd=str(place.cwd), env=env)
         with user_audit.session(own.audit, name, policy) as recorder:
             gate = local_gate.gate_for(name, policy, recorder)
-            ended = _run_closed(started, closing, (gate, recorder.arrived), asked)
-    _tell(ended, name, asked)
+            ended = _run_confined(started, closing, (gate, recorder.arrived), asked)
+    _report_end(ended, name, asked)
     return ended.status
 
 
 def _found(command: str, place: CommandContext, agents_path: str) -> tuple[Path, CommandContext]:
     """Return the program, and where it is to run."""
-    program = toolchain.found(command, place)
+    program = toolchain.find_program(command, place)
     if program is None:
         raise StartError(
             "there is no such program",
@@ -136,7 +120,7 @@ def _open_all() -> None:
     os.close(fd)
 
 
-def _whose(environ: Mapping[str, str]) -> tuple[str, Path]:
+def _account_and_home(environ: Mapping[str, str]) -> tuple[str, Path]:
     """Return our account and our home. In a container an account may have no entry."""
     try:
         entry = pwd.getpwuid(os.geteuid())
@@ -147,7 +131,7 @@ def _whose(environ: Mapping[str, str]) -> tuple[str, Path]:
 
 
 def _name(asked: RunOptions) -> str:
-    name = name_of(asked.command) if asked.name is None else asked.name
+    name = default_server_name(asked.command) if asked.name is None else asked.name
     if not is_server_name(name):
         raise UsageError(
             "no server can have that name",
@@ -155,6 +139,22 @@ def _name(asked: RunOptions) -> str:
             fix=f"write at most {MAX_NAME_CHARS} of a-z, 0-9, _ and -, a letter first",
         )
     return name
+
+
+def default_server_name(command: Sequence[str]) -> str:
+    """Return a name that a server can have: of the program, or of what a launcher is to run."""
+    program, *arguments = command
+    named = _last_part(program)
+    while _LAUNCHERS.fullmatch(named) and arguments:
+        word, *arguments = arguments
+        if not word.startswith("-") and not _ASSIGNMENT.match(word) and word not in _LAUNCHER_VERBS:
+            named = _last_part(word)
+    text = _NOT_IN_A_NAME.sub("-", _SCRIPT_SUFFIX.sub("", named.lower()))
+    return text.lstrip("-_0123456789")[:MAX_NAME_CHARS].rstrip("-") or _DEFAULT_NAME
+
+
+def _last_part(word: str) -> str:
+    return _VERSION_SUFFIX.sub("", word.rstrip("/").rpartition("/")[2])
 
 
 def _to_write(asked: RunOptions, home: Path) -> frozenset[Path]:
@@ -169,7 +169,7 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
     Raises:
         UsageError: an earlier session of the server could have chosen where it leads.
     """
-    real = toolchain.real(Path.cwd() / path, to_write)
+    real = toolchain.resolve_contained(Path.cwd() / path, to_write)
     if real is None:
         raise UsageError(
             "leads out of a folder that the server may write, which could have made the link",
@@ -179,17 +179,17 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
     return real
 
 
-def _closing(
+def _confinement(
     asked: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
 ) -> Confinement:
     arguments = asked.command[1:]
-    needed = toolchain.needed(program, arguments, place)
+    needed = toolchain.needed_paths(program, arguments, place)
     typed = {_typed(path, place.to_write) for path in asked.to_read}
     to_read = {*system, os.path.realpath(environment.RESOLVERS), *map(str, needed | typed)}
     return Confinement(
         to_read=tuple(sorted(to_read)),
         to_write=(*own, *map(str, place.to_write)),
-        links=_links({*needed, *toolchain.names(program, arguments, place)}, asked, place),
+        links=_links({*needed, *toolchain.named_paths(program, arguments, place)}, asked, place),
         cwd=str(place.cwd),
         network=asked.network,
     )
@@ -201,18 +201,18 @@ def _links(names: set[Path], asked: RunOptions, place: CommandContext) -> dict[s
     return {
         str(link): str(target)
         for name in (*names, *(place.cwd / path for path in typed))
-        for link, target in toolchain.links(name, place.to_write).items()
+        for link, target in toolchain.symlinks_on(name, place.to_write).items()
     }
 
 
-def _run_closed(
+def _run_confined(
     program: Program,
     closing: Confinement,
     judge: tuple[Gate, Callable[[], None]],
     asked: RunOptions,
 ) -> RunResult:
     """Run it with all layers; if it may be, without those that are not to be had."""
-    log_line(f"{WHO}: not enforced without the installed package: {_NOT_HERE}")
+    log_line(f"{WHO}: not enforced without the installed package: {_NOT_ENFORCED}")
     while True:
         try:
             return relay.run(program, closing, *judge)
@@ -254,7 +254,7 @@ def _do_without(
     log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
 
 
-def _tell(ended: RunResult, name: str, asked: RunOptions) -> None:
+def _report_end(ended: RunResult, name: str, asked: RunOptions) -> None:
     """Say what may have been the matter with a server that ended badly."""
     if ended.status > SIGNALS:
         log_line(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")

@@ -8,9 +8,8 @@
                       `R` with a file: the next part · `X` audit cannot be written · `P` with a
                       descriptor: the policy has changed
 
-A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender.
-
-Error for a packet between the gate's processes that is not valid.
+A SOCK_SEQPACKET pair for each child: a packet is a message, and the socket identifies the sender. A
+packet of either process that is not valid is a ChannelError, also where the format is another's.
 """
 
 import array
@@ -20,14 +19,13 @@ from typing import assert_never
 
 from mcpwrap.core.policy.decision import LimitExceeded
 
-
-class ChannelError(ValueError):
-    """A packet that the other side cannot have sent, unless it was taken over."""
-
-
 MAX_BYTES = 8 * 1024
 DIGEST_BYTES = 16
 _MAX_TOOL_CHARS = 512  # a longer name is that of no tool, and all such count as one
+
+
+class ChannelError(ValueError):
+    """A packet that the other side cannot have sent, unless it was taken over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def decode(untrusted: bytes) -> FromChild:
 
 
 def answer(child: socket.socket, held: LimitExceeded | None) -> None:
-    """Send the monitor's answer to `Asked`, without ever waiting.
+    """Send the monitor's answer to `CallLimitRequest`, without ever waiting.
 
     Raises:
         OSError: the child is gone, or does not read.
@@ -137,7 +135,7 @@ def answer(child: socket.socket, held: LimitExceeded | None) -> None:
 
 
 def hand_page(child: socket.socket, fd: int) -> None:
-    """Send the answer to `PageWanted`, in the same way."""
+    """Send the answer to `PageRequest`, in the same way."""
     _send_with(child, b"D", fd)
 
 
@@ -152,7 +150,7 @@ def hand_out(child: socket.socket, digest: str, policy_fd: int) -> None:
 
 
 def open_audit(child: socket.socket, opening: AuditFileHandle) -> None:
-    """Send the answer to `Named`, in the same way."""
+    """Send the answer to `SessionNamed`, in the same way."""
     _send_with(child, b"O" + opening.session.encode(), opening.fd)
 
 
@@ -167,7 +165,7 @@ def refuse_audit(child: socket.socket) -> None:
 
 
 def refuse_more(child: socket.socket, why: str) -> None:
-    """Answer `Named`: there is no room for one more."""
+    """Answer `SessionNamed`: there is no room for one more."""
     child.send(b"B" + why.encode(), socket.MSG_DONTWAIT)
 
 

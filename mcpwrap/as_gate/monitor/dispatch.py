@@ -1,6 +1,7 @@
-"""Dispatcher of packets from the sessions' processes, in the monitor; hands out new policies.
+"""Dispatcher of packets from the sessions' processes, in the monitor.
 
-Rate limits and circuit breaker over the calls of all sessions, in the monitor.
+It hands out new policies too, and enforces rate limits and circuit breaker over the calls of all
+sessions.
 """
 
 import os

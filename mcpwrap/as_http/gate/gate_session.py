@@ -7,7 +7,7 @@ from typing import Any
 
 from mcpwrap.as_http.gate import pipe_io
 from mcpwrap.as_http.gate.gate_connection import GateConnection
-from mcpwrap.as_http.gate.pipe_io import ClosedError, SendQueue
+from mcpwrap.as_http.gate.pipe_io import QueueClosedError, SendQueue
 from mcpwrap.core.protocol.framing import LineTooLongError
 from mcpwrap.core.wire import session_socket
 from mcpwrap.linux.systemd.stderr_log import log_line
@@ -58,7 +58,7 @@ class GateSession:
         """
         try:
             await self._outbox.put(line)
-        except ClosedError as error:
+        except QueueClosedError as error:
             raise EndedError from error
 
     def abort(self) -> None:
@@ -92,13 +92,13 @@ class GateSession:
     async def _write(self) -> None:
         with suppress(BrokenPipeError):
             while line := await self._outbox.take():
-                await pipe_io.write(self._opened.to_server_fd, line)
+                await pipe_io.write_all(self._opened.to_server_fd, line)
         self._outbox.close()
         self._opened.close_input()
 
     async def _read(self) -> None:
         try:
-            async for line in pipe_io.lines(self._opened.from_server_fd):
+            async for line in pipe_io.read_lines(self._opened.from_server_fd):
                 await self.deliver(line)
         except LineTooLongError as error:
             self._end(session_socket.ServerEnded(session_socket.Exit.PROTOCOL, str(error)))

@@ -1,6 +1,6 @@
-"""Bounded send queue of lines for a server that may not be reading (backpressure).
+"""Non-blocking line I/O on our ends of a gate session's pipes.
 
-Non-blocking line I/O on our ends of a gate session's pipes.
+Lines to a server that may not be reading wait in a bounded send queue (backpressure).
 """
 
 import asyncio
@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from mcpwrap.core.protocol.framing import LineBuffer
 
 _CHUNK_BYTES = 256 * 1024
+_MAX_QUEUED_LINES = 4  # lines; then agents wait
 
 
-async def lines(fd: int) -> AsyncIterator[bytes]:
+async def read_lines(fd: int) -> AsyncIterator[bytes]:
     """Yield whole lines without their ends, until the other end is closed.
 
     Nothing is read while the last line is still being dealt with.
@@ -28,7 +29,7 @@ async def lines(fd: int) -> AsyncIterator[bytes]:
                 yield line
 
 
-async def write(fd: int, data: bytes) -> None:
+async def write_all(fd: int, data: bytes) -> None:
     """Write all of it.
 
     Raises:
@@ -40,6 +41,50 @@ async def write(fd: int, data: bytes) -> None:
             rest = rest[os.write(fd, rest) :]
         except BlockingIOError:
             await _writable(fd)
+
+
+class QueueClosedError(Exception):
+    """Error for a queue that is closed."""
+
+
+class SendQueue:
+    """Bounded queue. A line is in it whole or not at all, whichever end gives up."""
+
+    def __init__(self, max_waiting: int = _MAX_QUEUED_LINES) -> None:
+        self._lines: deque[bytes] = deque()
+        self._max_waiting = max_waiting
+        self._has_room, self._has_some = asyncio.Event(), asyncio.Event()
+        self._is_closed = False
+
+    async def put(self, line: bytes) -> None:
+        """Put one in, once there is room.
+
+        Raises:
+            ClosedError: it is closed, or was while we waited.
+        """
+        while len(self._lines) >= self._max_waiting and not self._is_closed:
+            self._has_room.clear()
+            await self._has_room.wait()
+        if self._is_closed:
+            raise QueueClosedError
+        self._lines.append(line)
+        self._has_some.set()
+
+    async def take(self) -> bytes:
+        """Return the next one; empty once it is closed and all were taken."""
+        while not self._lines and not self._is_closed:
+            self._has_some.clear()
+            await self._has_some.wait()
+        if not self._lines:
+            return b""
+        self._has_room.set()
+        return self._lines.popleft()
+
+    def close(self) -> None:
+        """Take nothing more in. What is in it can still be taken out."""
+        self._is_closed = True
+        self._has_room.set()
+        self._has_some.set()
 
 
 async def _read(fd: int) -> bytes:
@@ -66,50 +111,3 @@ async def _writable(fd: int) -> None:
         await is_ready.wait()
     finally:
         loop.remove_writer(fd)
-
-
-_MAX_WAITING = 4  # lines; then agents wait
-
-
-class ClosedError(Exception):
-    """Error for a queue that is closed."""
-
-
-class SendQueue:
-    """Bounded queue. A line is in it whole or not at all, whichever end gives up."""
-
-    def __init__(self, max_waiting: int = _MAX_WAITING) -> None:
-        self._lines: deque[bytes] = deque()
-        self._max_waiting = max_waiting
-        self._has_room, self._has_some = asyncio.Event(), asyncio.Event()
-        self._is_closed = False
-
-    async def put(self, line: bytes) -> None:
-        """Put one in, once there is room.
-
-        Raises:
-            ClosedError: it is closed, or was while we waited.
-        """
-        while len(self._lines) >= self._max_waiting and not self._is_closed:
-            self._has_room.clear()
-            await self._has_room.wait()
-        if self._is_closed:
-            raise ClosedError
-        self._lines.append(line)
-        self._has_some.set()
-
-    async def take(self) -> bytes:
-        """Return the next one; empty once it is closed and all were taken."""
-        while not self._lines and not self._is_closed:
-            self._has_some.clear()
-            await self._has_some.wait()
-        if not self._lines:
-            return b""
-        self._has_room.set()
-        return self._lines.popleft()
-
-    def close(self) -> None:
-        """Take nothing more in. What is in it can still be taken out."""
-        self._is_closed = True
-        self._has_room.set()
-        self._has_some.set()

@@ -1,14 +1,13 @@
-"""Shared-memory page of a session: head of its hash chain, its key, and its decision counts.
+"""Shared memory of a session's process and the monitor: counters of a session, and doorbell flag.
 
-The writer may be killed between any two instructions, so each head is written whole to the slot
-that is not in use, and then that slot is put into use: by a number that only grows, from which a
-reader sees whether the slot was written to meanwhile.
+The counters are a page: head of the session's hash chain, its key, and its decision counts. The
+writer may be killed between any two instructions, so each head is written whole to the slot that is
+not in use, and then that slot is put into use: by a number that only grows, from which a reader
+sees whether the slot was written to meanwhile.
 
-Flag in shared memory that tells the peer a message is queued, without a system call.
-
-It is one byte that both processes share after a fork. The sender sends first and then sets the
-flag; the receiver clears the flag first and then receives. So no message is missed, and at worst
-the flag is set without one.
+The flag tells the peer that a message is queued, without a system call. It is one byte that both
+processes share after a fork. The sender sends first and then sets the flag; the receiver clears the
+flag first and then receives. So no message is missed, and at worst the flag is set without one.
 """
 
 import mmap
@@ -16,36 +15,13 @@ import mmap
 from mcpwrap.core.audit.hash_chain import KEY_BYTES
 from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
 
-
-class DoorbellFlag:
-    """Shared flag, made before the fork. It is only a hint: either process may set or clear it."""
-
-    def __init__(self) -> None:
-        self._page = mmap.mmap(-1, 1)  # shared and anonymous: mmap(2)
-
-    def raise_flag(self) -> None:
-        """Tell that something was sent."""
-        self._page[0] = 1
-
-    def test_and_clear(self) -> bool:
-        """Say whether it rang since this was last asked."""
-        if not self._page[0]:
-            return False
-        self._page[0] = 0
-        return True
-
-    def close(self) -> None:
-        """Let go of the memory in this process; it may be closed already."""
-        self._page.close()
-
-
-_WORD = 8
+_WORD_BYTES = 8
 _HEADS, _COUNTS = 1, 7  # in words: after how many heads were written, two of count and MAC
 _BUCKETS = _COUNTS + len(DECISIONS)
 _INDEX = {decision: _COUNTS + i for i, decision in enumerate(DECISIONS)}
 _SUM = _BUCKETS + BUCKETS
 _KEY = _SUM + 1
-_WORDS = _KEY + KEY_BYTES // _WORD
+_WORDS = _KEY + KEY_BYTES // _WORD_BYTES
 _MOST_TRIES = 1000  # a process of ours writes far less often than that while a head is read
 
 
@@ -53,7 +29,7 @@ class SharedCounters:
     """Shared page, made before the fork. A session's content is a claim about itself alone."""
 
     def __init__(self) -> None:
-        self._page = mmap.mmap(-1, _WORDS * _WORD)  # shared and anonymous: mmap(2)
+        self._page = mmap.mmap(-1, _WORDS * _WORD_BYTES)  # shared and anonymous: mmap(2)
         self._words = memoryview(self._page).cast("Q")
 
     def wrote(self, count: int, mac: bytes) -> None:
@@ -62,8 +38,8 @@ class SharedCounters:
         written = words[0] + 1
         at = _HEADS + 3 * (written & 1)
         words[at] = count
-        words[at + 1] = int.from_bytes(mac[:_WORD])
-        words[at + 2] = int.from_bytes(mac[_WORD:])
+        words[at + 1] = int.from_bytes(mac[:_WORD_BYTES])
+        words[at + 2] = int.from_bytes(mac[_WORD_BYTES:])
         words[0] = written
 
     def head(self) -> tuple[int, bytes]:
@@ -79,7 +55,7 @@ class SharedCounters:
             seen = words[:_COUNTS].tolist()
         at = _HEADS + 3 * (seen[0] & 1)
         count, *parts = seen[at : at + 3]
-        return count, b"".join(part.to_bytes(_WORD) for part in parts)
+        return count, b"".join(part.to_bytes(_WORD_BYTES) for part in parts)
 
     def hand_over(self, key: bytearray) -> None:
         """Leave the key of the session's chain for its process."""
@@ -109,4 +85,26 @@ class SharedCounters:
     def close(self) -> None:
         """Let go of the memory in this process."""
         self._words.release()
+        self._page.close()
+
+
+class DoorbellFlag:
+    """Shared flag, made before the fork. It is only a hint: either process may set or clear it."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, 1)  # shared and anonymous: mmap(2)
+
+    def raise_flag(self) -> None:
+        """Tell that something was sent."""
+        self._page[0] = 1
+
+    def test_and_clear(self) -> bool:
+        """Say whether it rang since this was last asked."""
+        if not self._page[0]:
+            return False
+        self._page[0] = 0
+        return True
+
+    def close(self) -> None:
+        """Let go of the memory in this process; it may be closed already."""
         self._page.close()

@@ -85,8 +85,8 @@ def test_what_is_answered_before_it_is_read_is_not_posted(tmp_path: Path) -> Non
 def test_it_goes_on_when_the_gate_was_restarted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = delivery.listings
-    monkeypatch.setattr(delivery, "listings", lambda *args: again(*args, again_s=0.01))
+    again = delivery.watch_listings
+    monkeypatch.setattr(delivery, "watch_listings", lambda *args: again(*args, again_s=0.01))
 
     async def story() -> None:
         async with serving(tmp_path) as (gate, there):

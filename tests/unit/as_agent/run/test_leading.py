@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.run.toolchain import followed, links, real
+from mcpwrap.as_agent.run.toolchain import resolve_contained, resolve_trusted, symlinks_on
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def top(tmp_path: Path) -> Path:
 def test_nothing_is_followed_that_a_server_may_have_made(
     top: Path, path: str, to: str | None
 ) -> None:
-    assert followed(top / path, {top / "app"}) == (None if to is None else top / to)
+    assert resolve_trusted(top / path, {top / "app"}) == (None if to is None else top / to)
     if to is None and "loop" not in path:
-        assert followed(top / path, set()) == (top / path).resolve()
+        assert resolve_trusted(top / path, set()) == (top / path).resolve()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_links_on_a_way_are_those_that_a_server_cannot_have_made(
     top: Path, path: str, found: dict[str, str]
 ) -> None:
     there = {top / link: Path(target.format(top=top)) for link, target in found.items()}
-    assert links(top / path, {top / "app"}) == there
+    assert symlinks_on(top / path, {top / "app"}) == there
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_what_is_given_is_not_what_a_server_made_of_it(
 ) -> None:
     (top / "app/within").symlink_to("inner")
     (top / "app/up").symlink_to("..")
-    assert real(top / path, {top / "app"}) == (top / to if to else None)
+    assert resolve_contained(top / path, {top / "app"}) == (top / to if to else None)

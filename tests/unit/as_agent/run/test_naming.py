@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.as_agent.run.session import name_of
+from mcpwrap.as_agent.run.session import default_server_name
 from mcpwrap.core.names import is_server_name
 
 
@@ -30,5 +30,5 @@ from mcpwrap.core.names import is_server_name
 )
 def test_it_is_called_after_what_runs(command: str, name: str) -> None:
     words = ["./Weather Server.py"] if "Weather" in command else command.split()
-    assert name_of(words) == name
+    assert default_server_name(words) == name
     assert is_server_name(name)

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mcpwrap.as_agent.run.toolchain import CommandContext, found, names, needed, wide_folders
+from mcpwrap.as_agent.run.toolchain import (
+    CommandContext,
+    find_program,
+    named_paths,
+    needed_paths,
+    wide_folders,
+)
 
 
 def program(path: Path, text: str = "\x7fELF") -> Path:
@@ -42,7 +48,7 @@ def needs(
     """Return what is needed, relative to what the home is in; without what is the system's."""
     place = CommandContext(frozenset({home}), (home / cwd).resolve(), path, to_write)
     top = home.parent
-    folders = needed(command, arguments, place)
+    folders = needed_paths(command, arguments, place)
     return {str(f.relative_to(top)) for f in folders if f.is_relative_to(top)}
 
 
@@ -132,9 +138,9 @@ def test_nobodys_home_is_a_working_folder(home: Path, cwd: str) -> None:
         folder.mkdir(parents=True)
     place = CommandContext(frozenset({home / "work", bob, tmp}), home / cwd, "", frozenset())
     tool = program(home.parent / "usr/bin/tool")
-    assert needed(tool, (), place) == {home.parent / "usr"}
+    assert needed_paths(tool, (), place) == {home.parent / "usr"}
     for inner in (bob / "work", tmp / "work"):
-        assert needed(tool, (), replace(place, cwd=inner)) == {home.parent / "usr", inner}
+        assert needed_paths(tool, (), replace(place, cwd=inner)) == {home.parent / "usr", inner}
 
 
 def test_homes_are_those_of_all_accounts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,11 +157,11 @@ def test_a_program_is_found_as_a_shell_finds_it(home: Path) -> None:
     place = CommandContext(
         frozenset({home}), home, f"{home.parent}/usr/bin:{home}/bin", frozenset()
     )
-    assert found("tool", place) == tool
-    assert found("./bin/tool", place) == home / "bin/tool"
-    assert found(str(tool), place) == tool
+    assert find_program("tool", place) == tool
+    assert find_program("./bin/tool", place) == home / "bin/tool"
+    assert find_program(str(tool), place) == tool
     for nothing in ("text", "other", "./bin/text", "./bin", "./other"):
-        assert found(nothing, place) is None
+        assert find_program(nothing, place) is None
 
 
 @pytest.mark.parametrize("option", ["-S", "-iS", "-Snode", "--split-string=node", "--sp=node"])
@@ -188,7 +194,7 @@ def test_a_link_is_the_servers_who_may_write_its_folder(home: Path) -> None:
     inner = link(home / "app/keys", home / "keys")
     alias = link(home / "bin/alias", script)
     place = CommandContext(frozenset({home}), home / "work", "", frozenset({home / "app"}))
-    assert found("../app/keys/config", place) == home / "work/../app/keys/config"
+    assert find_program("../app/keys/config", place) == home / "work/../app/keys/config"
     for command in (
         (node, str(script)), (node, str(inner / "config")), (script,), (alias,),
         (inner / "config",), (home / "work/../app/keys/config",),
@@ -210,7 +216,7 @@ def test_names_are_kept_as_links_have_them(home: Path) -> None:
     command = link(home / "bin/tool", tool)
     path = f"{now}/bin:/usr/bin"
     place = CommandContext(frozenset({home}), home / "work", path, frozenset())
-    found_names = names(command, ["-v", "notes", "--root=/srv/x"], place)
+    found_names = named_paths(command, ["-v", "notes", "--root=/srv/x"], place)
     assert found_names == {
         command,
         tool,
