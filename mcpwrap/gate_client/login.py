@@ -12,7 +12,7 @@ from mcpwrap.core.wire.login_pipe import LoginFailed, LoginProtocolError, Word
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing
 
-PATH = "/run/mcpwrap/gate.sock"
+GATE_SOCKET = "/run/mcpwrap/gate.sock"
 _ANSWER_S = 150.0  # of several servers, each within 30
 _LAST_WORDS_S = 2.0
 T = TypeVar("T", bound=Word)
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Word)
 class LoginClient:
     """One login or logout. As a context manager it is over at the end."""
 
-    def __init__(self, name: str, verb: str, path: str = PATH) -> None:
+    def __init__(self, name: str, verb: str, path: str = GATE_SOCKET) -> None:
         """Connect and say what is wanted. Nothing is read yet: that is for who is not root.
 
         Raises:

@@ -11,7 +11,7 @@ import msgspec
 
 from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, found
 from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status_of
-from mcpwrap.core.notify import desktop as notify_desktop
+from mcpwrap.core.notify.desktop import drift_notification
 from mcpwrap.core.notify.drift import DriftItem, ReportedByPath, news
 from mcpwrap.core.text.sanitise import one_line
 from mcpwrap.errors import McpwrapError
@@ -98,7 +98,7 @@ def _tell(seen: list[DriftItem], around: DriftNotifySettings) -> bool:
     if not found.new:
         return False
     try:
-        desktop_notify.show(notify_desktop.of_drift(found.new), around.program)
+        desktop_notify.show(drift_notification(found.new), around.program)
     except BaseException:
         _keep(around.file, before)
         raise

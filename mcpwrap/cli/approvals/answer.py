@@ -59,7 +59,7 @@ def with_polkit(decide: DecideRequest) -> DecideRequest:
     return msgspec.structs.replace(decide, proof=Proof.POLKIT, process_start=start)
 
 
-def send(decide: DecideRequest) -> str:
+def send_decision(decide: DecideRequest) -> str:
     """Give the answer; return what the gate says to it."""
     with ApprovalConnection(approvals.PATH) as door:
         return door.decide(decide).text

@@ -8,9 +8,14 @@ from functools import wraps
 import click
 import msgspec
 
-from mcpwrap.cli.approvals import answer as approvals_answer
 from mcpwrap.cli.approvals import show
-from mcpwrap.cli.approvals.answer import TIMES, OperatorDecision
+from mcpwrap.cli.approvals.answer import (
+    TIMES,
+    OperatorDecision,
+    send_decision,
+    with_password,
+    with_polkit,
+)
 from mcpwrap.cli.approvals.text import agent
 from mcpwrap.cli.common.output import expect_yes
 from mcpwrap.core.wire.approval_socket import (
@@ -128,14 +133,14 @@ def _approval(
 
 
 def _send(decide: DecideRequest, pending: Pending, by: ProofOptions) -> int:
-    tty.say(approvals_answer.send(_proven(decide, pending, by)))
+    tty.say(send_decision(_proven(decide, pending, by)))
     return EXIT_OK
 
 
 def _proven(decide: DecideRequest, pending: Pending, by: ProofOptions) -> DecideRequest:
     """Return the answer with a proof, if one was given or the gate wants one."""
     if by.is_polkit:
-        return approvals_answer.with_polkit(decide)
+        return with_polkit(decide)
     user = agent(os.getuid())
     if by.is_on_stdin:
         password = sys.stdin.readline().removesuffix("\n")
@@ -143,4 +148,4 @@ def _proven(decide: DecideRequest, pending: Pending, by: ProofOptions) -> Decide
         password = tty.read_hidden(f"Password of {user} for approvals: ")
     else:
         return decide
-    return approvals_answer.with_password(decide, user, password)
+    return with_password(decide, user, password)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from mcpwrap.core.notify import desktop as notify_desktop
+from mcpwrap.core.notify.desktop import approval_notification
 from mcpwrap.core.notify.unseen import UnseenItems
 from mcpwrap.core.wire.approval_socket import Pending
 from mcpwrap.errors import McpwrapError
@@ -98,7 +98,7 @@ class _Telling:
             return
         uid = self._new[0].agent_uid
         account = accounts.name_of(uid) or str(uid)
-        shown = notify_desktop.notification_of(self._new, self._waiting, account)
+        shown = approval_notification(self._new, self._waiting, account)
         self._new = []
         self._next_at_s = time.monotonic() + self._around.every_s
         try:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from mcpwrap.cli.audit import filters as audit_filters
 from mcpwrap.cli.audit import prune, source, verify
+from mcpwrap.cli.audit.filters import filter_and_time_options, filter_options, record_filter
 from mcpwrap.cli.common.become_root import expect_root
 from mcpwrap.cli.common.output import ascii_json
 from mcpwrap.core.audit.params import UnreadableParams, params_of, unsealing_box
@@ -39,7 +39,7 @@ command.add_command(prune.command)
 
 
 @command.command("show")
-@audit_filters.which_and_when
+@filter_and_time_options
 @click.option("-n", "count", type=click.IntRange(min=1), help="The last N; for people 100.")
 @_JSON
 @source.option
@@ -49,7 +49,7 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
     \b
     Example:  mcpwrap audit show --server 'git*' --tool 'delete_*' --since 3d
     """
-    wanted = audit_filters.record_filter(filters)
+    wanted = record_filter(filters)
     files = audit_files.since(audit_files.session_files(folder), wanted.since)
     answers = map(answer, audit_files.answers(folder, wanted.since))
     refusals = sorted(filter(wanted.admits, [*_refusals(folder), *answers]), key=_at)
@@ -70,7 +70,7 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
 
 
 @command.command("follow")
-@audit_filters.which
+@filter_options
 @_JSON
 @source.option
 def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
@@ -79,7 +79,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
     \b
     Example:  mcpwrap audit follow --agent alice
     """
-    wanted = audit_filters.record_filter(filters)
+    wanted = record_filter(filters)
     coming = audit_files.RecordFollower(folder)
     is_root = source.is_readable_as_root(folder)
     with closing(egress_log.EgressFollower()) if is_root else nullcontext() as egress:
@@ -92,7 +92,7 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
 
 
 @command.command("export")
-@audit_filters.which_and_when
+@filter_and_time_options
 @click.option("--open", "is_opened", is_flag=True, help="Open sealed params. Needs root.")
 @source.option
 def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
@@ -102,7 +102,7 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
     Example:  sudo mcpwrap audit export --open --since 2026-01-01 >january.jsonl
     Exit status: 0, or 1 if something that was sealed does not open.
     """
-    wanted = audit_filters.record_filter(filters)
+    wanted = record_filter(filters)
     if is_opened and folder == source.SYSTEM:
         expect_root("audit export --open")
     opens = unsealing_box(source.keys_of(folder)) if is_opened else None

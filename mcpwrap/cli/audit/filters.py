@@ -11,7 +11,7 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import accounts
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
-_WHICH: tuple[Option, ...] = (
+_FILTER_OPTIONS: tuple[Option, ...] = (
     click.option("--server", default="", metavar="GLOB", help="Of these servers."),
     click.option("--tool", default="", metavar="GLOB", help="Calls of these tools."),
     click.option("--decision", default="", metavar="D", help="For example `blocked`."),
@@ -23,16 +23,16 @@ since: Option = click.option(
 until: Option = click.option("--until", default="", metavar="T", help="Likewise.")
 
 
-def which(function: Callable[..., Any]) -> Callable[..., Any]:
+def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options by which it says what is wanted of what comes."""
-    for option in reversed(_WHICH):
+    for option in reversed(_FILTER_OPTIONS):
         function = option(function)
     return function
 
 
-def which_and_when(function: Callable[..., Any]) -> Callable[..., Any]:
+def filter_and_time_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command these, and those for when it was."""
-    return which(since(until(function)))
+    return filter_options(since(until(function)))
 
 
 def record_filter(filters: dict[str, str]) -> RecordFilter:

@@ -18,8 +18,7 @@ from mcpwrap.core.wire.login_pipe import (
     LoginStart,
 )
 from mcpwrap.errors import EXIT_OK, McpwrapError, UsageError
-from mcpwrap.gate_client import login as gate_client_login
-from mcpwrap.gate_client.login import LoginClient
+from mcpwrap.gate_client.login import GATE_SOCKET, LoginClient
 from mcpwrap.linux import tty
 from mcpwrap.linux.isolation.privileges import InvokingUser, give_up_root
 
@@ -106,7 +105,7 @@ def _door(name: str, verb: str) -> LoginClient:
         raise UsageError(
             f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"
         )
-    return LoginClient(name, verb, gate_client_login.PATH)
+    return LoginClient(name, verb, GATE_SOCKET)
 
 
 def _log_in(door: LoginClient, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from mcpwrap.config import remote_server as rules
-from mcpwrap.config.agent_files.transport import HttpTransport as Launch
+from mcpwrap.config import remote_server
+from mcpwrap.config.agent_files.transport import HttpTransport
 from mcpwrap.config.migration.draft import Draft, EntryContext, MigrationError
 from mcpwrap.config.migration.secret_detection import holds_secret_url, is_secret_name
 from mcpwrap.config.migration.variable_expansion import (
@@ -22,7 +22,7 @@ _FROM_VARIABLES = {"bearer_token_env_var", "env_http_headers"}
 
 def draft(
     name: str,
-    launch: Launch,
+    launch: HttpTransport,
     entry: Mapping[str, object],
     around: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
@@ -55,7 +55,7 @@ def draft(
     )
     server = Server(
         name=name, runs=remote, agents=(around.account,), transparent=False,
-        egress=tuple(dict.fromkeys([*rules.reached(remote), *egress])),
+        egress=tuple(dict.fromkeys([*remote_server.reached(remote), *egress])),
     )  # fmt: skip
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
@@ -63,7 +63,7 @@ def draft(
     )  # fmt: skip
 
 
-def _oauth(launch: Launch, entry: Mapping[str, object]) -> OAuth | None:
+def _oauth(launch: HttpTransport, entry: Mapping[str, object]) -> OAuth | None:
     """Return how a person logs in, if that is how the agent is let in.
 
     Raises:
@@ -87,7 +87,7 @@ def _is_bearer(value: Template | None) -> bool:
 
 def _checked(url: str) -> str:
     try:
-        return rules.url(url)
+        return remote_server.url(url)
     except BadValueError as error:
         raise MigrationError(
             f"its URL cannot be one of ours: {error.problem}; {error.fix}"

@@ -5,9 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from mcpwrap.core.gate import approval_decision, approval_wait
-from mcpwrap.core.gate import from_agent as agent_messages
-from mcpwrap.core.gate import from_server as server_messages
+from mcpwrap.core.gate import approval_decision, approval_wait, from_agent, from_server
 from mcpwrap.core.gate.ports import NO_APPROVALS, ApprovalOutcome, Approvals, Audit
 from mcpwrap.core.gate.session import JournalNote, MessageOutcome, SessionState
 from mcpwrap.core.policy.decision import CallLimiter, ServerPolicy
@@ -92,7 +90,7 @@ class Gate:
         """Return the answers to all requests of the agent that are open, since no others come."""
         self._session.size = 0
         actions = _of_agent(approval_wait.server_ended(self._session, why))
-        for outcome in server_messages.server_ended(self._session, why):
+        for outcome in from_server.server_ended(self._session, why):
             actions += _from_server(outcome)
         return actions
 
@@ -103,12 +101,12 @@ class Gate:
         self._session.size = len(line)
         match decode(line, Sender.AGENT, self._max_batch()):
             case Decoded() as decoded:
-                outcome = agent_messages.judge(self._session, decoded)
+                outcome = from_agent.judge(self._session, decoded)
                 return self._with_holds(_from_agent(outcome), outcome)
             case Malformed() as malformed:
-                return _from_agent(agent_messages.refuse(self._session, malformed))
+                return _from_agent(from_agent.refuse(self._session, malformed))
             case InvalidBatch():
-                return _from_agent(agent_messages.refuse(self._session, self._refused_batch()))
+                return _from_agent(from_agent.refuse(self._session, self._refused_batch()))
             case Batch(items):
                 outcomes = [self._batched_by_agent(item) for item in items]
                 return self._with_holds(_from_agent(_together(outcomes)), *outcomes)
@@ -122,9 +120,9 @@ class Gate:
         self._session.size = len(line)
         match decode(line, Sender.SERVER, self._max_batch()):
             case Decoded() as decoded:
-                return _from_server(server_messages.judge(self._session, decoded))
+                return _from_server(from_server.judge(self._session, decoded))
             case Malformed() as malformed:
-                return _from_server(server_messages.refuse(self._session, malformed))
+                return _from_server(from_server.refuse(self._session, malformed))
             case InvalidBatch(answers):
                 return self._refuse_batch_of_server(answers)
             case Batch(items):
@@ -150,31 +148,31 @@ class Gate:
     def _batched_by_agent(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
             case Malformed():
-                return agent_messages.refuse(self._session, item)
+                return from_agent.refuse(self._session, item)
             case Decoded(message=Request(method=methods.INITIALIZE) as request):
                 reason = "initialize may not be in a batch"
                 malformed = Malformed(INVALID_REQUEST, reason, request.id)
-                return agent_messages.refuse(self._session, malformed)
+                return from_agent.refuse(self._session, malformed)
             case Decoded():
-                return agent_messages.judge(self._session, item)
+                return from_agent.judge(self._session, item)
             case _:
                 assert_never(item)
 
     def _batched_by_server(self, item: Decoded | Malformed) -> MessageOutcome:
         match item:
             case Malformed():
-                return server_messages.refuse(self._session, item)
+                return from_server.refuse(self._session, item)
             case Decoded():
-                return server_messages.judge(self._session, item)
+                return from_server.judge(self._session, item)
             case _:
                 assert_never(item)
 
     def _refuse_batch_of_server(self, answers: tuple[Id, ...]) -> list[Action]:
         """Drop it, and give up each answer in it on its own line: the agent reads no arrays."""
-        actions = _from_server(server_messages.refuse(self._session, self._refused_batch()))
+        actions = _from_server(from_server.refuse(self._session, self._refused_batch()))
         for answered in answers:
             given_up = MessageOutcome(
-                forward=server_messages.fail_unreadable_response(self._session, answered)
+                forward=from_server.fail_unreadable_response(self._session, answered)
             )
             actions += _from_server(given_up)
         return actions

@@ -24,7 +24,9 @@ class DesktopNotification(NamedTuple):
     body: str
 
 
-def notification_of(new: Sequence[Pending], waiting: int, account: str) -> DesktopNotification:
+def approval_notification(
+    new: Sequence[Pending], waiting: int, account: str
+) -> DesktopNotification:
     """Return what is said of requests that are new, with `waiting` in all.
 
     `account` is that of the agent of the first. Several are told in one, for an agent can ask
@@ -41,7 +43,7 @@ def notification_of(new: Sequence[Pending], waiting: int, account: str) -> Deskt
     return DesktopNotification("mcpwrap: a request waits for approval", "\n".join(lines))
 
 
-def of_drift(new: Sequence[DriftItem]) -> DesktopNotification:
+def drift_notification(new: Sequence[DriftItem]) -> DesktopNotification:
     """Return what is said of servers that are not wrapped, and of files that were not read."""
     lines = [_sight(one) for one in new[:_MAX_LINES]]
     if len(new) > _MAX_LINES:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mcpwrap.as_agent import stub as as_agent_stub
+from mcpwrap.as_agent import stub as stub_module
 from mcpwrap.core.wire import session_socket
 from mcpwrap.core.wire.session_socket import Exit
 from mcpwrap.linux.unix_socket import fd_passing
@@ -89,9 +89,9 @@ def gate(tmp_path: Path) -> Gate:
 
 def stub(gate: Gate, stdin: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
     """Start the stub of this gate; it is more impatient than the installed one."""
-    text = Path(as_agent_stub.__file__).read_text()
+    text = Path(stub_module.__file__).read_text()
     for before, after in (
-        (f'GATE = "{as_agent_stub.GATE}"', f'GATE = "{gate.path}"'),
+        (f'GATE = "{stub_module.GATE}"', f'GATE = "{gate.path}"'),
         ("BETWEEN_TRIES_S = 5, 0.3", "BETWEEN_TRIES_S = 5, 0.01"),
         ("REQUEST_S, MAX_REQUEST_BYTES = 5.0,", f"REQUEST_S, MAX_REQUEST_BYTES = {REQUEST_S},"),
     ):

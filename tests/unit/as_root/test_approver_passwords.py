@@ -10,7 +10,7 @@ import nacl.exceptions
 import nacl.pwhash
 import pytest
 
-from mcpwrap.as_root import approver_passwords as as_root_approver_passwords
+from mcpwrap.as_root.approver_passwords import remove, set_one, typed
 from mcpwrap.core.wire import approver_passwords
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.linux import accounts, tty
@@ -32,8 +32,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_kept_is_a_hash_that_only_the_password_fits(file: Path) -> None:
-    as_root_approver_passwords.set_one("alice", b"correct horse")
-    as_root_approver_passwords.set_one("bob", b"battery staple")
+    set_one("alice", b"correct horse")
+    set_one("bob", b"battery staple")
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert b"horse" not in file.read_bytes()
     known = approver_passwords.decode(file.read_bytes()).by_user
@@ -47,13 +47,13 @@ def test_what_is_kept_is_a_hash_that_only_the_password_fits(file: Path) -> None:
 def test_a_password_is_removed_also_of_an_account_that_is_gone(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_root_approver_passwords.set_one("alice", b"correct horse")
-    as_root_approver_passwords.set_one("bob", b"battery staple")
+    set_one("alice", b"correct horse")
+    set_one("bob", b"battery staple")
     monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
-    as_root_approver_passwords.remove("alice")
+    remove("alice")
     assert list(approver_passwords.decode(file.read_bytes()).by_user) == ["bob"]
     with pytest.raises(UsageError, match=r"alice has no password; nothing was changed\n.*bob has"):
-        as_root_approver_passwords.remove("alice")
+        remove("alice")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_password_is_removed_also_of_an_account_that_is_gone(
 )
 def test_only_persons_approve(file: Path, user: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        as_root_approver_passwords.set_one(user, b"correct horse")
+        set_one(user, b"correct horse")
     assert not file.exists()
 
 
@@ -88,18 +88,18 @@ def test_what_cannot_be_sent_or_is_short_is_no_password(
     file: Path, password: bytes, why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
-        as_root_approver_passwords.set_one("alice", password)
+        set_one("alice", password)
     assert not file.exists()
 
 
 def test_it_is_typed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    typed = ["correct horse", "correct horse", "correct horse", "correct mule", "short"]
-    monkeypatch.setattr(tty, "read_hidden", lambda _: typed.pop(0))
-    assert as_root_approver_passwords.typed() == b"correct horse"
+    answers = ["correct horse", "correct horse", "correct horse", "correct mule", "short"]
+    monkeypatch.setattr(tty, "read_hidden", lambda _: answers.pop(0))
+    assert typed() == b"correct horse"
     with pytest.raises(UsageError, match="two different"):
-        as_root_approver_passwords.typed()
+        typed()
     with pytest.raises(UsageError, match="under 8"):
-        as_root_approver_passwords.typed()  # and is not asked for again
+        typed()  # and is not asked for again
 
 
 def test_a_file_that_cannot_be_understood_is_left_alone(
@@ -107,10 +107,10 @@ def test_a_file_that_cannot_be_understood_is_left_alone(
 ) -> None:
     file.write_text("{}x")
     with pytest.raises(McpwrapError, match="cannot be understood"):
-        as_root_approver_passwords.set_one("alice", b"correct horse")
+        set_one("alice", b"correct horse")
     assert file.read_text() == "{}x"
     file.unlink()
     monkeypatch.setattr(accounts, "gid_of", lambda _: None)
     with pytest.raises(McpwrapError, match="no group mcpwrap-gate"):
-        as_root_approver_passwords.set_one("alice", b"correct horse")
+        set_one("alice", b"correct horse")
     assert not file.exists()

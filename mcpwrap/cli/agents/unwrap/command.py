@@ -17,8 +17,8 @@ from mcpwrap.config.agent_files.rollback import EntryPath
 from mcpwrap.config.agent_files.wrap_status import AppliedServers
 from mcpwrap.errors import EXIT_FAILED, EXIT_OK, McpwrapError, UsageError
 from mcpwrap.linux import tty
-from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
+from mcpwrap.machine.agent_files.files import replace
 from mcpwrap.machine.agent_files.wrap_records import WrapRecord, backup_of
 from mcpwrap.plan import paths
 
@@ -117,7 +117,7 @@ def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
     for one in found:
         try:
             if one.new != one.was:
-                agent_files_files.replace(one.path, one.was, one.new)
+                replace(one.path, one.was, one.new)
             for step in one.steps:
                 if step.done.conflicts:
                     wrap_records.forget_but_backup(folder, step.record)

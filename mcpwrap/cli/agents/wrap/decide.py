@@ -22,8 +22,8 @@ from mcpwrap.config.migration.draft import Draft, MigrationError
 from mcpwrap.config.model import Destination, Group, Local
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError
-from mcpwrap.linux.executables import look as executables
-from mcpwrap.machine.agent_files import files as agent_files_files
+from mcpwrap.linux.executables.look import ExecutableScan
+from mcpwrap.machine.agent_files.files import check_replaceable
 from mcpwrap.machine.program_check import changeable
 
 
@@ -47,7 +47,7 @@ class EntryDecider:
         self._values_by_server: dict[str, Mapping[str, str]] = {}
         self._why_not_by_path: dict[Path, str] = {}
         self._look = WrapDecisions()
-        self._executables = executables.ExecutableScan()
+        self._executables = ExecutableScan()
 
     def through(self, files: Iterable[DiscoveredFile]) -> WrapDecisions:
         """Return what becomes of all entries that are not wrapped."""
@@ -81,7 +81,7 @@ class EntryDecider:
         """Return why a file cannot be rewritten: root is not asked for what would be of no use."""
         if found.path not in self._why_not_by_path:
             try:
-                agent_files_files.check_replaceable(found.path, found.content)
+                check_replaceable(found.path, found.content)
                 self._why_not_by_path[found.path] = ""
             except McpwrapError as error:
                 self._why_not_by_path[found.path] = error.problem

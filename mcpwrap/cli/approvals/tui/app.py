@@ -187,7 +187,7 @@ class ApprovalsView(App[None]):
         try:
             decide = await dialogs.decided(self, shown, verdict, scope)
             if decide is not None:
-                said = await asyncio.to_thread(answer.send, decide)
+                said = await asyncio.to_thread(answer.send_decision, decide)
                 self.notify(one_line(said), markup=False)
         except McpwrapError as error:
             said = f"{one_line(error.problem)}\n{one_line(error.fix)}"

@@ -5,7 +5,7 @@ import re
 from sqlglot import exp
 
 from mcpwrap.core.policy.rules import Dialect
-from mcpwrap.core.policy.sql import functions as known
+from mcpwrap.core.policy.sql import functions
 
 MAX_ROWS_IN_ONE = 100  # tables that a row is joined from; queries that people write name 20
 _OF_ONE = {"this", "big_int"}  # what an aggregate of one argument has
@@ -42,16 +42,16 @@ def collects(tree: exp.Expr, dialect: Dialect) -> bool:
 def is_total(node: exp.Expr) -> bool:
     """Say whether it is an aggregate that makes one row of all."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in known.NAMED_TOTALS
+        return node.name.lower() in functions.NAMED_TOTALS
     # max(a, b) is of one row, and max(a, 9) of DuckDB a list.
-    return node.key in known.TOTALS and (node.key not in {"max", "min"} or _has_one(node))
+    return node.key in functions.TOTALS and (node.key not in {"max", "min"} or _has_one(node))
 
 
 def unnests(node: exp.Expr) -> bool:
     """Say whether it makes rows of a value."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in known.NAMED_UNNESTS
-    return node.key in known.UNNESTS
+        return node.name.lower() in functions.NAMED_UNNESTS
+    return node.key in functions.UNNESTS
 
 
 def _is_collector(node: exp.Expr, dialect: Dialect) -> bool:
@@ -80,7 +80,7 @@ def _is_call(node: exp.Column | exp.Dot) -> bool:
     """Say whether PostgreSQL may take it for a call: `t.array_agg` is array_agg(t)."""
     if not _is_part(node):
         return False
-    is_named = node.name.lower() in known.CALLED_AS_COLUMNS
+    is_named = node.name.lower() in functions.CALLED_AS_COLUMNS
     return is_named or (isinstance(node, exp.Dot) and not _is_of_names(node))
 
 
@@ -125,11 +125,11 @@ def _is_of_fixed_size(call: exp.Func, dialect: Dialect) -> bool:
         return False  # ARRAY(SELECT ...), JSON_ARRAY(SELECT ...), also in more parentheses
     is_anonymous = isinstance(call, exp.Anonymous)
     name = _name(call)
-    if name in (known.NAMED_TABLES if is_anonymous else known.TABLES) and isinstance(
+    if name in (functions.NAMED_TABLES if is_anonymous else functions.TABLES) and isinstance(
         call.parent, exp.Table
     ):
-        return name not in known.READS_CSV or _reads_lines(call)
-    if name not in (known.NAMED_ANYWHERE if is_anonymous else known.ANYWHERE):
+        return name not in functions.READS_CSV or _reads_lines(call)
+    if name not in (functions.NAMED_ANYWHERE if is_anonymous else functions.ANYWHERE):
         return False
     return _has_fixed_arguments(call, name, dialect)
 
@@ -141,7 +141,7 @@ def _name(call: exp.Expr) -> str:
 def _reads_lines(call: exp.Func) -> bool:
     """Say whether a file is read as CSV without saying where a value or a line ends."""
     named = (arg for arg in call.expressions if isinstance(arg, exp.EQ | exp.PropertyEQ))
-    return all(arg.this.name.lower() in known.CSV_PARAMETERS for arg in named)
+    return all(arg.this.name.lower() in functions.CSV_PARAMETERS for arg in named)
 
 
 def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
@@ -155,7 +155,7 @@ def _has_fixed_arguments(call: exp.Func, name: str, dialect: Dialect) -> bool:
             return call.args.get("count") is None
         case "pad":
             return is_small(call.args.get("expression"))
-        case key if key in known.QUANTILES:
+        case key if key in functions.QUANTILES:
             return all(isinstance(part, exp.Literal) for part in _parts_of_values(call))
         case _:
             return True
@@ -210,7 +210,10 @@ def _grows(node: exp.Expr, sources: set[str], dialect: Dialect) -> bool:
         case exp.Column() | exp.Dot():
             return _is_row(node, sources) or (dialect == "postgres" and _is_of_whole_row(node))
         case exp.Func():
-            return _name(node) not in known.KEEPING | known.DATES | known.TOTALS | known.PICKS
+            return (
+                _name(node)
+                not in functions.KEEPING | functions.DATES | functions.TOTALS | functions.PICKS
+            )
         case exp.Tuple():
             return not isinstance(node.parent, exp.In | exp.Values)
         case exp.Binary() if not isinstance(node, _KEEPING_OPERATORS):
@@ -226,7 +229,7 @@ def _is_row(node: exp.Expr, sources: set[str]) -> bool:
 
 
 def _is_of_whole_row(node: exp.Expr) -> bool:
-    return _is_part(node) and node.name.lower() in known.OF_WHOLE_ROWS
+    return _is_part(node) and node.name.lower() in functions.OF_WHOLE_ROWS
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -273,6 +276,6 @@ def _is_apart(node: exp.Expr) -> bool:
 def _picks(node: exp.Expr) -> int:
     """Return how many values it has of other rows; PostgreSQL calls min(s) for `(x.s).min` too."""
     name = node.name.lower() if _is_part(node) else node.key
-    if name in known.QUANTILES:
+    if name in functions.QUANTILES:
         return len(_parts_of_values(node))
-    return int(name in known.VALUES_OF_A_ROW)
+    return int(name in functions.VALUES_OF_A_ROW)

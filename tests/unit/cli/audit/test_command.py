@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpwrap.cli.audit import command as cli_audit
+from mcpwrap.cli.audit import command as audit_command
 from mcpwrap.cli.audit import source, verify
 from mcpwrap.cli.audit.command import command
 from mcpwrap.core.audit.records import Anchor, Keys
@@ -303,4 +303,4 @@ class TestKeysAndAnchors:
 
 
 def test_the_times_between_looks_are_short() -> None:
-    assert cli_audit._LOOK_EVERY_S <= 1
+    assert audit_command._LOOK_EVERY_S <= 1

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import click
 import pytest
 
-from mcpwrap.as_wrapper.oauth.login import LoginPeer as Helped
+from mcpwrap.as_wrapper.oauth.login import LoginPeer
 from mcpwrap.cli.setup import login, oauth_callback
 from mcpwrap.core.wire import login_pipe, session_socket
 from mcpwrap.core.wire.login_pipe import AuthorizationPage
@@ -60,7 +60,7 @@ class Gate:
             if self.lines or self.last:
                 told.write(b"".join(self.lines))
             elif self.packets[-1][:1] == b"S":
-                helped = Helped(heard, told, 20.0)
+                helped = LoginPeer(heard, told, 20.0)
                 asyncio.run(self.there._help(said[session_socket.LOGIN], helped))
         for packet in self.last:
             connection.send(packet)
@@ -98,10 +98,11 @@ def get(port: int, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
 
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    monkeypatch.setattr(gate_client_login, "PATH", str(tmp_path / "gate.sock"))
+    path = str(tmp_path / "gate.sock")
+    monkeypatch.setattr(login, "GATE_SOCKET", path)
     monkeypatch.setattr(login, "give_up_root", lambda *_: None)
     with world(tmp_path) as there, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(gate_client_login.PATH)
+        listener.bind(path)
         listener.listen()
         gate = Gate(there, listener)
         thread = threading.Thread(target=gate.serve)
@@ -302,7 +303,7 @@ def test_a_helper_that_does_not_help_is_said(
 
 
 def test_a_gate_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(gate_client_login, "PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(login, "GATE_SOCKET", str(tmp_path / "none"))
     with pytest.raises(McpwrapError, match="the gate: cannot be asked: No such file"):
         log_in()
     with pytest.raises(UsageError, match="cannot be a server"):

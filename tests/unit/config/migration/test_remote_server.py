@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpwrap.config.agent_files.transport import HttpTransport as Launch
+from mcpwrap.config.agent_files.transport import HttpTransport
 from mcpwrap.config.migration.draft import EntryContext, MigrationError
 from mcpwrap.config.migration.remote_server import draft
 from mcpwrap.config.model import Destination, RemoteServer, SecretRef
@@ -18,31 +18,31 @@ AROUND = EntryContext(
 @pytest.mark.parametrize(
     ("launch", "entry", "expected", "value_by_key", "missing"),
     [
-        (Launch(URL), {}, RemoteServer(url=URL), {}, ()),
-        (Launch("https://${HOST}/mcp"), {}, RemoteServer(url=URL), {}, ()),
+        (HttpTransport(URL), {}, RemoteServer(url=URL), {}, ()),
+        (HttpTransport("https://${HOST}/mcp"), {}, RemoteServer(url=URL), {}, ()),
         (
-            Launch(URL, {"Authorization": "Bearer s3cr3t", "X-Tenant": "ours"}),
+            HttpTransport(URL, {"Authorization": "Bearer s3cr3t", "X-Tenant": "ours"}),
             {},
             RemoteServer(url=URL, bearer_token_env_var="TOKEN", headers={"X-Tenant": ("ours",)}),
             {"TOKEN": "s3cr3t"},
             (),
         ),
         (
-            Launch(URL, {"Authorization": "Basic s3cr3t"}),
+            HttpTransport(URL, {"Authorization": "Basic s3cr3t"}),
             {},
             RemoteServer(url=URL, headers={"Authorization": ("Basic ", SecretRef("TOKEN"))}),
             {"TOKEN": "s3cr3t"},
             (),
         ),
         (
-            Launch(URL, {}, ("bearer_token_env_var",)),
+            HttpTransport(URL, {}, ("bearer_token_env_var",)),
             {"bearer_token_env_var": "TOKEN"},
             RemoteServer(url=URL, bearer_token_env_var="TOKEN"),
             {"TOKEN": "abc"},
             (),
         ),
         (
-            Launch(URL, {}, ("bearer_token_env_var", "env_http_headers")),
+            HttpTransport(URL, {}, ("bearer_token_env_var", "env_http_headers")),
             {"bearer_token_env_var": "NONE", "env_http_headers": {"X-Key": "TOKEN"}},
             RemoteServer(
                 url=URL, bearer_token_env_var="NONE", headers={"X-Key": (SecretRef("TOKEN"),)}
@@ -50,17 +50,17 @@ AROUND = EntryContext(
             {"TOKEN": "abc"},
             ("NONE",),
         ),
-        (Launch(URL, {}, ("oauth",)), {"oauth": {}}, RemoteServer(url=URL), {}, ()),
-        (Launch(URL, {}, ("oauth",)), {"oauth": False}, RemoteServer(url=URL), {}, ()),
+        (HttpTransport(URL, {}, ("oauth",)), {"oauth": {}}, RemoteServer(url=URL), {}, ()),
+        (HttpTransport(URL, {}, ("oauth",)), {"oauth": False}, RemoteServer(url=URL), {}, ()),
         (
-            Launch(URL, {}, ("auth",)),
+            HttpTransport(URL, {}, ("auth",)),
             {"auth": {"CLIENT_ID": "x", "scopes": ["a", "b"]}},
             RemoteServer(url=URL, oauth=OAuth(client_id="x", scopes=("a", "b"))),
             {},
             (),
         ),
         (
-            Launch(URL, {}, ("scopes",)),
+            HttpTransport(URL, {}, ("scopes",)),
             {"scopes": "a b"},
             RemoteServer(url=URL, oauth=OAuth(scopes=("a", "b"))),
             {},
@@ -69,7 +69,7 @@ AROUND = EntryContext(
     ],
 )
 def test_a_url(
-    launch: Launch,
+    launch: HttpTransport,
     entry: dict[str, object],
     expected: RemoteServer,
     value_by_key: dict[str, str],
@@ -85,21 +85,25 @@ def test_a_url(
 @pytest.mark.parametrize(
     ("launch", "entry", "why"),
     [
-        (Launch("http://localhost:3000/"), {}, "its URL cannot be one of ours"),
-        (Launch("https://x.example/?api_key=s3cr3t"), {}, "its URL holds a secret"),
-        (Launch("https://u:s3cr3t@x.example/"), {}, "its URL holds a secret"),
-        (Launch("https://s3cr3t@x.example/"), {}, "its URL holds a secret"),  # nor is it quoted
-        (Launch("http://s3cr3t@x.example"), {}, "its URL holds a secret"),
-        (Launch("https://${NONE}/"), {}, "only the agent knows"),
-        (Launch(URL, {}, ("headersHelper",)), {}, "`headersHelper` says how it is reached"),
+        (HttpTransport("http://localhost:3000/"), {}, "its URL cannot be one of ours"),
+        (HttpTransport("https://x.example/?api_key=s3cr3t"), {}, "its URL holds a secret"),
+        (HttpTransport("https://u:s3cr3t@x.example/"), {}, "its URL holds a secret"),
         (
-            Launch(URL, {}, ("auth",)),
+            HttpTransport("https://s3cr3t@x.example/"),
+            {},
+            "its URL holds a secret",
+        ),  # nor is it quoted
+        (HttpTransport("http://s3cr3t@x.example"), {}, "its URL holds a secret"),
+        (HttpTransport("https://${NONE}/"), {}, "only the agent knows"),
+        (HttpTransport(URL, {}, ("headersHelper",)), {}, "`headersHelper` says how it is reached"),
+        (
+            HttpTransport(URL, {}, ("auth",)),
             {"auth": {"CLIENT_ID": "x", "CLIENT_SECRET": "s3cr3t"}},
             "its OAuth client has a secret",
         ),
     ],
 )
-def test_what_is_refused(launch: Launch, entry: dict[str, object], why: str) -> None:
+def test_what_is_refused(launch: HttpTransport, entry: dict[str, object], why: str) -> None:
     with pytest.raises(MigrationError) as refusal:
         draft("s", launch, entry, AROUND)
     assert why in str(refusal.value)

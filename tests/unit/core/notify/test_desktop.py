@@ -6,7 +6,7 @@ import re
 import msgspec
 import pytest
 
-from mcpwrap.core.notify.desktop import notification_of, of_drift
+from mcpwrap.core.notify.desktop import approval_notification, drift_notification
 from mcpwrap.core.notify.drift import DriftItem
 from mcpwrap.core.wire.approval_socket import Pending
 
@@ -30,14 +30,14 @@ def as_notify_send_reads(body: str) -> str:
 
 
 def test_one_request_is_named_with_a_link_to_it() -> None:
-    assert notification_of([ONE], 1, "alice") == (
+    assert approval_notification([ONE], 1, "alice") == (
         "mcpwrap: a request waits for approval",
         "sqlite: write_query\nasked for by an agent of alice\nhttp://127.0.0.1:52080/approval/k3b7",
     )
 
 
 def test_several_are_one_notification() -> None:
-    assert notification_of([ONE] * 3, 5, "alice") == (
+    assert approval_notification([ONE] * 3, 5, "alice") == (
         "mcpwrap",
         "5 requests wait for approval\nhttp://127.0.0.1:52080/",
     )
@@ -64,7 +64,7 @@ def test_several_are_one_notification() -> None:
 )
 def test_a_hostile_name_is_text(hostile: str, seen: str) -> None:
     pending = msgspec.structs.replace(ONE, target=hostile)
-    body = as_notify_send_reads(notification_of([pending], 1, "alice").body)
+    body = as_notify_send_reads(approval_notification([pending], 1, "alice").body)
     assert len(body.split("\n")) == 3
     assert "<" not in body
     assert html.unescape(body.split("\n")[0]) == f"sqlite: {seen}"
@@ -105,4 +105,4 @@ def named(name: str) -> DriftItem:
 def test_servers_that_are_not_wrapped_are_named(
     new: list[DriftItem], summary: str, lines: list[str]
 ) -> None:
-    assert of_drift(new) == (f"mcpwrap: {summary}", "\n".join([*lines, MORE]))
+    assert drift_notification(new) == (f"mcpwrap: {summary}", "\n".join([*lines, MORE]))

@@ -13,7 +13,7 @@ import pytest
 from mcpwrap.core.gate.decision_records import ALLOWED, APPROVED, CHANGED
 from mcpwrap.core.gate.session import NoteKind
 from mcpwrap.core.metrics.counters import BUCKETS, DECISIONS, Counts
-from mcpwrap.linux.process import shared_memory as tally_module
+from mcpwrap.linux.process import shared_memory
 from mcpwrap.linux.process.shared_memory import SharedCounters
 
 
@@ -95,7 +95,7 @@ def test_a_writer_that_was_taken_over_keeps_nobody_waiting(monkeypatch: pytest.M
     tally, restless = SharedCounters(), Restless()
     monkeypatch.setattr(tally, "_words", restless)
     assert tally.head() == (0, bytes(16))
-    assert restless.reads == 2 * tally_module._MOST_TRIES + 1
+    assert restless.reads == 2 * shared_memory._MOST_TRIES + 1
 
 
 def test_a_key_is_handed_over_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.plugin_layouts import PLUGINS
-from mcpwrap.machine.agent_files import plugins as agent_files_plugins
+from mcpwrap.machine.agent_files import plugins
 from mcpwrap.machine.agent_files.plugins import (
     MAX_ALL_BYTES,
     MAX_FILE_BYTES,
@@ -37,7 +37,7 @@ class Home:
         """Return what is found for an agent."""
         words = BY_ID[agent].words
         variables = {"HOME": str(self.folder)}
-        return list(agent_files_plugins.files(ROWS[agent], words, os.geteuid(), variables))
+        return list(plugins.files(ROWS[agent], words, os.geteuid(), variables))
 
     def seen(self, agent: str) -> list[tuple[str, str, str, bool]]:
         """Return it short: plugin, file, server, whether it is off."""

@@ -22,8 +22,8 @@ from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status
 from mcpwrap.core.names import server_name_for
 from mcpwrap.errors import McpwrapError, UsageError
 from mcpwrap.machine import listener_files, observer
-from mcpwrap.machine.agent_files import files as agent_files_files
 from mcpwrap.machine.agent_files import wrap_records
+from mcpwrap.machine.agent_files.files import replace
 from mcpwrap.machine.agent_files.wrap_records import WrapRecord
 from mcpwrap.plan import paths
 from tests.shared import pace
@@ -93,7 +93,7 @@ def wrap(home: Path, path: Path, agent_id: str, target: Target | None = None) ->
     """Do to a file what `wrap` does, in its order."""
     record, new = as_wrapped(path, agent_id, target)
     wrap_records.save(wrap_records.folder({"HOME": str(home)}), record)
-    agent_files_files.replace(path, record.before, new)
+    replace(path, record.before, new)
     return record
 
 
@@ -267,7 +267,7 @@ def test_where_records_are_the_environment_says(home: Path, tmp_path: Path) -> N
     path = put(home / ".cursor/mcp.json", SIMPLE)
     record, new = as_wrapped(path, "cursor")
     wrap_records.save(tmp_path / "state/mcpwrap", record)
-    agent_files_files.replace(path, record.before, new)
+    replace(path, record.before, new)
     environ = {"HOME": str(home), "XDG_STATE_HOME": str(tmp_path / "state")}
     CliRunner().invoke(command.command, ["--all", "--yes"], standalone_mode=False, obj=environ)
     assert path.read_text() == SIMPLE
