@@ -1,8 +1,9 @@
-"""`doctor` on approvals: the accounts that may approve."""
+"""Results of `doctor`, each with a fix if there is something to do; and who may give approvals."""
 
+import msgspec
 import pytest
 
-from mcpwrap.core.doctor import ApproverAccounts, approver_checks
+from mcpwrap.core.doctor import ApproverAccounts, approver_checks, failed, good, unknown, warned
 
 WATCH = "what runs as it can watch its password being typed"
 OTHERS = "what runs as it can approve calls of other accounts"
@@ -63,3 +64,14 @@ def test_what_root_wrote_is_said_too() -> None:
     ]
     found = ApproverAccounts(agents={"alice"}, members=["bob"], with_password=[], same_uid=True)
     assert [one.what for one in approver_checks(found)][1:] == ["approvals"]
+
+
+def test_checks_are_written_for_machines_as_they_are() -> None:
+    found = [good("Squid", "5.7"), warned("accounts", "a", "b"), failed("kernel", "c", "d")]
+    found.append(unknown("watch", "e", "f"))
+    assert msgspec.to_builtins(found) == [
+        {"what": "Squid", "state": "good", "found": "5.7", "fix": ""},
+        {"what": "accounts", "state": "warning", "found": "a", "fix": "b"},
+        {"what": "kernel", "state": "failed", "found": "c", "fix": "d"},
+        {"what": "watch", "state": "unknown", "found": "could not be checked: e", "fix": "f"},
+    ]

@@ -1,4 +1,4 @@
-"""SSE parser, however the stream is cut."""
+"""SSE parser, however the stream is cut; and encoder: every parser reads the same events."""
 
 from itertools import pairwise
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpwrap.core.http import sse
 from mcpwrap.core.http.sse import EventBuffer, EventTooLongError, SseEvent
 
 
@@ -98,3 +99,19 @@ def test_an_event_is_bounded(stream: bytes, step: int) -> None:
 def test_events_within_the_bound_are_as_many_as_they_are() -> None:
     buffer = EventBuffer(max_event_bytes=100)
     assert len(buffer.feed(b"data: 123456789\n\n" * 1000)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("event", "id_", "written"),
+    [
+        ("message", "", b"event: message\ndata: {}\n\n"),
+        ("message", "2-7", b"event: message\nid: 2-7\ndata: {}\n\n"),
+        ("endpoint", "", b"event: endpoint\ndata: {}\n\n"),
+    ],
+)
+def test_an_event_ends_with_an_empty_line(event: str, id_: str, written: bytes) -> None:
+    assert sse.encode_event(b"{}", event=event, id_=id_) == written
+
+
+def test_a_stream_that_can_be_asked_for_again_begins_with_an_event_without_data() -> None:
+    assert sse.priming_event("1-0", 1000) == b"id: 1-0\nretry: 1000\ndata: \n\n"
