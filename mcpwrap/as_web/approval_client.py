@@ -28,7 +28,7 @@ class PendingCall:
 
 
 class ApprovalClient:
-    """Client of the gate. Each method raises McpwrapError; where the gate refused, RefusedError."""
+    """Client of the gate. Methods raise McpwrapError; ApprovalRefusedError if the gate refused."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -47,7 +47,7 @@ def replace_all(wanted: Sequence[NewFile]) -> None:
     ends there.
 
     Raises:
-        HalfDoneError: some were replaced.
+        PartialWriteError: some were replaced.
         OSError: none was. `filename` is the path of the file concerned; no temporary file is left.
     """
     begun: list[Path] = []

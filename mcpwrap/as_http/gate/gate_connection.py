@@ -52,7 +52,8 @@ def open_gate_connection(path: str, server: str, uid: int) -> GateConnection:
     """Begin a session. It blocks, for a minute at the worst.
 
     Raises:
-        RefusedError: the gate lets nobody in, cannot be reached, or the server does not start.
+        SessionRefusedError: the gate lets nobody in or cannot be reached, or the server does not
+            start.
     """
     their_in, to_server = os.pipe2(os.O_CLOEXEC)
     from_server, their_out = os.pipe2(os.O_CLOEXEC)

@@ -60,7 +60,7 @@ class SendQueue:
         """Put one in, once there is room.
 
         Raises:
-            ClosedError: it is closed, or was while we waited.
+            QueueClosedError: it is closed, or was while we waited.
         """
         while len(self._lines) >= self._max_waiting and not self._is_closed:
             self._has_room.clear()

@@ -57,7 +57,7 @@ class GateSessionPool:
         """Return a new one.
 
         Raises:
-            RefusedError: the gate lets nobody in, or there are too many.
+            SessionRefusedError: the gate lets nobody in, or there are too many.
         """
         try:
             return await self._open()
@@ -70,7 +70,7 @@ class GateSessionPool:
         """Return one in which no request is under way.
 
         Raises:
-            RefusedError: there is none, and the gate does not begin another.
+            SessionRefusedError: there is none, and the gate does not begin another.
         """
         while self._idle:
             gate = self._idle.pop().gate

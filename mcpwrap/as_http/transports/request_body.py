@@ -60,7 +60,7 @@ async def read(request: web.BaseRequest, body_s: float) -> RequestBody:
     """Return what is posted.
 
     Raises:
-        UnheardError: it is no message, is too long, or takes too long.
+        RejectedRequestError: it is no message, is too long, or takes too long.
     """
     body = await _body(request, body_s)
     match decode(body, Sender.AGENT, MAX_BATCH):

@@ -53,7 +53,7 @@ class LoginPeer:
 
         Raises:
             OAuthError: nothing was said in time.
-            WordsError: something else was.
+            LoginProtocolError: something else was.
         """
         if not select.select([self._said], [], [], self._patience_s)[0]:
             raise OAuthError(f"no answer came within {self._patience_s / 60:.0f} min")
@@ -81,7 +81,7 @@ async def log_in(
     """Let a person log in, and keep the tokens.
 
     Raises:
-        OAuthError, WordsError: there are none; what was kept before is kept still.
+        OAuthError, LoginProtocolError: there are none; what was kept before is kept still.
     """
     redirect = person.receive(LoginStart).redirect()
     store = Store(given)

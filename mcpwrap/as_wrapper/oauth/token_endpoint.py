@@ -100,7 +100,7 @@ async def renew(web: JsonClient, kept: StoredLogin, client: OAuthClient, tokens:
     """Return tokens for a refresh token, which is used up by that.
 
     Raises:
-        RefusedError: it is of no use any more, if the code is `invalid_grant`.
+        TokenEndpointError: it is of no use any more, if the code is `invalid_grant`.
         OAuthError: there was no answer.
     """
     library = WebApplicationClient(client.client_id)

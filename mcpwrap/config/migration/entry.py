@@ -48,7 +48,7 @@ def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | Ht
     """Return what an entry starts or asks, with what its agent fills in.
 
     Raises:
-        UnfitError: that is not known, or nothing that we could do.
+        MigrationError: that is not known, or nothing that we could do.
     """
     match listed.launch:
         case UnknownTransport(why):
@@ -183,7 +183,7 @@ def draft(
     """Return the server that an entry becomes, with a name that is not its own yet.
 
     Raises:
-        UnfitError: none follows.
+        MigrationError: none follows.
     """
     match launch:
         case StdioTransport():
@@ -215,7 +215,7 @@ def expect_registries(server: Server, sources: Collection[str]) -> None:
     """Refuse what root would refuse, and with it all else that is proposed.
 
     Raises:
-        UnfitError: the machine does not say it; and how it would.
+        MigrationError: the machine does not say it; and how it would.
     """
     for group in server.egress:
         if isinstance(group, Group) and group.name not in sources:

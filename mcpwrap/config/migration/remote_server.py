@@ -30,7 +30,7 @@ def draft(
     """Return the server that an entry becomes. `entry`: all that it says.
 
     Raises:
-        UnfitError: none follows.
+        MigrationError: none follows.
     """
     if variable := secret_variable(launch.url, around.variables):
         problem = f"its URL has your variable {variable}, which can be a secret"
@@ -67,7 +67,7 @@ def _oauth(launch: HttpTransport, entry: Mapping[str, object]) -> OAuth | None:
     """Return how a person logs in, if that is how the agent is let in.
 
     Raises:
-        UnfitError: its client has a secret, which is not ours to keep.
+        MigrationError: its client has a secret, which is not ours to keep.
     """
     said = [entry[key] for key in launch.further if key in _LOGIN and entry[key]]
     settings = {k: v for found in said if isinstance(found, dict) for k, v in found.items() if v}

@@ -79,7 +79,7 @@ def expanded(launch: StdioTransport, around: EntryContext) -> StdioTransport:
     """Return an entry with all that its agent fills into the command, its arguments and folder.
 
     Raises:
-        UnfitError: something of it is not known here.
+        MigrationError: something of it is not known here.
     """
     args = [_known(arg, f"argument {n}", around) for n, arg in enumerate(launch.args, start=1)]
     command, cwd = _known(launch.command, "command", around), _known(launch.cwd, "folder", around)
@@ -159,7 +159,7 @@ def draft(
     """Return the server that an entry, which was `expanded`, becomes.
 
     Raises:
-        UnfitError: none follows.
+        MigrationError: none follows.
     """
     program = around.program
     if posixpath.basename(launch.command) in _DAEMONS:
@@ -210,7 +210,7 @@ def _expect_known(launch: StdioTransport) -> None:
     """Refuse what starts something else, which nobody here has looked at.
 
     Raises:
-        UnfitError: it is such a program.
+        MigrationError: it is such a program.
     """
     name = posixpath.basename(launch.command)
     if name == "env":
@@ -271,7 +271,7 @@ def _given(named: _Named, place: PathInfo, around: EntryContext) -> str:
     """Return what is given for a path.
 
     Raises:
-        UnfitError: that would be a whole home, or is behind a link, and none is followed.
+        MigrationError: that would be a whole home, or is behind a link, and none is followed.
     """
     path = named.path
     if place.leads_to:

@@ -65,7 +65,7 @@ def _step(found: re.Match[str]) -> PathStep:
 def found_at(value: PathValue, steps: tuple[PathStep, ...]) -> Iterator[PathValue]:
     """Yield what is at the path: one value, or with `ANY` one for each element.
 
-    Where there is none, that is a `Place`. So is a list without elements under `ANY`: it has
+    Where there is none, that is a `PathMarker`. So is a list without elements under `ANY`: it has
     nothing to judge.
     """
     for number, step in enumerate(steps):

@@ -152,7 +152,7 @@ class _Strings:
         """Return the value with its strings changed.
 
         Raises:
-            Refused: two keys of an object would become one.
+            ResultRefusedError: two keys of an object would become one.
         """
         if isinstance(value, str):
             return self._changed_text(value)

@@ -135,7 +135,7 @@ class EndOfList(_ToApprover, frozen=True, tag="end"):
 
 
 class DocumentReply(_ToApprover, frozen=True, tag="shown"):
-    """Reply to `Show`, with descriptors: the document, and the tool's last approved one, if any."""
+    """Reply to `ShowRequest`, with descriptors: the document, and the last approved one, if any."""
 
     id: str
     digest: str
@@ -169,7 +169,8 @@ def encode_question(packet: FromApprover) -> bytes:
     """Return the bytes of a person's packet.
 
     Raises:
-        WordsError: what somebody typed holds a newline, and would be read as more than it is.
+        ApprovalProtocolError: what somebody typed holds a newline, and would be read as more
+            than it is.
     """
     match packet:
         case ListRequest():
@@ -199,7 +200,7 @@ def decode_question(untrusted: bytes) -> FromApprover:
     """Return a person's packet.
 
     Raises:
-        WordsError: it is none.
+        ApprovalProtocolError: it is none.
     """
     try:
         match untrusted.split(b"\n", _DECIDE_FIELDS):

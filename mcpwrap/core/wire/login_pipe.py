@@ -28,7 +28,7 @@ class LoginStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the address to which the browser is sent with the answer. RFC 8252 section 7.3.
 
         Raises:
-            WordsError: that is no port.
+            LoginProtocolError: that is no port.
         """
         port = PASTE_PORT if self.paste else self.port
         if not 1024 <= port <= 65_535:
@@ -82,7 +82,7 @@ def expect(line: bytes, *kinds: type[T]) -> T:
     """Return the word in a line; the first field of each kind tells which it is.
 
     Raises:
-        WordsError: it is none of these.
+        LoginProtocolError: it is none of these.
     """
     for kind in kinds:
         try:

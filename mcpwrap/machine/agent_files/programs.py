@@ -30,7 +30,7 @@ def program(command: str, base: str, home: str, search: str) -> ResolvedCommand 
     """Return what a command is: `search` is a PATH, `base` where relative ones begin.
 
     Raises:
-        UnfitError: no other account could start it.
+        MigrationError: no other account could start it.
     """
     found = _found(command, base, search)
     if found is None:
@@ -58,7 +58,7 @@ def with_environments(
     """Return a program that runs the code of these folders, with what their interpreters need.
 
     Raises:
-        UnfitError: no other account could start one of them.
+        MigrationError: no other account could start one of them.
     """
     folders = dict.fromkeys(of.folders)
     for path in paths:
@@ -92,7 +92,7 @@ def _started(path: str) -> str:
     """Return the program that is started by a path: where its folder is, and no shim.
 
     Raises:
-        UnfitError: which one that is nobody knows.
+        MigrationError: which one that is nobody knows.
     """
     whole = Path(os.path.realpath(Path(path).parent)) / Path(path).name
     if (found := resolve_shim(whole)) is None:
@@ -141,7 +141,7 @@ def _given(path: Path, home: str) -> str:
     """Return the folder that a server is given for a program. No link is followed for it.
 
     Raises:
-        UnfitError: it is behind a link that leads far away.
+        MigrationError: it is behind a link that leads far away.
     """
     folder = _prefix(path, home)
     real = os.path.realpath(folder)

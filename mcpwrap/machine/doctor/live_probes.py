@@ -81,7 +81,7 @@ def open_wrapper_view(server: str) -> Iterator[WrapperView]:
     """Hold the view of a server's wrapper, which is started if its socket listens.
 
     Raises:
-        NotTriedError: it does not run, or ended meanwhile.
+        TrialNotRunError: it does not run, or ended meanwhile.
     """
     unit = paths.service_unit(server)
     shown = properties([unit, paths.socket_unit(server)], ["ActiveState"])

@@ -1,4 +1,4 @@
-"""Event log of the front: bounded, rate-limited; a failure to write it does not stop the service."""
+"""Event log of the front: bounded, rate-limited; a failure to write it does not end the service."""
 
 import asyncio
 from pathlib import Path

@@ -57,7 +57,7 @@ def expect_no_links(draft: Draft) -> None:
     """Refuse alone what root would refuse with all that is proposed beside it.
 
     Raises:
-        UnfitError: a folder that it is given is behind a link.
+        MigrationError: a folder that it is given is behind a link.
     """
     for folder in draft.server.workspace:
         if (real := programs.real(folder.path)) != folder.path:
