@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Self, TypeVar
 
 from mcpwrap.core.wire import login_pipe, session_socket
-from mcpwrap.core.wire.login_pipe import LoginFailed, LoginProtocolError, Word
+from mcpwrap.core.wire.login_pipe import LoginFailed, LoginMessage, LoginProtocolError
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux.unix_socket import fd_passing
 
 GATE_SOCKET = "/run/mcpwrap/gate.sock"
 _ANSWER_S = 150.0  # of several servers, each within 30
 _LAST_WORDS_S = 2.0
-T = TypeVar("T", bound=Word)
+T = TypeVar("T", bound=LoginMessage)
 
 
 class LoginClient:
@@ -84,7 +84,7 @@ class LoginClient:
                 case _:
                     pass
 
-    def send(self, word: Word) -> None:
+    def send(self, word: LoginMessage) -> None:
         """Say something. A program that has ended has said why before."""
         with suppress(BrokenPipeError):
             os.write(self._say_fd, login_pipe.encode(word))

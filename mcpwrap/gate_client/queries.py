@@ -22,7 +22,7 @@ def policy_in_force() -> str:
         OSError: it does not listen, or does not answer.
         hello.ProtocolError: it answers something else: it is of another version.
     """
-    with _asked(session_socket.QUERY_POLICY) as gate:
+    with _query(session_socket.QUERY_POLICY) as gate:
         match session_socket.decode(gate.recv(session_socket.MAX_PACKET_BYTES)):
             case session_socket.QueryResponse(text):
                 return text
@@ -39,7 +39,7 @@ def stats_text() -> Stats:
         hello.ProtocolError: it answers something else: it is of another version.
     """
     text = ""
-    with _asked(session_socket.QUERY_STATS) as gate:
+    with _query(session_socket.QUERY_STATS) as gate:
         while len(text) <= _MAX_CHARS and (packet := gate.recv(session_socket.MAX_PACKET_BYTES)):
             match session_socket.decode(packet):
                 case session_socket.QueryResponse(piece):
@@ -55,7 +55,7 @@ def stats_text() -> Stats:
 
 
 @contextmanager
-def _asked(question: str) -> Iterator[socket.socket]:
+def _query(question: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         gate.settimeout(session_socket.HANDSHAKE_S)
         gate.connect(_GATE)

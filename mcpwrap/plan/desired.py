@@ -64,7 +64,7 @@ def desired(
         name: _admission(server, ids, policies.get(name, ())) for name, server in servers.items()
     }
     registry = http_listeners.assigned(squid_instances.assigned(config, registry), admissions)
-    heard = http_listeners.wanted(config, admissions, registry)
+    heard = http_listeners.desired_listeners(config, admissions, registry)
     shown = workspaces.described(config, admissions)
     return Desired(
         uid_by_name=uids,

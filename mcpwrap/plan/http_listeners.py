@@ -39,7 +39,7 @@ def adopted(registry: Registry, files: Mapping[str, str]) -> Registry:
     return Registry(by_name=known)
 
 
-def assigned(registry: Registry, guests: Mapping[str, specs.AccessRule]) -> Registry:
+def assigned(registry: Registry, rule_by_server: Mapping[str, specs.AccessRule]) -> Registry:
     """Return the registry in which each agent that speaks HTTP has an address for each server.
 
     One that was given stays: also of an agent that leaves, and of a server that is retired.
@@ -49,7 +49,7 @@ def assigned(registry: Registry, guests: Mapping[str, specs.AccessRule]) -> Regi
     """
     by_name = dict(registry.by_name)
     free = _free({n for allocation in by_name.values() for n in allocation.http.values()})
-    for name, admission in sorted(guests.items()):
+    for name, admission in sorted(rule_by_server.items()):
         http = by_name[name].http
         new = {str(uid): next(free) for uid in admission.http_uids if str(uid) not in http}
         if new:
@@ -57,8 +57,8 @@ def assigned(registry: Registry, guests: Mapping[str, specs.AccessRule]) -> Regi
     return Registry(by_name=by_name)
 
 
-def wanted(
-    config: Config, guests: Mapping[str, specs.AccessRule], registry: Registry
+def desired_listeners(
+    config: Config, rule_by_server: Mapping[str, specs.AccessRule], registry: Registry
 ) -> dict[str, Listener]:
     """Return the listeners that there should be, by instance."""
     found = [
@@ -68,7 +68,7 @@ def wanted(
             address=listener_file.address_at(registry.by_name[name].http[str(uid)]),
             is_remote=isinstance(config.servers[name].runs, RemoteServer),
         )
-        for name, admission in guests.items()
+        for name, admission in rule_by_server.items()
         for uid in admission.http_uids
     ]
     return {instance(listener): listener for listener in found}

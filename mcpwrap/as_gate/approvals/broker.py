@@ -131,7 +131,7 @@ class ApprovalBroker:
             os.close(fd)
         approval_packets.answer(child.channel, _in_words(answer))
         if isinstance(answer, QueuedQuestion):
-            approval_packets.tell(child.verdicts, None)
+            approval_packets.send_outcome(child.verdicts, None)
         self._changed()
 
     def _expires_s(self, server: str) -> float:
@@ -162,7 +162,7 @@ class ApprovalBroker:
                 hold=one.hold, what=one.what, by=one.by, reason=one.reason, stops=one.stops
             )
             try:
-                approval_packets.tell(child.verdicts, news)
+                approval_packets.send_outcome(child.verdicts, news)
             except OSError:
                 self._family.kill(child)
 

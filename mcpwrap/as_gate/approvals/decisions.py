@@ -73,7 +73,7 @@ class DecisionExecutor:
         """Do what somebody has decided, at once or when their proof is in."""
         entry = self.find(person, decide.id)
         if entry is None:
-            self._refuse(person, decide, None, gone(shown(decide.id)))
+            self._refuse(person, decide, None, not_pending(shown(decide.id)))
         elif decide.channel is Channel.CLIENT or (
             (decide.channel is Channel.WEB) != self.is_page(person)
         ):
@@ -182,7 +182,7 @@ class DecisionExecutor:
         person.is_busy = False
         entry = self.find(person, decide.id)
         if entry is None:
-            self._refuse(person, decide, None, gone(shown(decide.id)))
+            self._refuse(person, decide, None, not_pending(shown(decide.id)))
         elif proven.uid < 0:
             self._refuse(person, decide, entry, RefusedReply(code="proof", why=proven.why))
         elif may_proven(person.who, proven.who, decide.proof, entry.about.agent_uid, self.rights()):
@@ -237,7 +237,7 @@ class DecisionExecutor:
 _NOT_YOU = RefusedReply(code="not-you", why="that account may not answer it")
 
 
-def gone(id_: str) -> RefusedReply:
+def not_pending(id_: str) -> RefusedReply:
     """Return what is said of an id by which nothing waits, or nothing that one may see."""
     return RefusedReply(code="gone", why=f"nothing waits by the id {id_}")
 

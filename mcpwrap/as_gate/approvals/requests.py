@@ -5,7 +5,7 @@ from functools import partial
 
 from mcpwrap.as_gate.approvals.authentication import AuthResult, account_of, by_password
 from mcpwrap.as_gate.approvals.connections import ApproverConnection
-from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, gone
+from mcpwrap.as_gate.approvals.decisions import DecisionExecutor, not_pending
 from mcpwrap.core.approval.authorization import May, may, sees
 from mcpwrap.core.approval.entry import QueuedApproval
 from mcpwrap.core.wire.approval_socket import (
@@ -98,7 +98,7 @@ class ApproverRequestHandler:
     def _show(self, person: ApproverConnection, id_: str) -> None:
         entry = self._deciding.find(person, id_)
         if entry is None:
-            self._people.send(person, gone(id_))
+            self._people.send(person, not_pending(id_))
             return
         if not person.has_read_all():
             self._people.send(person, RefusedReply(code="busy", why="one document at a time"))

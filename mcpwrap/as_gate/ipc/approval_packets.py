@@ -126,15 +126,17 @@ def decode_answer(packet: bytes) -> ApprovalResponse:
     return _ANSWER.decode(packet[1:])
 
 
-def tell(child: socket.socket, told: ApprovalOutcome | None) -> None:
+def send_outcome(child: socket.socket, told: ApprovalOutcome | None) -> None:
     """Send word about a hold, in the same way; None says that there is a new one to look after."""
     child.send(msgspec.json.encode(told), socket.MSG_DONTWAIT)
 
 
-def decode_told(packet: bytes) -> ApprovalOutcome | None:
+def decode_outcome(packet: bytes) -> ApprovalOutcome | None:
     """Return it; it is trusted."""
-    return _TOLD.decode(packet)
+    return _OUTCOME.decode(packet)
 
 
 _ANSWER = msgspec.json.Decoder(ApprovalResponse)
-_TOLD: msgspec.json.Decoder[ApprovalOutcome | None] = msgspec.json.Decoder(ApprovalOutcome | None)
+_OUTCOME: msgspec.json.Decoder[ApprovalOutcome | None] = msgspec.json.Decoder(
+    ApprovalOutcome | None
+)

@@ -65,7 +65,7 @@ class MonitorDispatcher:
     def __init__(
         self,
         family: ChildTable,
-        guests: AccessListFile,
+        access_list: AccessListFile,
         policies: Policies,
         audit: AuditWriter,
         approving: ApprovalBroker,
@@ -73,7 +73,7 @@ class MonitorDispatcher:
         self.counting = CallCounters(policies)
         self.backoff = Backoff()
         self._family = family
-        self._guests = guests
+        self._access_list = access_list
         self._policies = policies
         self._audit = audit
         self._approving = approving
@@ -132,7 +132,7 @@ class MonitorDispatcher:
 
     def _take_name(self, each: Child, server: str, claim: str) -> None:
         """Note which server a session is of, and for whom, for good, if they may use that one."""
-        admission = self._guests.last_read().by_server.get(server)
+        admission = self._access_list.last_read().by_server.get(server)
         agent = agent_of(each.who, server, claim)
         if each.server or not admission or not agent.may_use(admission):
             raise ChannelError("it may not say which server it serves")

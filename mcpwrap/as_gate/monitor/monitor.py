@@ -53,14 +53,14 @@ class Monitor:
         self._notifier = notifier
         self._policies = policies
         self._statistics = Statistics()
-        self._guests = AccessListFile()
+        self._access_list = AccessListFile()
         self._family = ChildTable()
         self._filter = Filter()
         self._poll = select.poll()
         self._people = ApproverConnections(door, self._poll)
         self._approving = ApprovalBroker(self._people, self._family, policies, audit, self._poll)
         self._hearing = MonitorDispatcher(
-            self._family, self._guests, self._policies, audit, self._approving
+            self._family, self._access_list, self._policies, audit, self._approving
         )
 
     def serve(self) -> None:
@@ -121,7 +121,7 @@ class Monitor:
         Raises:
             OSError, msgspec.MsgspecError, UsageError: it cannot be read, or others can write it.
         """
-        before, now = self._guests.last_read(), self._guests.current()
+        before, now = self._access_list.last_read(), self._access_list.current()
         if now != before:
             self._hearing.backoff.forget_all()
         return now
@@ -135,7 +135,7 @@ class Monitor:
 
     def _reload(self) -> None:
         """Take a new policy, and hand it to all sessions; a wrong one changes nothing."""
-        if self._policies.reload(self._guests.current):
+        if self._policies.reload(self._access_list.current):
             self._hearing.counting.forget_all()
             self._audit.policy(self._policies.digest)
             for each in self._family:

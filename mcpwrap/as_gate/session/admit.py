@@ -12,7 +12,7 @@ from mcpwrap.as_gate.agent_identity import AgentIdentity, agent_of, claim_in
 from mcpwrap.as_gate.ipc import packets
 from mcpwrap.as_gate.session.judge import SessionJudge
 from mcpwrap.as_gate.session.monitor_client import ToMonitor
-from mcpwrap.as_gate.session.relay import RelaySession, run_relay, say_to
+from mcpwrap.as_gate.session.relay import RelaySession, run_relay, send_to_stub
 from mcpwrap.as_gate.session.wrapper_client import StartRequest, start
 from mcpwrap.as_gate.state.audit_writer import AuditWriter
 from mcpwrap.as_gate.state.counters import Statistics
@@ -80,13 +80,13 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
         monitor.send(packets.StartSucceeded())
     except RefusalError as refusal:
         log_line(f"uid {who.uid}, {name!r}: {refusal.why}")
-        say_to(stub, session_socket.SessionRefused(refusal.status, refusal.why))
+        send_to_stub(stub, session_socket.SessionRefused(refusal.status, refusal.why))
         return
     except (OSError, ValueError) as error:
         log_line(f"uid {who.uid}, {name!r}: {error}")
-        say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
+        send_to_stub(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         return
-    say_to(stub, session_socket.ServerStarted())
+    send_to_stub(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = SessionJudge(policy, recorder, monitor)
     session = RelaySession(stub, wrapper, wanted, server_fds, judging, around.verdicts)
@@ -110,7 +110,7 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
 
 def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
     if question == session_socket.QUERY_POLICY:
-        say_to(stub, session_socket.QueryResponse(around.policies.describe()))
+        send_to_stub(stub, session_socket.QueryResponse(around.policies.describe()))
     else:
         around.statistics.tell(around.who, stub)
 

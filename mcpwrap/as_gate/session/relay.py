@@ -65,13 +65,13 @@ def run_relay(session: RelaySession, lock: Callable[[], None]) -> None:
     ending.tell(packet.why or exited(packet.status))
     for thread in out_threads:  # what the server wrote before it ended is still in its pipes
         thread.join()
-    say_to(session.stub, packet)
+    send_to_stub(session.stub, packet)
 
 
 def _give_up(stub: socket.socket, raised: threading.ExceptHookArgs) -> None:
     """Keep the traceback of a bug, and end: both sides would wait for this thread for ever."""
     threading.__excepthook__(raised)
-    say_to(
+    send_to_stub(
         stub,
         session_socket.SessionRefused(
             session_socket.Exit.UNAVAILABLE, "the gate has a bug: see its journal"
@@ -108,7 +108,7 @@ def _follow(judge_all: Callable[[int], None], from_fd: int, stub: socket.socket)
     try:
         judge_all(from_fd)
     except LineTooLongError as error:
-        say_to(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
+        send_to_stub(stub, session_socket.SessionRefused(session_socket.Exit.PROTOCOL, str(error)))
         os._exit(0)
 
 
@@ -126,7 +126,7 @@ def _follow_people(judged: GateRelay, session: RelaySession) -> None:
             packet = session.verdicts.recv(approval_packets.MAX_BYTES)
             if not packet:
                 os._exit(0)  # the monitor has gone, and the session goes with it
-            told = approval_packets.decode_told(packet)
+            told = approval_packets.decode_outcome(packet)
             if told is not None and told.stops:
                 if _has_room(session.wanted.agent_fds[1]):  # or its agent would keep it from ending
                     judged.handle_outcome(told)
@@ -172,10 +172,10 @@ def _say_in_pieces(stub: socket.socket, text: bytes) -> None:
     """Escapes make text up to ten times longer; a packet has a bound."""
     size = session_socket.MAX_PACKET_BYTES // 2
     for start in range(0, len(text), size):
-        say_to(stub, session_socket.StderrChunk(text[start : start + size]))
+        send_to_stub(stub, session_socket.StderrChunk(text[start : start + size]))
 
 
-def say_to(stub: socket.socket, packet: session_socket.Packet) -> None:
+def send_to_stub(stub: socket.socket, packet: session_socket.Packet) -> None:
     """Send a packet; a stub that has left is told nothing."""
     with suppress(OSError):
         stub.send(session_socket.encode(packet))

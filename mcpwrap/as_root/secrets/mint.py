@@ -83,7 +83,7 @@ def start(name: str, invocation_id: str) -> int:
 def reload(name: str) -> int:
     """Seal what the secrets are now, for the capability of the wrapper that runs."""
     try:
-        held = _held(name)
+        held = _capability_of_wrapper(name)
         _write_bundle(held, store.take(name, _spec(name).secrets))
     except McpwrapError as error:
         log_line(f"mcpwrap-mint: {error}; nothing was changed")
@@ -124,7 +124,7 @@ def _spec(name: str) -> ServerSpec:
         ) from error
 
 
-def _held(name: str) -> Capability:
+def _capability_of_wrapper(name: str) -> Capability:
     """Return the capability that the running wrapper was started with."""
     try:
         held = msgspec.json.decode(Path(paths.capability(name)).read_bytes(), type=Capability)

@@ -25,14 +25,14 @@ from mcpwrap.core.wire.login_pipe import (
     AuthorizationResponse,
     LoginDone,
     LoginFailed,
+    LoginMessage,
     LoginProtocolError,
     LoginStart,
-    Word,
 )
 from mcpwrap.core.wire.oauth_session_file import OAuthSessionFile
 
 PATIENCE_S = 900.0  # a person finds a password, and a second factor
-T = TypeVar("T", bound=Word)
+T = TypeVar("T", bound=LoginMessage)
 
 
 class LoginPeer:
@@ -43,7 +43,7 @@ class LoginPeer:
         self._told = told
         self._patience_s = patience_s
 
-    def send(self, word: Word) -> None:
+    def send(self, word: LoginMessage) -> None:
         """Say something, if they are still there. `told` has no buffer."""
         with suppress(BrokenPipeError):
             self._told.write(login_pipe.encode(word))
@@ -97,7 +97,7 @@ async def log_in(
             await _forget_client(store)
         raise
     async with store.lock():
-        store.write(_kept(url, found, client, tokens))
+        store.write(_stored_login(url, found, client, tokens))
     return LoginDone(
         scopes=tokens.scopes,
         expires_in=round(tokens.expires_at - time.time()) if tokens.expires_at else None,
@@ -131,7 +131,9 @@ async def _forget_client(store: Store) -> None:
             store.write(msgspec.structs.replace(kept, client=None))
 
 
-def _kept(url: str, found: DiscoveryResult, client: OAuthClient, tokens: Tokens) -> StoredLogin:
+def _stored_login(
+    url: str, found: DiscoveryResult, client: OAuthClient, tokens: Tokens
+) -> StoredLogin:
     issuer = found.issuer
     return StoredLogin(
         url=url,

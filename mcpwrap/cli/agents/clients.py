@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mcpwrap.cli.agents import notify as agents_notify
-from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, asker, found, known
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, file_owner, found, known
 from mcpwrap.cli.agents.entry_display import kind_of, project_of, runs_of
 from mcpwrap.cli.common.output import print_json
 from mcpwrap.config.agent_files.parsed_file import ListedServer
@@ -69,7 +69,7 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     With --notify: 0 told, or nothing to tell.
     """
     environ = context.obj or {}
-    who = asker(os.geteuid(), Path.cwd(), environ)
+    who = file_owner(os.geteuid(), Path.cwd(), environ)
     if notify:
         agents_notify.run(who, known(who), agents_notify.notify_settings(environ))
         return EXIT_OK

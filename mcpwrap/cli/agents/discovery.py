@@ -57,7 +57,7 @@ class _Inherits(msgspec.Struct, frozen=True):
     inherits_any: frozenset[str] = frozenset()
 
 
-def asker(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
+def file_owner(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
     """Return who asks, by these variables. A relative one is relative to the folder."""
     variables = {
         name: str(folder / value) for name in VARIABLES if (value := environ.get(name, ""))
@@ -95,7 +95,7 @@ def found(who: FileOwner) -> list[DiscoveredFile]:
         if earlier := by_path.get(path):
             if agent not in earlier.agents:
                 by_path[path] = _also_of(earlier, agent)
-        elif one := look(who.uid, agent, file, path, project):
+        elif one := discover_file(who.uid, agent, file, path, project):
             by_path[path] = one
     brought = [one for one in _of_plugins(who) if one.listed or one.path not in by_path]
     return [*by_path.values(), *brought]
@@ -143,7 +143,7 @@ def _places(who: FileOwner) -> Iterator[tuple[KnownAgent, AgentFile, Path, Path 
                 yield agent, file, folder / place, folder
 
 
-def look(
+def discover_file(
     uid: int, agent: KnownAgent, file: AgentFile, path: Path, project: Path | None
 ) -> DiscoveredFile | None:
     """Return one file with the servers in it; None, if it is not there."""

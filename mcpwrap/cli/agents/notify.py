@@ -50,8 +50,8 @@ def run(who: FileOwner, by: AppliedServers, around: DriftNotifySettings) -> None
     """
     desktop_notify.expect(around.program)
     with _alone(around.file):
-        if _tell(list(sights(who, by)), around):
-            _tell(list(sights(who, by)), around)
+        if _tell(list(drift_items(who, by)), around):
+            _tell(list(drift_items(who, by)), around)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def _alone(file: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def sights(who: FileOwner, by: AppliedServers) -> Iterator[DriftItem]:
+def drift_items(who: FileOwner, by: AppliedServers) -> Iterator[DriftItem]:
     """Yield each server in somebody's files, and each file that was not read."""
     for one in found(who):
         yield from _of_file(one, by)

@@ -99,10 +99,10 @@ def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
     if question.definition:
         what = "The server has changed this tool since it first listed it."
         lines.append(PageLine(what, "yellow"))
-    return [*lines, *_asked(question), *_changed(seen)]
+    return [*lines, *_argument_lines(question), *_changed(seen)]
 
 
-def _asked(question: Question) -> list[PageLine]:
+def _argument_lines(question: Question) -> list[PageLine]:
     has_more = without(question.params, "_meta", "name", "arguments")
     title = PageLine("params" if has_more else "arguments", _LABEL)
     return [PageLine(""), title, *(PageLine(f"  {line}") for line in pretty(question).split("\n"))]

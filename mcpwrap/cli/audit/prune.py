@@ -57,7 +57,7 @@ def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
     if as_json:
         print_json(outcome)
     else:
-        tty.say(_told(outcome))
+        tty.say(_report_text(outcome))
     return EXIT_OK
 
 
@@ -86,7 +86,7 @@ def _old(folder: Path, before: int, now: float) -> list[str]:
     return old_files(checked.keys, names_by_folder, checked.report.over_at, before)
 
 
-def _told(outcome: PruneReport) -> str:
+def _report_text(outcome: PruneReport) -> str:
     before = datetime.fromtimestamp(outcome.before, UTC).isoformat()
     if not outcome.files:
         return f"nothing to remove: no session was over before {before}"

@@ -73,7 +73,7 @@ def login(  # noqa: PLR0913, PLR0917 - as click wants it
     Exit status: 0 logged in, 1 failed, 2 wrong usage.
     """
     way = CallbackMode(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
-    with _door(name, LOGIN) as door:
+    with _connect(name, LOGIN) as door:
         who = give_up_root(sudo_uid, sudo_gid)
         door.await_start()
         done = _log_in(door, name, way, who)
@@ -91,7 +91,7 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
     \b
     Example:  sudo mcpwrap logout github
     """
-    with _door(name, LOGOUT) as door:
+    with _connect(name, LOGOUT) as door:
         give_up_root(sudo_uid, sudo_gid)
         door.await_start()
         done = door.receive(LoginDone)
@@ -100,7 +100,7 @@ def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
     return EXIT_OK
 
 
-def _door(name: str, verb: str) -> LoginClient:
+def _connect(name: str, verb: str) -> LoginClient:
     if not is_server_name(name):
         raise UsageError(
             f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"

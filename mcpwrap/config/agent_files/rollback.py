@@ -51,14 +51,14 @@ def roll_back(
     pairs: list[Pair] = []
     left: list[RollbackConflict] = []
     for place in dict.fromkeys(entries):
-        for one in _of_place(now, before, place, words):
+        for one in _pairs_at(now, before, place, words):
             if isinstance(one, RollbackConflict):
                 left.append(one)
             else:
                 pairs.append(one)
     return Rollback(
         put_back(now, before, pairs, words) if pairs else now.content(now.document.text),
-        tuple(_place(now) for now, _ in pairs),
+        tuple(_entry_path(now) for now, _ in pairs),
         tuple(left),
         tuple(_lost(pairs)),
     )
@@ -71,7 +71,7 @@ def entries_at(file: ParsedFile, place: EntryPath, words: EntrySchema) -> list[L
     return [ListedServer(tuple(at), entry, words.read(entry.value)) for entry in found]
 
 
-def _of_place(
+def _pairs_at(
     now: ParsedFile, before: ParsedFile, place: EntryPath, words: EntrySchema
 ) -> Iterator[Pair | RollbackConflict]:
     nows, thens = entries_at(now, place, words), entries_at(before, place, words)
@@ -91,7 +91,7 @@ def _of_place(
                 yield RollbackConflict(place, "was changed since, and stays as it is")
 
 
-def _place(listed: ListedServer) -> EntryPath:
+def _entry_path(listed: ListedServer) -> EntryPath:
     return (*listed.at, listed.entry.name)
 
 
@@ -99,7 +99,7 @@ def _lost(pairs: Iterable[Pair]) -> Iterator[RollbackConflict]:
     for now, then in pairs:
         if keys := _beside(now.launch, then.launch):
             yield RollbackConflict(
-                _place(now), f"had {', '.join(keys)} beside the stub, which goes"
+                _entry_path(now), f"had {', '.join(keys)} beside the stub, which goes"
             )
 
 

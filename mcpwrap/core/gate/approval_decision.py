@@ -40,7 +40,7 @@ def request_approval(
         why = f"{MAX_HELD} requests of this session wait for a person already"
         return _not_asked(request.id, asked, judgement, why)
     number = session.pending_approvals.next_number()
-    wanted = _wanted(session, request, asked, judgement)
+    wanted = _approval_request(session, request, asked, judgement)
     answer = session.approvals.ask(number, wanted)
     about = subject(asked.method, asked.target, request.id)
     match answer:
@@ -70,7 +70,7 @@ def request_approval(
             assert_never(answer)
 
 
-def _wanted(
+def _approval_request(
     session: SessionState, request: Request, asked: RequestContext, judgement: Judgement
 ) -> ApprovalRequest:
     return ApprovalRequest(

@@ -28,9 +28,11 @@ def denied(request_id: Id, method: str, era: ProtocolEra, judgement: Judgement) 
     return error_response(request_id, DENIED, why(judgement), {"rule": judgement.rule})
 
 
-def held_back(request_id: Id, held: LimitExceeded, era: ProtocolEra) -> bytes:
+def limit_exceeded(request_id: Id, held: LimitExceeded, era: ProtocolEra) -> bytes:
     """Return what a call gets that a limit holds back."""
-    return result_response(request_id, failed_call(f"Refused by mcpwrap: {why_held(held)}.", era))
+    return result_response(
+        request_id, failed_call(f"Refused by mcpwrap: {why_limited(held)}.", era)
+    )
 
 
 def not_approved(request_id: Id, method: str, era: ProtocolEra, text: str, rule: str) -> bytes:
@@ -53,7 +55,7 @@ def server_ended(request_id: Id, why: str) -> bytes:
     return error_response(request_id, INTERNAL_ERROR, text)
 
 
-def why_held(held: LimitExceeded) -> str:
+def why_limited(held: LimitExceeded) -> str:
     """Return what a limit says, and after how many whole seconds it will say something else."""
     return f"{held.why}; retry in {max(1, ceil(held.retry_after_s))} s"
 

@@ -289,8 +289,8 @@ def _ask_limits(
         digest = _digest(request.params.get("arguments", {}))
     held = session.limits.ask(asked.target, digest)
     if held is not None:
-        answer = error_responses.held_back(request.id, held, asked.era)
-        why = f"{_about(request, asked)}: {error_responses.why_held(held)}"
+        answer = error_responses.limit_exceeded(request.id, held, asked.era)
+        why = f"{_about(request, asked)}: {error_responses.why_limited(held)}"
         note = JournalNote(NoteKind.LIMITED, why, target=asked.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 

@@ -22,7 +22,7 @@ CASE_VARIANT = Judgement(Decision.BLOCK, message="A key is in other letters than
 _NO_INPUT = Judgement(Decision.BLOCK, message="The server asks for an input that MCP has not.")
 # Lists whose entries the agent calls by name.
 _NAMED = {methods.TOOLS_LIST: "tools", methods.PROMPTS_LIST: "prompts"}
-_MAX_TOLD = 10  # of the names that were left out
+_MAX_NAMED = 10  # of the names that were left out
 # To be sent back byte for byte, and judged by itself.
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
@@ -151,8 +151,8 @@ def _name(entry: Json) -> str:
 def _left_out_text(why_by_name: dict[str, str]) -> str:
     """Return names and why they were left out, in printable ASCII."""
     told = [f"{shown(name)} ({why})" for name, why in why_by_name.items()]
-    more = [f"{len(told) - _MAX_TOLD} more"] if len(told) > _MAX_TOLD else []
-    return ", ".join([*told[:_MAX_TOLD], *more])
+    more = [f"{len(told) - _MAX_NAMED} more"] if len(told) > _MAX_NAMED else []
+    return ", ".join([*told[:_MAX_NAMED], *more])
 
 
 def _judge_input_requests(session: SessionState, requests: Json) -> Judgement:

@@ -10,7 +10,7 @@ from mcpwrap.core.protocol.methods import PROGRESS
 STANDALONE = 0  # the stream that a GET reads, and belongs to no request
 # What a server says because of a request that it works on, rather than by itself.
 _OF_A_REQUEST = frozenset({"notifications/message", "notifications/elicitation/complete"})
-IsHeard = Callable[[int], bool]
+HasReader = Callable[[int], bool]
 
 
 class Routes:
@@ -48,7 +48,7 @@ class Routes:
         """Return the stream of a request that has no answer yet."""
         return self._stream_by_id.get(request_id)
 
-    def route(self, told: UntaggedMessage, is_heard: IsHeard) -> int | None:
+    def route(self, told: UntaggedMessage, is_heard: HasReader) -> int | None:
         """Return the stream for a message; None for an answer that nobody waits for."""
         message = told.message
         if isinstance(message, (Result, Failure)):
@@ -64,7 +64,7 @@ class Routes:
             return None if token is None else self._stream_by_token.get(token)
         return None
 
-    def _by_custom(self, message: Request | Notification, is_heard: IsHeard) -> int:
+    def _by_custom(self, message: Request | Notification, is_heard: HasReader) -> int:
         """Return the stream that somebody reads: of a request, or that of no request.
 
         What belongs to a request is told before its answer, which only one stream can promise.

@@ -45,7 +45,7 @@ def approval_notification(
 
 def drift_notification(new: Sequence[DriftItem]) -> DesktopNotification:
     """Return what is said of servers that are not wrapped, and of files that were not read."""
-    lines = [_sight(one) for one in new[:_MAX_LINES]]
+    lines = [_item_line(one) for one in new[:_MAX_LINES]]
     if len(new) > _MAX_LINES:
         lines.append(f"and {len(new) - _MAX_LINES} more")
     lines.append("mcpwrap clients shows them, and why")
@@ -60,7 +60,7 @@ def drift_notification(new: Sequence[DriftItem]) -> DesktopNotification:
     return DesktopNotification(summary, "\n".join(lines))
 
 
-def _sight(one: DriftItem) -> str:
+def _item_line(one: DriftItem) -> str:
     agents = _name(", ".join(one.agents))
     name = one.at[-1] if one.at else one.path
     return f"{_name(name)} ({agents}): {one.state}"

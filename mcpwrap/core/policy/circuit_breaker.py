@@ -51,7 +51,7 @@ class CircuitBreaker:
     ) -> LimitExceeded | None:
         """Count a call; return why it may not go now."""
         circuit = self._circuit(key, limits)
-        if held := _held_while_open(circuit, limits, now_s) or _held_by_rate(
+        if held := _limit_while_open(circuit, limits, now_s) or _limit_by_rate(
             circuit, limits, now_s
         ):
             return held
@@ -108,7 +108,7 @@ def _most_names(limits: LimitsEntry) -> int:
     return min(MAX_TOOLS, MAX_CALLS // (limits.calls or 1))
 
 
-def _held_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
+def _limit_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
     """Hold all while it is open; then let one try, and hold the others until that one is back."""
     if not circuit.why_open:
         return None
@@ -119,7 +119,7 @@ def _held_while_open(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> Li
     return None
 
 
-def _held_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
+def _limit_by_rate(circuit: _Circuit, limits: LimitsEntry, now_s: float) -> LimitExceeded | None:
     """Hold what is over the rate. The window slides: no burst straddles two and passes twice."""
     if not limits.calls:
         return None

@@ -40,7 +40,7 @@ _KEPT = frozenset(
     }
 )  # fmt: skip
 _REQUIRED = "serverInfo"  # without it clients end the session, so it is changed and never left out
-_MAX_TOLD = 10  # entries that a note names
+_MAX_NAMED = 10  # entries that a note names
 _NO_LIST = "", ("",)
 
 
@@ -116,14 +116,14 @@ class _Judging:
     def notes(self) -> tuple[str, ...]:
         """Return a note for each rule that did something."""
         left_out = (
-            rule + LEFT_OUT + ", ".join(map(shown, names[:_MAX_TOLD])) + _more(names)
+            rule + LEFT_OUT + ", ".join(map(shown, names[:_MAX_NAMED])) + _more(names)
             for rule, names in self._left_out_by.items()
         )
         return (*(rule + CHANGED for rule in self._changed_by), *left_out)
 
 
 def _more(names: list[str]) -> str:
-    return f" and {len(names) - _MAX_TOLD} more" if len(names) > _MAX_TOLD else ""
+    return f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
 
 
 def _checked(checks: tuple[Check, ...], part: dict[str, Json]) -> dict[str, Json] | None:

@@ -65,15 +65,15 @@ class LoginFailed(msgspec.Struct, frozen=True, kw_only=True):
     failed: str
 
 
-Word = LoginStart | AuthorizationPage | AuthorizationResponse | LoginDone | LoginFailed
-T = TypeVar("T", bound=Word)
+LoginMessage = LoginStart | AuthorizationPage | AuthorizationResponse | LoginDone | LoginFailed
+T = TypeVar("T", bound=LoginMessage)
 
 
 class LoginProtocolError(ValueError):
     """Message that violates this protocol."""
 
 
-def encode(word: Word) -> bytes:
+def encode(word: LoginMessage) -> bytes:
     """Return the line, newline included."""
     return msgspec.json.encode(word) + b"\n"
 

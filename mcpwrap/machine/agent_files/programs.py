@@ -221,12 +221,12 @@ def real(path: str) -> str:
     return os.path.realpath(path)
 
 
-def places(paths: Iterable[str], home: str, uid: int) -> Mapping[str, PathInfo]:
+def path_infos(paths: Iterable[str], home: str, uid: int) -> Mapping[str, PathInfo]:
     """Return those of these paths that have to be given to a server: what is this account's."""
-    return {path: place for path in paths if (place := _place(Path(path), home, uid))}
+    return {path: place for path in paths if (place := _path_info(Path(path), home, uid))}
 
 
-def _place(path: Path, home: str, uid: int) -> PathInfo | None:
+def _path_info(path: Path, home: str, uid: int) -> PathInfo | None:
     try:
         there = path if path.exists() else path.parent
         info = there.stat()

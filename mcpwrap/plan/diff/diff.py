@@ -89,8 +89,8 @@ def _shut_out(want: Desired, have: Observed) -> list[Step]:
     kept = specs.AccessList(
         by_server={
             name: both
-            for name, guests in now.by_server.items()
-            if name in by_server and (both := _in_both(guests, by_server[name]))
+            for name, rule in now.by_server.items()
+            if name in by_server and (both := _in_both(rule, by_server[name]))
         },
         same_uid_approves=now.same_uid_approves and same_uid,
     )

@@ -11,21 +11,21 @@ from mcpwrap.plan.desired import Desired
 from mcpwrap.plan.observed import Applied, Observed
 
 
-def _guests(want: Desired, name: str) -> str:
+def _access_rule(want: Desired, name: str) -> str:
     """Return the access list, as text: a session of an agent that loses access must not go on.
 
     Those that speak HTTP have a unit of their own, which ends their sessions when it is stopped.
     Who is in a group is asked of the kernel, and sessions keep the policy that the gate has read.
     """
-    guests = want.admissions.by_server[name]
-    return specs.encode(msgspec.structs.replace(guests, http_uids=(), members=(), policy=()))
+    rule = want.admissions.by_server[name]
+    return specs.encode(msgspec.structs.replace(rule, http_uids=(), members=(), policy=()))
 
 
 def all_of(want: Desired) -> Applied:
     """Return what is in effect once all is done."""
     return Applied(
         hash_by_server={
-            name: digest("\0".join([*files.values(), _guests(want, name)]))
+            name: digest("\0".join([*files.values(), _access_rule(want, name)]))
             for name, files in want.server_files.items()
         },
         hash_by_unit={unit: digest(text) for unit, text in text_by_unit(want).items()},

@@ -123,7 +123,7 @@ class Session:
         heard = []
         with suppress(BlockingIOError):
             while packet := self.told.recv(approval_packets.MAX_BYTES, socket.MSG_DONTWAIT):
-                heard.append(approval_packets.decode_told(packet))
+                heard.append(approval_packets.decode_outcome(packet))
         return heard
 
 

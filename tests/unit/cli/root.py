@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.cli.agents import clients
-from mcpwrap.cli.agents.discovery import FileOwner, asker
+from mcpwrap.cli.agents.discovery import FileOwner, file_owner
 from mcpwrap.cli.agents.unwrap import command as unwrap_command
 from mcpwrap.cli.agents.wrap import command
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
@@ -102,4 +102,4 @@ class Root:
 
 
 def _as_alice(environ: dict[str, str]) -> FileOwner:
-    return replace(asker(os.geteuid(), Path.cwd(), environ), account="alice")
+    return replace(file_owner(os.geteuid(), Path.cwd(), environ), account="alice")

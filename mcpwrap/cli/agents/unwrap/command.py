@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from mcpwrap.cli.agents.diff_view import agreed, diff_of
-from mcpwrap.cli.agents.discovery import asker, known
+from mcpwrap.cli.agents.discovery import file_owner, known
 from mcpwrap.cli.agents.unwrap.files import UnwrappedFile, canonical, is_of, unwrap_file
 from mcpwrap.config.agent_files.known_agents import BY_ID
 from mcpwrap.config.agent_files.rollback import EntryPath
@@ -56,7 +56,7 @@ def command(
             fix="name an agent, or say `--file F` or `--all`",
         )
     environ: Mapping[str, str] = context.obj or {}
-    who = asker(os.geteuid(), Path.cwd(), environ)
+    who = file_owner(os.geteuid(), Path.cwd(), environ)
     folder = wrap_records.folder({**environ, **who.variables})
     by_path = _by_path(wrap_records.records(folder))
     if not is_all:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import click
 
 from mcpwrap.cli.agents.diff_view import agreed
-from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, asker, known
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, file_owner, known
 from mcpwrap.cli.agents.wrap import proposal as wrap_proposal
 from mcpwrap.cli.agents.wrap import select_files
 from mcpwrap.cli.agents.wrap.decide import EntryDecider
@@ -205,7 +205,7 @@ def _person(environ: dict[str, str]) -> FileOwner:
             where=_WHERE,
             fix="run it as the person whose agents they are; it asks root for what root must do",
         )
-    return asker(os.geteuid(), Path.cwd(), environ)
+    return file_owner(os.geteuid(), Path.cwd(), environ)
 
 
 def _destinations(hosts: Sequence[str], files: Sequence[DiscoveredFile]) -> Egress:

@@ -78,5 +78,5 @@ def seen(launch: StdioTransport, around: EntryContext, who: FileOwner) -> EntryC
     return replace(
         around,
         program=program,
-        places=programs.places(paths, around.home, who.uid),
+        places=programs.path_infos(paths, around.home, who.uid),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, found, look
+from mcpwrap.cli.agents.discovery import DiscoveredFile, FileOwner, discover_file, found
 from mcpwrap.config.agent_files.known_agents import BY_ID, AgentFile, KnownAgent
 from mcpwrap.config.agent_files.wrap_status import AppliedServers, wrap_status_of
 from mcpwrap.core.text.sanitise import one_line
@@ -48,7 +48,7 @@ def _one(
         )
     agent = BY_ID[clients[0]]
     file = AgentFile("project", str(whole), _form(agent, whole).at)
-    if read := look(who.uid, agent, file, whole, whole.parent):
+    if read := discover_file(who.uid, agent, file, whole, whole.parent):
         return read
     raise UsageError("no such file", where=str(path), fix="name one that is there")
 

@@ -17,7 +17,7 @@ from mcpwrap.as_gate.ipc.approval_packets import (
     Withdrawn,
     decode,
     decode_answer,
-    decode_told,
+    decode_outcome,
     encode,
 )
 from mcpwrap.as_gate.ipc.packets import ChannelError
@@ -94,12 +94,12 @@ def test_answers_arrive_and_nobody_is_waited_for() -> None:
             None,
             ApprovalOutcome(hold=1, what="denied", by="bob", reason="nö", stops=True),
         ):
-            approval_packets.tell(monitor, told)
-            assert decode_told(child.recv(approval_packets.MAX_BYTES)) == told
+            approval_packets.send_outcome(monitor, told)
+            assert decode_outcome(child.recv(approval_packets.MAX_BYTES)) == told
         with pytest.raises(BlockingIOError):
             flood(monitor)
 
 
 def flood(monitor: socket.socket) -> None:
     while True:
-        approval_packets.tell(monitor, None)
+        approval_packets.send_outcome(monitor, None)

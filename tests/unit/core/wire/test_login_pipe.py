@@ -10,9 +10,9 @@ from mcpwrap.core.wire.login_pipe import (
     AuthorizationResponse,
     LoginDone,
     LoginFailed,
+    LoginMessage,
     LoginProtocolError,
     LoginStart,
-    Word,
     encode,
     expect,
 )
@@ -31,7 +31,7 @@ from mcpwrap.core.wire.login_pipe import (
         (LoginFailed(failed="why"), b'{"failed":"why"}\n'),
     ],
 )
-def test_how_each_is_written(word: Word, line: bytes) -> None:
+def test_how_each_is_written(word: LoginMessage, line: bytes) -> None:
     assert encode(word) == line
     assert expect(line, type(word)) == word
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpwrap.config.migration.draft import MigrationError, PathInfo, ResolvedCommand
-from mcpwrap.machine.agent_files.programs import places, program, top_of, with_environments
+from mcpwrap.machine.agent_files.programs import path_infos, program, top_of, with_environments
 from tests.unit.machine.agent_files.program_files import link, script
 
 MINE = os.geteuid()
@@ -85,14 +85,14 @@ def test_places_that_are_given(home: Path) -> None:
     asked = [home / "data", home / "data/notes.json", home / "data/new.db", home / "new.db", code]
     asked += [home / "no/such/thing", Path("/usr/bin/sh"), Path("/etc/passwd")]
     data = str(home / "data")
-    assert places(map(str, asked), str(home), MINE) == {
+    assert path_infos(map(str, asked), str(home), MINE) == {
         data: PathInfo(is_folder=True),
         f"{data}/notes.json": PathInfo(is_folder=False, top=data),
         f"{data}/new.db": PathInfo(is_folder=False, is_there=False, top=data),
         str(home / "new.db"): PathInfo(is_folder=False, is_there=False, top=str(home)),
         str(code): PathInfo(is_folder=False, is_code=True, top=str(home / "code")),
     }
-    assert places(map(str, asked), str(home), MINE + 1) == {}
+    assert path_infos(map(str, asked), str(home), MINE + 1) == {}
 
 
 def test_a_folder_of_repositories_is_not_given_for_a_file(home: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_folder_of_repositories_is_not_given_for_a_file(home: Path) -> None:
         (home / name / inside).mkdir(parents=True)
         (home / name / "notes.json").touch()
     asked = [f"{home}/{name}/notes.json" for name in ("code", "data", "project")]
-    given = [place.top for place in places(asked, str(home), MINE).values()]
+    given = [place.top for place in path_infos(asked, str(home), MINE).values()]
     assert given == ["", f"{home}/data", f"{home}/project"]
 
 
@@ -111,7 +111,7 @@ def test_a_folder_of_another_account_is_not_given_for_a_file(home: Path) -> None
     (team / "notes.json").touch()
     os.chown(team, MINE + 1, -1)
     asked = [f"{team}/notes.json", f"{team}/new.json"]
-    assert places(asked, str(home), MINE) == {asked[0]: PathInfo(is_folder=False)}
+    assert path_infos(asked, str(home), MINE) == {asked[0]: PathInfo(is_folder=False)}
 
 
 def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> None:
@@ -134,14 +134,14 @@ def test_what_a_script_names_is_given_only_if_it_is_a_program(home: Path) -> Non
 )
 def test_what_no_path_can_be(home: Path, name: str) -> None:
     assert program(name, str(home), str(home), "/usr/bin") is None
-    assert places([name], str(home), MINE + 1) == {}
+    assert path_infos([name], str(home), MINE + 1) == {}
 
 
 def test_a_place_behind_a_link_is_where_it_leads(home: Path) -> None:
     (home / "data").mkdir()
     link(home / "linked", "data")
     asked = [home / "linked", home / "linked/new.db"]
-    assert places(map(str, asked), str(home), MINE) == {
+    assert path_infos(map(str, asked), str(home), MINE) == {
         str(asked[0]): PathInfo(is_folder=True, leads_to=str(home / "data")),
         str(asked[1]): PathInfo(
             is_folder=False,
