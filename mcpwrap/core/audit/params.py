@@ -45,7 +45,7 @@ class ParamsEncoder:
     """Encoder of params in one of the three forms."""
 
     def __init__(self, keep: Keep, digest_key: bytes, box: bytes) -> None:
-        """`digest_key` and `box` are those of `audit.Start`."""
+        """`digest_key` and `box` are those of `records.Start`."""
         self._keep = keep
         self._digest_key = digest_key
         self._box = SealedBox(PublicKey(box))

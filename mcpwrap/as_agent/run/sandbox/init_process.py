@@ -14,7 +14,7 @@ from mcpwrap.as_agent.run.sandbox.launch import FORWARDED, SandboxLaunch, Stage,
 from mcpwrap.linux.isolation import prctl
 from mcpwrap.linux.process import child_exit, descendants
 
-BUG = 70  # hello.Exit.WRAPPER; the traceback is on standard error
+BUG = 70  # session_socket.Exit.WRAPPER; the traceback is on standard error
 _RELAY_HAS_ENDED = signal.SIGUSR1
 _REPORT_FD = 3
 _ALL_FDS = 1_048_576
