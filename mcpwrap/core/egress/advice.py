@@ -10,7 +10,7 @@ from ipaddress import ip_address
 
 from mcpwrap.core.wire.sni_front_file import ADDRESSES
 
-# By rule: why, and what to do. {detail} is a request, a name or an address: see `Note`.
+# By rule: why, and what to do. {detail} is a request, a name or an address: see `EgressEvent`.
 _ADVICE = {
     "allowed": ("", ""),
     "opened": ("a connection that has not ended", ""),
