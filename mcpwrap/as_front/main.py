@@ -32,14 +32,14 @@ def main() -> int:
     return 0
 
 
-async def serve(around: FrontSettings) -> None:
+async def serve(settings: FrontSettings) -> None:
     """Serve until SIGTERM. SIGHUP: read the configuration anew. SIGUSR1: reopen the events."""
     received: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
-    notifier, record = Notifier(), EventLog(around.events)
+    notifier, record = Notifier(), EventLog(settings.events)
     async with asyncio.TaskGroup() as tasks:
-        served = ListenerSet(around.configuration, around.ports, record, tasks)
+        served = ListenerSet(settings.configuration, settings.ports, record, tasks)
         await served.reload()
         notifier.ready(served.status())
         while (woken_by := await _next(received)) != signal.SIGTERM:

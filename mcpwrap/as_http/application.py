@@ -73,7 +73,7 @@ class Application:
         return await streamable_http.delete(self._state, head)
 
     async def _posted(self, request: web.BaseRequest) -> request_body.RequestBody:
-        return await request_body.read(request, self._state.around.limits.body_s)
+        return await request_body.read(request, self._state.settings.limits.body_s)
 
 
 def _no_such_method(head: RequestHead) -> web.Response:

@@ -67,7 +67,7 @@ async def _until_stopped(listening: socket.socket, listener: Listener) -> None:
 
 async def serve(
     door: tuple[socket.socket, Listener],
-    around: ListenerSettings,
+    settings: ListenerSettings,
     stop: asyncio.Event,
     notifier: Notifier,
 ) -> None:
@@ -81,15 +81,15 @@ async def serve(
             running.add(task)
             task.add_done_callback(running.discard)
 
-        state = ListenerState(listener, around, spawn)
+        state = ListenerState(listener, settings, spawn)
         async with HttpConnections(
-            listening, Application(state).handle, around.limits
+            listening, Application(state).handle, settings.limits
         ) as connections:
             state.connections = connections
             spawn(connections.accept())
             notifier.ready(f"ready at http://{state.host}/mcp for UID {listener.uid}")
             while not stop.is_set() and not state.is_idle():
-                await _wait(stop, min(_ALIVE_EVERY_S, around.idle_s))
+                await _wait(stop, min(_ALIVE_EVERY_S, settings.idle_s))
                 notifier.alive()
                 state.sweep()
         state.gates.abort_all()

@@ -103,15 +103,15 @@ class McpSession:
             case _:  # the gate writes none
                 return
 
-    async def _tell(self, told: UntaggedMessage) -> None:
-        if told.is_closed:
-            self._have_polled(told)
+    async def _tell(self, untagged: UntaggedMessage) -> None:
+        if untagged.is_closed:
+            self._have_polled(untagged)
             return
-        number = self._routes.route(told, self._is_heard)
+        number = self._routes.route(untagged, self._is_heard)
         if number is None:  # an answer that nobody waits for
             return
-        self._learn(told)
-        await self._put(number, event_of(told))
+        self._learn(untagged)
+        await self._put(number, event_of(untagged))
 
     async def _put(self, number: int, event: StreamEvent) -> None:
         stream = self.find(number)
@@ -138,17 +138,17 @@ class McpSession:
             json = error_response(request_id, code, f"mcpwrap: {text}")
             await self._put(number, StreamEvent(number, 0, json, request_id, code))
 
-    def _have_polled(self, told: UntaggedMessage) -> None:
+    def _have_polled(self, untagged: UntaggedMessage) -> None:
         """End the response of a request, so that the agent asks for the rest a little later."""
-        number = None if told.about is None else self._routes.stream_of(told.about)
+        number = None if untagged.about is None else self._routes.stream_of(untagged.about)
         stream = None if number is None else self._streams.get(number)
         if stream is not None and self.is_resumable:
             stream.pause()
 
-    def _learn(self, told: UntaggedMessage) -> None:
-        if isinstance(told.message, Result) and isinstance(told.message.result, dict):
-            self._params.remember(told.message.result)
-            version = told.message.result.get("protocolVersion")
+    def _learn(self, untagged: UntaggedMessage) -> None:
+        if isinstance(untagged.message, Result) and isinstance(untagged.message.result, dict):
+            self._params.remember(untagged.message.result)
+            version = untagged.message.result.get("protocolVersion")
             if not self.version and isinstance(version, str):
                 self.version = version
 
@@ -164,18 +164,23 @@ class McpSession:
             del self._streams[unread.pop(0).number]
 
 
-def event_of(told: UntaggedMessage) -> StreamEvent:
+def event_of(untagged: UntaggedMessage) -> StreamEvent:
     """Return a message as an event of no number yet."""
-    match told.message:
+    match untagged.message:
         case Result(id=answered):
-            return StreamEvent(0, 0, told.json, answered)
+            return StreamEvent(0, 0, untagged.json, answered)
         case Failure(id=answered, error=error):
             code = error["code"]
             return StreamEvent(
-                0, 0, told.json, answered, code if isinstance(code, int) else None, told.http
+                0,
+                0,
+                untagged.json,
+                answered,
+                code if isinstance(code, int) else None,
+                untagged.http,
             )
         case _:
-            return StreamEvent(0, 0, told.json)
+            return StreamEvent(0, 0, untagged.json)
 
 
 def why(ended: session_socket.ServerEnded) -> str:

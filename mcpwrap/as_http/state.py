@@ -40,22 +40,22 @@ class ListenerSettings:
 class ListenerState:
     """State that outlives a request; one object of this process."""
 
-    def __init__(self, listener: Listener, around: ListenerSettings, spawn: Spawn) -> None:
+    def __init__(self, listener: Listener, settings: ListenerSettings, spawn: Spawn) -> None:
         self.listener = listener
-        self.around = around
-        self.host = f"{listener.address}:{around.port}"
+        self.settings = settings
+        self.host = f"{listener.address}:{settings.port}"
         self.spawn = spawn
         self.params = ParamHeaders()
-        self.gates = GateSessionPool(around.gate, listener, spawn, around.clock)
+        self.gates = GateSessionPool(settings.gate, listener, spawn, settings.clock)
         self.gates.make_room = self._end_unused
         self.sessions: dict[str, McpSession] = {}
         self.old_sessions: dict[str, McpSession] = {}  # of 2024-11-05
         self.connections: HttpConnections | None = None
-        self._used_at_s = around.clock()
+        self._used_at_s = settings.clock()
 
     def begin(self, gate: GateSession) -> McpSession:
         """Return a new session, which cannot be found yet."""
-        return McpSession(secrets.token_urlsafe(24), gate, self.params, self.around.clock())
+        return McpSession(secrets.token_urlsafe(24), gate, self.params, self.settings.clock())
 
     def find(self, session_id: str) -> McpSession | None:
         """Return a session that has not ended."""
@@ -73,7 +73,7 @@ class ListenerState:
             yield
         finally:
             session.connections -= 1
-            session.heard_at_s = self.around.clock()
+            session.heard_at_s = self.settings.clock()
 
     def sweep(self) -> None:
         """End what nobody has used for long."""
@@ -91,10 +91,10 @@ class ListenerState:
 
     def is_idle(self) -> bool:
         """Say whether there has been no session and no connection for long enough."""
-        now_s = self.around.clock()
+        now_s = self.settings.clock()
         if self.gates.count or (self.connections and self.connections.count):
             self._used_at_s = now_s
-        return now_s - self._used_at_s >= self.around.idle_s
+        return now_s - self._used_at_s >= self.settings.idle_s
 
     async def _end_unused(self) -> bool:
         """End the session that has been unheard of the longest, if that is long."""
@@ -106,4 +106,4 @@ class ListenerState:
         return True
 
     def _unheard_s(self, session: McpSession) -> float:
-        return -1.0 if session.connections else self.around.clock() - session.heard_at_s
+        return -1.0 if session.connections else self.settings.clock() - session.heard_at_s

@@ -33,18 +33,18 @@ async def _until_stopped(listener: socket.socket) -> None:
 
 
 async def serve(
-    listener: socket.socket, around: WebSettings, stop: asyncio.Event, notifier: Notifier
+    listener: socket.socket, settings: WebSettings, stop: asyncio.Event, notifier: Notifier
 ) -> None:
     """Serve until `stop`, or until nobody was logged in or connected for `around.idle_s`."""
-    state = WebState(listener.getsockname()[1], around)
+    state = WebState(listener.getsockname()[1], settings)
     application = build(state)
-    async with WebConnections(listener, application, around.limits) as connections:
+    async with WebConnections(listener, application, settings.limits) as connections:
         state.connections = connections
         notifier.ready(f"ready at http://{state.hosts[0]}/")
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(connections.accept()), tasks.create_task(state.live.run())]
             while not stop.is_set() and not state.is_idle():
-                await _wait(stop, min(_ALIVE_EVERY_S, around.idle_s))
+                await _wait(stop, min(_ALIVE_EVERY_S, settings.idle_s))
                 notifier.alive()
             for task in running:
                 task.cancel()

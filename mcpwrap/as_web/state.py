@@ -30,19 +30,19 @@ class WebSettings:
 class WebState:
     """State that outlives a request; one object of this process."""
 
-    def __init__(self, port: int, around: WebSettings) -> None:
+    def __init__(self, port: int, settings: WebSettings) -> None:
         # As a browser names us. By any other name somebody else's page asks (DNS rebinding).
         self.hosts = (f"127.0.0.1:{port}",)
-        self.viewer_of = around.viewer_of
-        self.clock = around.clock
+        self.viewer_of = settings.viewer_of
+        self.clock = settings.clock
         self.sessions = LoginSessions()
         self.login_tokens = LoginTokens()
-        self.gate = ApprovalClient(around.gate)
-        self.live = ListingFeed(around.gate)
+        self.gate = ApprovalClient(settings.gate)
+        self.live = ListingFeed(settings.gate)
         self.pages = Pages()
         self.connections: WebConnections | None = None
-        self._idle_s = around.idle_s
-        self._used_at_s = around.clock()
+        self._idle_s = settings.idle_s
+        self._used_at_s = settings.clock()
 
     def is_idle(self) -> bool:
         """Say whether nobody has been logged in or connected for long enough."""

@@ -38,8 +38,8 @@ class WebhookSettings:
 class WebhookDelivery:
     """Queue that posts each pending request once, some at a time, the oldest first."""
 
-    def __init__(self, around: WebhookSettings, poster: Poster, of_gate: RateLimitedLog) -> None:
-        self._door = around.door
+    def __init__(self, settings: WebhookSettings, poster: Poster, of_gate: RateLimitedLog) -> None:
+        self._door = settings.door
         self._poster = poster
         self._of_gate = of_gate
         self._waiting = UnseenItems()
@@ -81,11 +81,11 @@ class WebhookDelivery:
         )
 
 
-async def serve(around: WebhookSettings) -> None:
+async def serve(settings: WebhookSettings) -> None:
     """Serve for good. There is nothing to finish: systemd ends it by a signal."""
     async with http_post.session() as http, asyncio.TaskGroup() as tasks:
-        poster = Poster(around.url, around.key, http, RateLimitedLog())
-        webhook = WebhookDelivery(around, poster, RateLimitedLog())
+        poster = Poster(settings.url, settings.key, http, RateLimitedLog())
+        webhook = WebhookDelivery(settings, poster, RateLimitedLog())
         for _ in range(http_post.AT_A_TIME):
             tasks.create_task(webhook.work())
         tasks.create_task(webhook.watch())

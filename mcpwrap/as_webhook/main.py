@@ -23,19 +23,19 @@ def main() -> int:
     prctl.forbid_dumps()  # it holds the key
     try:
         folder = Path(os.environ["CREDENTIALS_DIRECTORY"])  # noqa: TID251 - a main()
-        around = WebhookSettings(url=_url(CONFIGURATION), key=_key(folder / "key"))
+        settings = WebhookSettings(url=_url(CONFIGURATION), key=_key(folder / "key"))
     except UsageError as error:
         log_line(f"mcpwrap-webhook: {error}")
         return EXIT_USAGE
-    asyncio.run(_run(around))
+    asyncio.run(_run(settings))
     return 0
 
 
-async def _run(around: WebhookSettings) -> None:
+async def _run(settings: WebhookSettings) -> None:
     notifier = Notifier()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve(around))
-        notifier.ready(f"posting what waits to {around.url}")
+        tasks.create_task(serve(settings))
+        notifier.ready(f"posting what waits to {settings.url}")
         while True:
             await asyncio.sleep(_ALIVE_EVERY_S)
             notifier.alive()

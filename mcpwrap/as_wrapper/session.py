@@ -55,7 +55,7 @@ class SessionSlot:
         _end(self.leaf, self.session_id)
 
 
-def prepare_slot(around: WrapperContext, place: Path) -> SessionSlot:
+def prepare_slot(context: WrapperContext, place: Path) -> SessionSlot:
     """Prepare a session in `place`, which is not in use.
 
     Raises:
@@ -63,15 +63,15 @@ def prepare_slot(around: WrapperContext, place: Path) -> SessionSlot:
     """
     session_id = os.urandom(8).hex()
     folder = place / f"s-{session_id}"
-    leaf = Leaf(around.tree, folder.name)
+    leaf = Leaf(context.tree, folder.name)
     place.chmod(0o700)  # a server that was here may have shut it
     folder.mkdir(mode=0o700)
     try:
         leaf.make()
-        if around.limits:
-            leaf.limit(around.limits)
+        if context.limits:
+            leaf.limit(context.limits)
         process = spawn.prepare(
-            Sandbox(str(folder), may_be_degraded=around.spec.allow_degraded), leaf
+            Sandbox(str(folder), may_be_degraded=context.spec.allow_degraded), leaf
         )
     except OSError:
         leaf.end()
@@ -152,7 +152,7 @@ class ServerSession:
 
 
 def open_session(
-    around: WrapperContext,
+    context: WrapperContext,
     ready: SessionSlot,
     opening: SessionRequest,
     connection: socket.socket,
@@ -163,18 +163,18 @@ def open_session(
     Raises:
         OSError: the server could not be started; `ready` is to be given up.
     """
-    start.expect_unchanged(around.spec)
+    start.expect_unchanged(context.spec)
     copier_pid, output_fds = 0, (opening.fds[1], opening.fds[2])
-    program = _program(around, ready.folder, opening.inherited, value_by_key)
+    program = _program(context, ready.folder, opening.inherited, value_by_key)
     try:
-        if value_by_key and not around.spec.remote:  # whose program does it itself
+        if value_by_key and not context.spec.remote:  # whose program does it itself
             # Only here, because most wrappers have no secrets and none of its libraries.
             from mcpwrap.as_wrapper import redactor  # noqa: PLC0415
 
             copier_pid, output_fds = redactor.start(value_by_key, output_fds)
         ready.leaf.label(f"agent-{opening.agent_uid}-{time.time():.0f}")
         stdio = (opening.fds[0], *output_fds)
-        ready.process.run(program, stdio, opening.umask_for(around.spec))
+        ready.process.run(program, stdio, opening.umask_for(context.spec))
         connection.send(session_socket.encode(session_socket.ServerStarted(ready.session_id)))
     finally:
         if copier_pid:
@@ -183,13 +183,13 @@ def open_session(
 
 
 def _program(
-    around: WrapperContext,
+    context: WrapperContext,
     folder: Path,
     inherited: Mapping[str, str],
     value_by_key: Mapping[str, str],
 ) -> spawn.Program:
-    spec = around.spec
-    home, tmp = around.state or folder / "home", folder / "tmp"
+    spec = context.spec
+    home, tmp = context.state or folder / "home", folder / "tmp"
     for path in (folder / "home", tmp):
         path.mkdir(mode=0o700)
     text_by_key = {**value_by_key, **session_files.write_secret_files(spec, folder, value_by_key)}
@@ -199,13 +199,13 @@ def _program(
     if spec.remote:
         session_files.write_headers_file(spec.remote, folder, value_by_key)
         declared |= session_files.remote_variables(spec.remote, folder)
-        if spec.remote.oauth and around.logins:
+        if spec.remote.oauth and context.logins:
             has = session_files.oauth_session_file(
-                spec.name, spec.remote.oauth, around.logins, value_by_key
+                spec.name, spec.remote.oauth, context.logins, value_by_key
             )
             declared |= session_files.write_oauth_file(has, folder)
     env = environment.build(
-        account=around.account,
+        account=context.account,
         home=str(home),
         tmp=str(tmp),
         inherited={**inherited, **spec.egress_env},

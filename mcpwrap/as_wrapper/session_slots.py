@@ -11,10 +11,10 @@ from mcpwrap.as_wrapper.session_cleanup import SessionCleanup
 class SessionSlots:
     """Session slots. `in_use` are the places of all sessions that are open."""
 
-    def __init__(self, around: WrapperContext, leftovers: SessionCleanup) -> None:
-        self._around = around
+    def __init__(self, context: WrapperContext, leftovers: SessionCleanup) -> None:
+        self._context = context
         self._leftovers = leftovers
-        self._places = sorted(around.runtime.iterdir())  # the drop-in mounts them
+        self._places = sorted(context.runtime.iterdir())  # the drop-in mounts them
         self._spare: SessionSlot | None = None
 
     def take(self, in_use: Collection[Path]) -> SessionSlot | None:
@@ -27,13 +27,13 @@ class SessionSlots:
         if spare:
             return spare
         place = self._free_place(in_use)
-        return prepare_slot(self._around, place) if place else None
+        return prepare_slot(self._context, place) if place else None
 
     def prepare(self, in_use: Collection[Path]) -> None:
         """Prepare the slot of the next session, if there may be another."""
         if self._spare is None and (place := self._free_place(in_use)):
             with suppress(OSError):  # the next session tries itself, and tells what is wrong
-                self._spare = prepare_slot(self._around, place)
+                self._spare = prepare_slot(self._context, place)
 
     def give_up(self, ready: SessionSlot) -> None:
         """End one that no session has."""
@@ -53,7 +53,7 @@ class SessionSlots:
 
     def _free_place(self, in_use: Collection[Path]) -> Path | None:
         """Return a place that is free, an empty one if there is."""
-        if len(in_use) + bool(self._spare) >= self._around.spec.sessions:
+        if len(in_use) + bool(self._spare) >= self._context.spec.sessions:
             return None
         used = {*in_use, *([self._spare.slot_dir] if self._spare else [])}
         not_empty = self._leftovers.places()

@@ -43,19 +43,19 @@ class Supervisor:
 
     def __init__(
         self,
-        around: WrapperContext,
+        context: WrapperContext,
         secrets: SecretSource | None,
         listener: socket.socket,
         notifier: Notifier,
     ) -> None:
-        self._spec = spec = around.spec
-        self._around = around
+        self._spec = spec = context.spec
+        self._context = context
         self._secrets = secrets
         self._listener = listener
         self._notifier = notifier
-        self._bounds = ResourceLimits(spec, around.lasting)
+        self._bounds = ResourceLimits(spec, context.lasting)
         self._leftovers = SessionCleanup()
-        self._berths = SessionSlots(around, self._leftovers)
+        self._berths = SessionSlots(context, self._leftovers)
         self._session_by_fd: dict[int, ServerSession] = {}
         self._poll = select.poll()
         self._last_note = ""
@@ -90,8 +90,8 @@ class Supervisor:
     def _watch(self, wake_fd: int) -> None:
         for readable in (self._listener, wake_fd):
             self._poll.register(readable, select.POLLIN)
-        if self._around.view:
-            self._around.view.watch(self._poll)
+        if self._context.view:
+            self._context.view.watch(self._poll)
 
     def _stop(self) -> None:
         self._leftovers.stop()
@@ -174,7 +174,7 @@ class Supervisor:
             self._note(self._last_note)
 
     def _open(self, connection: socket.socket) -> ServerSession | None:
-        if peer_credentials.credentials_of(connection).uid != self._around.gate_uid:
+        if peer_credentials.credentials_of(connection).uid != self._context.gate_uid:
             raise PermissionError("only the gate may open sessions")
         packet, fds = fd_passing.receive(connection, session_socket.MAX_PACKET_BYTES)
         try:
@@ -201,7 +201,7 @@ class Supervisor:
             return None
         values = self._secrets.values() if self._secrets else {}
         try:
-            return open_session(self._around, ready, opening, connection, values)
+            return open_session(self._context, ready, opening, connection, values)
         except OSError:
             self._berths.give_up(ready)
             raise
@@ -238,7 +238,7 @@ class Supervisor:
 
     def _has_lost_its_view(self) -> bool:
         """Say whether a workspace is not what root mounted; then tell all sessions why they end."""
-        why = self._around.view.lost_mount() if self._around.view else ""
+        why = self._context.view.lost_mount() if self._context.view else ""
         if why:
             log_line(why)
             for session in self._session_by_fd.values():
@@ -283,7 +283,7 @@ class Supervisor:
         self._notifier.status(self._status())
 
     def _status(self) -> str:
-        shared = "" if self._around.limits else "limits hold for all sessions together"
+        shared = "" if self._context.limits else "limits hold for all sessions together"
         sessions, limit = len(self._session_by_fd), self._spec.sessions
         return unit_status.text(sessions, limit, shared, self._last_note)
 

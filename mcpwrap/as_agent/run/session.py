@@ -70,33 +70,35 @@ class StartError(McpwrapError):
     exit_code = int(session_socket.Exit.WRAPPER)
 
 
-def run(asked: RunOptions, environ: Mapping[str, str]) -> int:
+def run(options: RunOptions, environ: Mapping[str, str]) -> int:
     """Run the server until it has ended; return the exit status."""
     _open_all()
     account, home = _account_and_home(environ)
     own = directories.of_user(environ, home)
-    name = _name(asked)
-    policy = local_gate.read_policy(asked.policy, own.policy)
-    inherited = environment.inherited(asked.inherit, environ)
-    to_write = _to_write(asked, own.home_of(name).resolve())
+    name = _name(options)
+    policy = local_gate.read_policy(options.policy, own.policy)
+    inherited = environment.inherited(options.inherit, environ)
+    to_write = _to_write(options, own.home_of(name).resolve())
     agents_path = environ.get("PATH", "")
     path = environment.search_path(agents_path)
     place = CommandContext(toolchain.wide_folders(home), Path.cwd(), path, to_write)
-    program, place = _found(asked.command[0], place, agents_path)
+    program, place = _found(options.command[0], place, agents_path)
     its_home = directories.make_home(own, name)
     with directories.temporary() as tmp:
         env = environment.variables(
             account=account, home=its_home, tmp=tmp, path=place.path, inherited=inherited
         )
-        if asked.network is Network.NOTHING:
+        if options.network is Network.NOTHING:
             env = environment.offline(env)
         system = environment.system(home)
-        closing = _confinement(asked, program, place, [*system], [its_home, tmp])
-        started = Program(command=str(program), args=asked.command[1:], cwd=str(place.cwd), env=env)
+        closing = _confinement(options, program, place, [*system], [its_home, tmp])
+        started = Program(
+            command=str(program), args=options.command[1:], cwd=str(place.cwd), env=env
+        )
         with user_audit.session(own.audit, name, policy) as recorder:
             gate = local_gate.gate_for(name, policy, recorder)
-            ended = _run_confined(started, closing, (gate, recorder.arrived), asked)
-    _report_end(ended, name, asked)
+            ended = _run_confined(started, closing, (gate, recorder.arrived), options)
+    _report_end(ended, name, options)
     return ended.status
 
 
@@ -130,8 +132,8 @@ def _account_and_home(environ: Mapping[str, str]) -> tuple[str, Path]:
     return account, Path(environ.get("HOME") or home).resolve()
 
 
-def _name(asked: RunOptions) -> str:
-    name = default_server_name(asked.command) if asked.name is None else asked.name
+def _name(options: RunOptions) -> str:
+    name = default_server_name(options.command) if options.name is None else options.name
     if not is_server_name(name):
         raise UsageError(
             "no server can have that name",
@@ -157,8 +159,8 @@ def _last_part(word: str) -> str:
     return _VERSION_SUFFIX.sub("", word.rstrip("/").rpartition("/")[2])
 
 
-def _to_write(asked: RunOptions, home: Path) -> frozenset[Path]:
-    real = {path: Path(path).resolve() for path in asked.to_write}
+def _to_write(options: RunOptions, home: Path) -> frozenset[Path]:
+    real = {path: Path(path).resolve() for path in options.to_write}
     others = {home, *real.values()}
     return frozenset({home, *(_typed(path, others - {real[path]}) for path in real)})
 
@@ -180,24 +182,24 @@ def _typed(path: str, to_write: Collection[Path]) -> Path:
 
 
 def _confinement(
-    asked: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
+    options: RunOptions, program: Path, place: CommandContext, system: list[str], own: list[str]
 ) -> Confinement:
-    arguments = asked.command[1:]
+    arguments = options.command[1:]
     needed = toolchain.needed_paths(program, arguments, place)
-    typed = {_typed(path, place.to_write) for path in asked.to_read}
+    typed = {_typed(path, place.to_write) for path in options.to_read}
     to_read = {*system, os.path.realpath(environment.RESOLVERS), *map(str, needed | typed)}
     return Confinement(
         to_read=tuple(sorted(to_read)),
         to_write=(*own, *map(str, place.to_write)),
-        links=_links({*needed, *toolchain.named_paths(program, arguments, place)}, asked, place),
+        links=_links({*needed, *toolchain.named_paths(program, arguments, place)}, options, place),
         cwd=str(place.cwd),
-        network=asked.network,
+        network=options.network,
     )
 
 
-def _links(names: set[Path], asked: RunOptions, place: CommandContext) -> dict[str, str]:
+def _links(names: set[Path], options: RunOptions, place: CommandContext) -> dict[str, str]:
     """Return the links by which its files may be named: by the system, by us and as was typed."""
-    typed = (*environment.SYSTEM, environment.RESOLVERS, *asked.to_read, *asked.to_write)
+    typed = (*environment.SYSTEM, environment.RESOLVERS, *options.to_read, *options.to_write)
     return {
         str(link): str(target)
         for name in (*names, *(place.cwd / path for path in typed))
@@ -209,7 +211,7 @@ def _run_confined(
     program: Program,
     closing: Confinement,
     judge: tuple[Gate, Callable[[], None]],
-    asked: RunOptions,
+    options: RunOptions,
 ) -> RunResult:
     """Run it with all layers; if it may be, without those that are not to be had."""
     log_line(f"{WHO}: not enforced without the installed package: {_NOT_ENFORCED}")
@@ -219,7 +221,7 @@ def _run_confined(
         except StageError as error:
             layer = _missing(error, program)
             closing = replace(closing, layers=closing.layers - {layer})
-            _do_without(layer, closing.layers, error, asked)
+            _do_without(layer, closing.layers, error, options)
 
 
 def _missing(error: StageError, program: Program) -> SandboxLayer:
@@ -238,14 +240,14 @@ def _missing(error: StageError, program: Program) -> SandboxLayer:
 
 
 def _do_without(
-    layer: SandboxLayer, others: frozenset[SandboxLayer], error: StageError, asked: RunOptions
+    layer: SandboxLayer, others: frozenset[SandboxLayer], error: StageError, options: RunOptions
 ) -> None:
     """Report that a layer is missing, and what the server can do without it.
 
     Raises:
         MissingLayerError: it may not be done without.
     """
-    if not asked.may_be_degraded:
+    if not options.may_be_degraded:
         raise MissingLayerError(
             f"this machine does not give it: {error.strerror}; nothing was started",
             where=SHOWN[layer],
@@ -254,12 +256,12 @@ def _do_without(
     log_line(f"{WHO}: without {SHOWN[layer]} ({error.strerror}) {without(layer, others)}")
 
 
-def _report_end(ended: RunResult, name: str, asked: RunOptions) -> None:
+def _report_end(ended: RunResult, name: str, options: RunOptions) -> None:
     """Say what may have been the matter with a server that ended badly."""
     if ended.status > SIGNALS:
         log_line(f"{WHO}: {name} was ended by signal {ended.status - SIGNALS}")
     elif ended.status and not ended.has_answered:
-        less = [] if asked.network is Network.ALL else ["no network (`--network`)"]
+        less = [] if options.network is Network.ALL else ["no network (`--network`)"]
         less += ["of your files only some (`--read`, `--write`)"]
         less += ["of your variables only some (`--inherit`)"]
         log_line(f"{WHO}: {name} ended before it answered; it had {', '.join(less)}")

@@ -126,9 +126,9 @@ def decode_answer(packet: bytes) -> ApprovalResponse:
     return _ANSWER.decode(packet[1:])
 
 
-def send_outcome(child: socket.socket, told: ApprovalOutcome | None) -> None:
+def send_outcome(child: socket.socket, outcome: ApprovalOutcome | None) -> None:
     """Send word about a hold, in the same way; None says that there is a new one to look after."""
-    child.send(msgspec.json.encode(told), socket.MSG_DONTWAIT)
+    child.send(msgspec.json.encode(outcome), socket.MSG_DONTWAIT)
 
 
 def decode_outcome(packet: bytes) -> ApprovalOutcome | None:

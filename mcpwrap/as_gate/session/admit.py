@@ -58,22 +58,22 @@ class ChildContext:
     statistics: Statistics
 
 
-def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
+def run(stub: socket.socket, agent_pidfd: int, context: ChildContext) -> None:
     """Hold one session, from the stub's hello to the end of server, stub or agent."""
     stub.settimeout(session_socket.HANDSHAKE_S)
-    who, monitor = around.who, around.monitor
+    who, monitor = context.who, context.monitor
     name = "?"
     try:
         name, said, agent_fds = _hello(stub, who.uid)
         if name in session_socket.QUERIES:
-            _answer(name, stub, around)
+            _answer(name, stub, context)
             return
         agent = agent_of(who, name, claim_in(said))
         who = agent.who
-        admission = _admission(name, agent, around.admissions)
+        admission = _admission(name, agent, context.admissions)
         _expect_no_panic(name)
-        recorder = _recorder(RecordedSession("", name, who.uid), said, admission.audit, around)
-        policy = _policy(name, admission, around)
+        recorder = _recorder(RecordedSession("", name, who.uid), said, admission.audit, context)
+        policy = _policy(name, admission, context)
         env = _environment(stub, said, agent, admission) | _umask(agent, agent_pidfd)
         wanted = StartRequest(name, who.uid, env, agent_fds, _is_direct(agent, admission))
         wrapper, server_fds = start(wanted, stub, monitor)
@@ -89,8 +89,8 @@ def run(stub: socket.socket, agent_pidfd: int, around: ChildContext) -> None:
     send_to_stub(stub, session_socket.ServerStarted())
     _watch(_ends(stub, agent_pidfd, monitor, agent_fds[1]), agent_fds[1])
     judging = SessionJudge(policy, recorder, monitor)
-    session = RelaySession(stub, wrapper, wanted, server_fds, judging, around.verdicts)
-    run_relay(session, around.filter.enter)
+    session = RelaySession(stub, wrapper, wanted, server_fds, judging, context.verdicts)
+    run_relay(session, context.filter.enter)
 
 
 def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int]]:
@@ -108,11 +108,11 @@ def _hello(stub: socket.socket, uid: int) -> tuple[str, dict[str, str], list[int
     return name, said, fds
 
 
-def _answer(question: str, stub: socket.socket, around: ChildContext) -> None:
+def _answer(question: str, stub: socket.socket, context: ChildContext) -> None:
     if question == session_socket.QUERY_POLICY:
-        send_to_stub(stub, session_socket.QueryResponse(around.policies.describe()))
+        send_to_stub(stub, session_socket.QueryResponse(context.policies.describe()))
     else:
-        around.statistics.tell(around.who, stub)
+        context.statistics.tell(context.who, stub)
 
 
 def _admission(name: str, agent: AgentIdentity, admissions: AccessList) -> AccessRule:
@@ -149,33 +149,33 @@ def _expect_roots_own(name: str) -> None:
 
 
 def _recorder(
-    about: RecordedSession, said: dict[str, str], keep: Keep, around: ChildContext
+    about: RecordedSession, said: dict[str, str], keep: Keep, context: ChildContext
 ) -> Recorder:
     """Have the session written down, and return what writes down its decisions."""
-    opening = around.monitor.name(about.server, claim_in(said))
+    opening = context.monitor.name(about.server, claim_in(said))
     if opening is None:
         why = "the audit cannot be written: see the journal of mcpwrap-gate"
         raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
-    key = around.tally.take_key()
+    key = context.tally.take_key()
     chain = Chain(key, wipe=zeroize)
     key[:] = bytes(len(key))
     recorder = Recorder(
         replace(about, session=opening.session),
         ChainedFile(opening.fd, chain),
-        ParamsEncoder(keep, around.audit.digest_key, around.audit.box),
-        around.tally,
-        around.monitor.next_part,
+        ParamsEncoder(keep, context.audit.digest_key, context.audit.box),
+        context.tally,
+        context.monitor.next_part,
     )
-    recorder.policy = around.policies.digest
+    recorder.policy = context.policies.digest
     return recorder
 
 
-def _policy(name: str, admission: AccessRule, around: ChildContext) -> CompiledPolicy:
+def _policy(name: str, admission: AccessRule, context: ChildContext) -> CompiledPolicy:
     """Return the rules for this server, of the policy in force when this process was made."""
-    policy = around.policies.compiled(name)
+    policy = context.policies.compiled(name)
     if policy is None:
-        raise RefusalError(session_socket.Exit.UNAVAILABLE, around.policies.why_none)
-    if missing := around.policies.missing(admission):
+        raise RefusalError(session_socket.Exit.UNAVAILABLE, context.policies.why_none)
+    if missing := context.policies.missing(admission):
         why = f"its policy {', '.join(missing)} is gone: `sudo mcpwrap apply`, if that is meant"
         raise RefusalError(session_socket.Exit.UNAVAILABLE, why)
     return policy

@@ -24,7 +24,7 @@ async def stream(state: ListenerState, request: web.BaseRequest) -> web.StreamRe
     state.old_sessions[session.id] = session
     form = ResponseFormat(
         endpoint=f"/messages?session={session.id}",
-        still_here_every_s=state.around.still_here_every_s,
+        still_here_every_s=state.settings.still_here_every_s,
     )
     try:
         return await responses.tell(request, session.standalone, form)

@@ -127,10 +127,10 @@ async def _ask(
     """Have a request answered. Whoever leaves before cancels it, and with it the session."""
     gate.deliver, gate.when_ended = asked.deliver, asked.fail
     form = ResponseFormat(
-        json_within_s=state.around.modern_json_within_s,
+        json_within_s=state.settings.modern_json_within_s,
         modern_method=asked.request.method,
         is_remote=state.listener.is_remote,
-        still_here_every_s=state.around.still_here_every_s,
+        still_here_every_s=state.settings.still_here_every_s,
     )
     try:
         with suppress(EndedError):  # it is told how, as when it ends later

@@ -95,10 +95,10 @@ async def _answer_handshake(
     stream = session.open(posted.requests)
     await session.gate.send(posted.line(state, head))
     form = ResponseFormat(
-        json_within_s=state.around.handshake_json_within_s,
+        json_within_s=state.settings.handshake_json_within_s,
         is_remote=state.listener.is_remote,
         session=session.id,
-        still_here_every_s=state.around.still_here_every_s,
+        still_here_every_s=state.settings.still_here_every_s,
     )
     response = await responses.tell(request, stream, form)
     if not session.version and not response.prepared:
@@ -133,8 +133,8 @@ async def _post_in(
 def _json_within_s(session: McpSession, state: ListenerState, posted: RequestBody) -> float:
     """Return how long is waited for an answer: not long for a call that can be asked for again."""
     if session.is_resumable and posted.requests[0].method == methods.TOOLS_CALL:
-        return state.around.resumable_json_within_s
-    return state.around.json_within_s
+        return state.settings.resumable_json_within_s
+    return state.settings.json_within_s
 
 
 def _expect_fit(session: McpSession, posted: RequestBody) -> None:
@@ -162,7 +162,7 @@ def _form(session: McpSession, state: ListenerState) -> ResponseFormat:
         history=session.history,
         is_resumable=session.is_resumable,
         json_for_status_alone=session.is_resumable,
-        still_here_every_s=state.around.still_here_every_s,
+        still_here_every_s=state.settings.still_here_every_s,
     )
 
 

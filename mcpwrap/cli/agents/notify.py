@@ -42,16 +42,16 @@ def notify_settings(environ: Mapping[str, str]) -> DriftNotifySettings:
     return DriftNotifySettings(folder / "mcpwrap/told.json")
 
 
-def run(who: FileOwner, by: AppliedServers, around: DriftNotifySettings) -> None:
+def run(who: FileOwner, by: AppliedServers, settings: DriftNotifySettings) -> None:
     """Tell what was not told before, all in one; then look once more, for telling takes time.
 
     Raises:
         McpwrapError: it cannot be shown, or kept that it was; then it counts as not told.
     """
-    desktop_notify.expect(around.program)
-    with _alone(around.file):
-        if _tell(list(drift_items(who, by)), around):
-            _tell(list(drift_items(who, by)), around)
+    desktop_notify.expect(settings.program)
+    with _alone(settings.file):
+        if _tell(list(drift_items(who, by)), settings):
+            _tell(list(drift_items(who, by)), settings)
 
 
 @contextmanager
@@ -85,22 +85,22 @@ def _of_file(one: DiscoveredFile, by: AppliedServers) -> Iterator[DriftItem]:
         yield DriftItem(agents, path, state, (*listed.at, *brought, listed.entry.name))
 
 
-def _tell(seen: list[DriftItem], around: DriftNotifySettings) -> bool:
+def _tell(seen: list[DriftItem], settings: DriftNotifySettings) -> bool:
     """Say whether there was something to tell.
 
     It is noted before it is told: where nothing can be written, each change of a file would else
     tell all of it again.
     """
-    before = _read(around.file)
+    before = _read(settings.file)
     found = news(seen, before)
     if found.told != before:
-        _keep(around.file, found.told)
+        _keep(settings.file, found.told)
     if not found.new:
         return False
     try:
-        desktop_notify.show(drift_notification(found.new), around.program)
+        desktop_notify.show(drift_notification(found.new), settings.program)
     except BaseException:
-        _keep(around.file, before)
+        _keep(settings.file, before)
         raise
     return True
 

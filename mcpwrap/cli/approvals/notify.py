@@ -41,27 +41,27 @@ def command() -> int:
     return 0
 
 
-def run(around: ApprovalNotifySettings) -> None:
+def run(settings: ApprovalNotifySettings) -> None:
     """Show what waits, also after the gate was restarted.
 
     Raises:
         McpwrapError: there is no notify-send.
     """
-    desktop_notify.expect(around.program)
-    telling = _Telling(around)
-    while around.goes_on():
+    desktop_notify.expect(settings.program)
+    telling = _Telling(settings)
+    while settings.goes_on():
         try:
-            with ApprovalConnection(around.door) as door:
-                _watch(door, telling, around)
+            with ApprovalConnection(settings.door) as door:
+                _watch(door, telling, settings)
         except McpwrapError as error:
             telling.complain(f"{error.where}: {error.problem}")
-            time.sleep(around.again_s)
+            time.sleep(settings.again_s)
 
 
-def _watch(door: ApprovalConnection, telling: "_Telling", around: ApprovalNotifySettings) -> None:
+def _watch(door: ApprovalConnection, telling: "_Telling", settings: ApprovalNotifySettings) -> None:
     listing = door.watch()
     telling.heard(listing)
-    while around.goes_on():
+    while settings.goes_on():
         readable, _, _ = select.select([door.fileno()], [], [], telling.tell_in_s())
         if readable:
             listing = door.next_listing()
@@ -72,8 +72,8 @@ def _watch(door: ApprovalConnection, telling: "_Telling", around: ApprovalNotify
 class _Telling:
     """Notifications that are due, with a rate limit."""
 
-    def __init__(self, around: ApprovalNotifySettings) -> None:
-        self._around = around
+    def __init__(self, settings: ApprovalNotifySettings) -> None:
+        self._settings = settings
         self._known = UnseenItems()
         self._new: list[Pending] = []
         self._waiting = 0
@@ -100,9 +100,9 @@ class _Telling:
         account = accounts.name_of(uid) or str(uid)
         shown = approval_notification(self._new, self._waiting, account)
         self._new = []
-        self._next_at_s = time.monotonic() + self._around.every_s
+        self._next_at_s = time.monotonic() + self._settings.every_s
         try:
-            desktop_notify.show(shown, self._around.program)
+            desktop_notify.show(shown, self._settings.program)
         except McpwrapError as error:
             self.complain(error.problem)
 

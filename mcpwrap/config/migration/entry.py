@@ -44,7 +44,7 @@ _HOW_TO_NAME_REGISTRY = {
 }
 
 
-def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | HttpTransport:
+def launch_of(listed: ListedServer, context: EntryContext) -> StdioTransport | HttpTransport:
     """Return what an entry starts or asks, with what its agent fills in.
 
     Raises:
@@ -56,26 +56,26 @@ def launch_of(listed: ListedServer, around: EntryContext) -> StdioTransport | Ht
         case HttpTransport():
             return listed.launch
         case StdioTransport():
-            known = _with_variables(listed.launch, listed.entry.value, around)
+            known = _with_variables(listed.launch, listed.entry.value, context)
             whole = replace(known, env=_asked(known.inherits) | known.env)
             return remote_of_bridge(whole) or stdio_server.expanded(
-                _inheriting(known, around), around
+                _inheriting(known, context), context
             )
         case _:
             assert_never(listed.launch)
 
 
-def _with_variables(launch: StdioTransport, value: object, around: EntryContext) -> StdioTransport:
+def _with_variables(launch: StdioTransport, value: object, context: EntryContext) -> StdioTransport:
     """Return a program with the variables that its entry has in a file, or its agent keeps."""
     for key in launch.further:
-        if key == ENV_FILE and around.env_file is None:
+        if key == ENV_FILE and context.env_file is None:
             raise MigrationError(
                 f"its `{ENV_FILE}` cannot be read as one, or is not in its project"
             )
         if key not in {_KEYS_OF_SECRETS, *_SANDBOX_KEYS, ENV_FILE}:
             raise MigrationError(f"`{key}` says how it is started, and we have nothing like it")
     names = _items(value.get(_KEYS_OF_SECRETS) if isinstance(value, dict) else None)
-    given = _asked(map(str, names)) | dict(around.env_file or {})
+    given = _asked(map(str, names)) | dict(context.env_file or {})
     return replace(launch, env=given | launch.env)
 
 
@@ -83,13 +83,13 @@ def _asked(names: Iterable[str]) -> dict[str, str]:
     return {name: f"${{{name}}}" for name in names}
 
 
-def _inheriting(launch: StdioTransport, around: EntryContext) -> StdioTransport:
+def _inheriting(launch: StdioTransport, context: EntryContext) -> StdioTransport:
     """Return a program with those variables of the agent's own that an agent may go on to choose.
 
     The others get the value that they have now: secrets sealed, and what no agent may choose.
     """
     names = dict.fromkeys(name for name in launch.inherits if name not in launch.env)
-    chosen = [name for name in names if _may_choose(name, around.variables.get(name, ""))]
+    chosen = [name for name in names if _may_choose(name, context.variables.get(name, ""))]
     kept = _asked(name for name in names if name not in chosen)
     return replace(launch, env=kept | launch.env, inherits=tuple(chosen))
 
@@ -177,7 +177,7 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 def draft(
     listed: ListedServer,
     launch: StdioTransport | HttpTransport,
-    around: EntryContext,
+    context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry becomes, with a name that is not its own yet.
@@ -187,11 +187,11 @@ def draft(
     """
     match launch:
         case StdioTransport():
-            found = stdio_server.draft(_PLACEHOLDER_NAME, launch, around, egress)
+            found = stdio_server.draft(_PLACEHOLDER_NAME, launch, context, egress)
         case HttpTransport():
             value = listed.entry.value
             entry = value if isinstance(value, dict) else {}
-            found = remote_server.draft(_PLACEHOLDER_NAME, launch, entry, around, egress)
+            found = remote_server.draft(_PLACEHOLDER_NAME, launch, entry, context, egress)
         case _:
             assert_never(launch)
     _expect_sound(found)

@@ -24,7 +24,7 @@ def draft(
     name: str,
     launch: HttpTransport,
     entry: Mapping[str, object],
-    around: EntryContext,
+    context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry becomes. `entry`: all that it says.
@@ -32,10 +32,10 @@ def draft(
     Raises:
         MigrationError: none follows.
     """
-    if variable := secret_variable(launch.url, around.variables):
+    if variable := secret_variable(launch.url, context.variables):
         problem = f"its URL has your variable {variable}, which can be a secret"
         raise MigrationError(f"{problem}; give it as a header, if the server takes one")
-    url = filled_in(launch.url, around.variables)
+    url = filled_in(launch.url, context.variables)
     if url is None:
         raise MigrationError("its URL has what only the agent knows; write what it stands for")
     if holds_secret_url(url):
@@ -44,8 +44,8 @@ def draft(
         if key not in _LOGIN | _FROM_VARIABLES:
             raise MigrationError(f"`{key}` says how it is reached, and we have nothing like it")
     kept = ExtractedSecrets()
-    headers = {k: header(k, text, around.variables, kept) for k, text in launch.headers.items()}
-    headers |= _from_variables(entry, around, kept)
+    headers = {k: header(k, text, context.variables, kept) for k, text in launch.headers.items()}
+    headers |= _from_variables(entry, context, kept)
     bearer = headers.pop("Authorization", ()) if _is_bearer(headers.get("Authorization")) else ()
     remote = RemoteServer(
         url=_checked(url),
@@ -54,7 +54,7 @@ def draft(
         oauth=None if bearer else _oauth(launch, entry),
     )
     server = Server(
-        name=name, runs=remote, agents=(around.account,), transparent=False,
+        name=name, runs=remote, agents=(context.account,), transparent=False,
         egress=tuple(dict.fromkeys([*remote_server.reached(remote), *egress])),
     )  # fmt: skip
     return Draft(
@@ -95,21 +95,21 @@ def _checked(url: str) -> str:
 
 
 def _from_variables(
-    entry: Mapping[str, object], around: EntryContext, kept: ExtractedSecrets
+    entry: Mapping[str, object], context: EntryContext, kept: ExtractedSecrets
 ) -> dict[str, Template]:
     """Return headers whose values Codex takes from its own variables."""
     found: dict[str, Template] = {}
     by_name = entry.get("env_http_headers")
     for name, variable in by_name.items() if isinstance(by_name, dict) else ():
-        found[name] = (_own(str(variable), around, kept),)
+        found[name] = (_own(str(variable), context, kept),)
     if variable := entry.get("bearer_token_env_var"):
-        found["Authorization"] = ("Bearer ", _own(str(variable), around, kept))
+        found["Authorization"] = ("Bearer ", _own(str(variable), context, kept))
     return found
 
 
-def _own(variable: str, around: EntryContext, kept: ExtractedSecrets) -> SecretRef:
+def _own(variable: str, context: EntryContext, kept: ExtractedSecrets) -> SecretRef:
     """Keep what a variable of the person's own holds."""
-    value = around.variables.get(variable)
+    value = context.variables.get(variable)
     return kept.put(variable, value, () if value is None else (variable,))
 
 

@@ -75,55 +75,55 @@ class _Named:
     option: str = ""
 
 
-def expanded(launch: StdioTransport, around: EntryContext) -> StdioTransport:
+def expanded(launch: StdioTransport, context: EntryContext) -> StdioTransport:
     """Return an entry with all that its agent fills into the command, its arguments and folder.
 
     Raises:
         MigrationError: something of it is not known here.
     """
-    args = [_known(arg, f"argument {n}", around) for n, arg in enumerate(launch.args, start=1)]
-    command, cwd = _known(launch.command, "command", around), _known(launch.cwd, "folder", around)
+    args = [_known(arg, f"argument {n}", context) for n, arg in enumerate(launch.args, start=1)]
+    command, cwd = _known(launch.command, "command", context), _known(launch.cwd, "folder", context)
     return replace(
         launch,
-        command=_at_home(command, around),
-        args=tuple(_at_home(arg, around) for arg in args),
-        env={name: _at_home(text, around) for name, text in launch.env.items()},
-        cwd=_absolute(cwd, around),
+        command=_at_home(command, context),
+        args=tuple(_at_home(arg, context) for arg in args),
+        env={name: _at_home(text, context) for name, text in launch.env.items()},
+        cwd=_absolute(cwd, context),
     )
 
 
-def _at_home(text: str, around: EntryContext) -> str:
+def _at_home(text: str, context: EntryContext) -> str:
     """Return a text with the home that its `~` means: for the server it is another."""
     option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
     if value != "~" and not value.startswith("~/"):
         return text
-    return f"{option}{equals}{around.home}{value[1:]}"
+    return f"{option}{equals}{context.home}{value[1:]}"
 
 
-def _known(text: str, what: str, around: EntryContext) -> str:
-    if name := secret_variable(text, around.variables):
+def _known(text: str, what: str, context: EntryContext) -> str:
+    if name := secret_variable(text, context.variables):
         problem = f"its {what} has your variable {name}, which can be a secret"
         raise MigrationError(f"{problem}, and everybody can read it there")
-    value = filled_in(text, around.variables)
+    value = filled_in(text, context.variables)
     if value is None:
         raise MigrationError(f"its {what} has what only the agent knows; write what it stands for")
     return value
 
 
-def _absolute(path: str, around: EntryContext) -> str:
+def _absolute(path: str, context: EntryContext) -> str:
     if not path:
         return ""
-    whole = posixpath.join(around.base or around.home, _at_home(path, around))
+    whole = posixpath.join(context.base or context.home, _at_home(path, context))
     return posixpath.normpath(whole)
 
 
-def named_paths(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
+def named_paths(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
     """Yield the absolute paths that an entry names, which may be there or not."""
-    for named in _named(launch, around):
+    for named in _named(launch, context):
         yield named.path
 
 
-def _named(launch: StdioTransport, around: EntryContext) -> Iterator[_Named]:
+def _named(launch: StdioTransport, context: EntryContext) -> Iterator[_Named]:
     if launch.cwd:
         yield _Named(launch.cwd)
     before = ""
@@ -133,14 +133,14 @@ def _named(launch: StdioTransport, around: EntryContext) -> Iterator[_Named]:
         if (
             value == "~"
             or value.startswith(("/", "~/"))
-            or (around.base and _seems_relative(value))
+            or (context.base and _seems_relative(value))
         ):
-            yield _Named(_absolute(value, around), option=option)
+            yield _Named(_absolute(value, context), option=option)
         before = arg if is_option else ""
     for name, text in {**launch.env, **{n: f"${{{n}}}" for n in launch.inherits}}.items():
-        said = filled_in(text, around.variables)
+        said = filled_in(text, context.variables)
         if said and said.startswith(("/", "~/")) and "\n" not in said:
-            yield _Named(_absolute(said, around), variable=name)
+            yield _Named(_absolute(said, context), variable=name)
 
 
 def _seems_relative(value: str) -> bool:
@@ -153,7 +153,7 @@ def _seems_relative(value: str) -> bool:
 def draft(
     name: str,
     launch: StdioTransport,
-    around: EntryContext,
+    context: EntryContext,
     egress: tuple[Destination | Group, ...] = (),
 ) -> Draft:
     """Return the server that an entry, which was `expanded`, becomes.
@@ -161,7 +161,7 @@ def draft(
     Raises:
         MigrationError: none follows.
     """
-    program = around.program
+    program = context.program
     if posixpath.basename(launch.command) in _DAEMONS:
         raise MigrationError(
             "a daemon starts its container as root, outside of any account of ours; "
@@ -176,31 +176,31 @@ def draft(
             "give it as a variable, if the server takes one"
         )
     kept = ExtractedSecrets()
-    env = {key: template(key, text, around.variables, kept) for key, text in launch.env.items()}
+    env = {key: template(key, text, context.variables, kept) for key, text in launch.env.items()}
     group = _FETCHERS.get(posixpath.basename(launch.command))
-    any_value = tuple(name for name in launch.inherits if _is_of_no_kind(name, around))
+    any_value = tuple(name for name in launch.inherits if _is_of_no_kind(name, context))
     server = Server(
         name=name,
         runs=Local(
             command=program.path,
             args=launch.args,
-            cwd=_folder(launch, around),
+            cwd=_folder(launch, context),
             env=_with_search(env, program.search),
             inherits=tuple(name for name in launch.inherits if name not in any_value),
             inherits_any=any_value,
         ),
-        agents=(around.account,),
+        agents=(context.account,),
         egress=tuple(dict.fromkeys([*((Group(group),) if group else ()), *egress])),
-        workspace=_workspace(launch, around, program.folders),
+        workspace=_workspace(launch, context, program.folders),
         cache=group is not None,
     )
     return Draft(
         server=server, value_by_key=kept.value_by_key, missing=tuple(kept.missing),
         variables_by_key=kept.variables_by_key,
         notes=(
-            *_migration_notes(launch, server.egress, around.variables),
-            *_relative_path_notes(launch, around),
-            *_folders_of_files(launch, around),
+            *_migration_notes(launch, server.egress, context.variables),
+            *_relative_path_notes(launch, context),
+            *_folders_of_files(launch, context),
             *(f"your agent chooses the value of {name} at each start" for name in any_value),
         ),
     )  # fmt: skip
@@ -219,9 +219,9 @@ def _expect_known(launch: StdioTransport) -> None:
         raise MigrationError(f"{name} needs rights that no server of ours gets; install it without")
 
 
-def _is_of_no_kind(name: str, around: EntryContext) -> bool:
+def _is_of_no_kind(name: str, context: EntryContext) -> bool:
     """Say whether `inherits` takes no such variable, or not the value that it has now."""
-    return environment.why_not(name, around.variables.get(name, "")) != ""
+    return environment.why_not(name, context.variables.get(name, "")) != ""
 
 
 def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[str, Template]:
@@ -231,28 +231,28 @@ def _with_search(env: Mapping[str, Template], search: tuple[str, ...]) -> dict[s
     return {**env, "PATH": (":".join([*search, PATH]),)}
 
 
-def _folder(launch: StdioTransport, around: EntryContext) -> str:
+def _folder(launch: StdioTransport, context: EntryContext) -> str:
     """Return where it is started: there where its relative paths lead to what they named."""
     if launch.cwd:
         return launch.cwd
     is_needed = any(_seems_relative(arg) for arg in launch.args)
-    return around.base if around.base and is_needed else ""
+    return context.base if context.base and is_needed else ""
 
 
 def _workspace(
-    launch: StdioTransport, around: EntryContext, code: tuple[str, ...]
+    launch: StdioTransport, context: EntryContext, code: tuple[str, ...]
 ) -> tuple[Workspace, ...]:
     """Return what it is to see of somebody's own: its code to read, what it is told of to write."""
     found = dict.fromkeys(code, False)
-    base = _folder(launch, around)
-    if base in around.places:
+    base = _folder(launch, context)
+    if base in context.places:
         found[base] = True
-    for named in _named(launch, around):
-        if place := around.places.get(named.path):
-            folder = _given(named, place, around)
+    for named in _named(launch, context):
+        if place := context.places.get(named.path):
+            folder = _given(named, place, context)
             found[folder] = found.get(folder, False) or not (place.is_code or _is_key(named))
     for path, is_writable in found.items():
-        if why := _why_not_given(path, around.home, is_writable=is_writable):
+        if why := _why_not_given(path, context.home, is_writable=is_writable):
             fix = "if it is to have it, root writes that: `man mcpwrap.toml`, workspace"
             raise MigrationError(f"it would be given {path!a}, and {why}; {fix}")
     return tuple(
@@ -267,7 +267,7 @@ def _is_key(named: _Named) -> bool:
     return bool(named.variable) and is_secret_name(named.variable)
 
 
-def _given(named: _Named, place: PathInfo, around: EntryContext) -> str:
+def _given(named: _Named, place: PathInfo, context: EntryContext) -> str:
     """Return what is given for a path.
 
     Raises:
@@ -277,11 +277,11 @@ def _given(named: _Named, place: PathInfo, around: EntryContext) -> str:
     if place.leads_to:
         raise MigrationError(f"{path!a} is behind a link: write {place.leads_to!a} in its place")
     given = place.top if _needs_folder(named, place) else path
-    if f"{around.home}/".startswith(f"{given}/"):
+    if f"{context.home}/".startswith(f"{given}/"):
         fix = "name a folder in it"
         if given != path:
             fix = "a program saves a file by writing beside it; name one in a folder of its own"
-        raise MigrationError(f"{path!a} would give it the whole of {around.home}; {fix}")
+        raise MigrationError(f"{path!a} would give it the whole of {context.home}; {fix}")
     return given
 
 
@@ -310,10 +310,10 @@ def _is_data(named: _Named) -> bool:
     return not any(_NOT_REPLACED.search(text.lower()) for text in said)
 
 
-def _folders_of_files(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
+def _folders_of_files(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
     """Yield a note for each folder that it may write for one file in it."""
-    for named in _named(launch, around):
-        place = around.places.get(named.path)
+    for named in _named(launch, context):
+        place = context.places.get(named.path)
         if place and not place.is_code and _needs_folder(named, place):
             yield f"it may write all of {place.top}, which it needs to save {named.path}"
 
@@ -323,10 +323,10 @@ def _covers(other: str, path: str, is_writable: Mapping[str, bool]) -> bool:
     return path.startswith(f"{other}/") and is_writable[other] >= is_writable[path]
 
 
-def _relative_path_notes(launch: StdioTransport, around: EntryContext) -> Iterator[str]:
+def _relative_path_notes(launch: StdioTransport, context: EntryContext) -> Iterator[str]:
     """Yield a note for each path that begins nowhere. To `uv` one may, and npx has names."""
     is_fetcher = posixpath.basename(launch.command) in _FETCHERS
-    if not around.base and not launch.cwd and not is_fetcher:
+    if not context.base and not launch.cwd and not is_fetcher:
         for arg in filter(_seems_relative, launch.args):
             yield f"it is started in an empty folder: write {arg!a} with its whole path"
 

@@ -35,31 +35,31 @@ class EpochContext:
     removed_before: float
 
 
-def check_session(told: SessionHistory, setting: EpochContext) -> set[str]:
+def check_session(history: SessionHistory, setting: EpochContext) -> set[str]:
     """Check all of its files; return what they are called."""
-    check = _Check(told, setting)
+    check = _Check(history, setting)
     setting.report.sessions += 1
     names = set()
-    for part in range(1, len(told.parts) + 2):
-        name = part_file(told.opened.session, part)
+    for part in range(1, len(history.parts) + 2):
+        name = part_file(history.opened.session, part)
         names.add(name)
         check.file(name, part)
     return names
 
 
 class _Check:
-    def __init__(self, told: SessionHistory, setting: EpochContext) -> None:
-        self._told = told
+    def __init__(self, history: SessionHistory, setting: EpochContext) -> None:
+        self._told = history
         self._setting = setting
         self._report = setting.report
         self._reader: ChainReader[Record] = ChainReader(
-            Chain(told.key), decode_record, setting.report
+            Chain(history.key), decode_record, setting.report
         )
-        self._begin = Chain(told.key)  # goes from one file to the next
-        self._marks = iter(told.heads)  # those not yet come to
+        self._begin = Chain(history.key)  # goes from one file to the next
+        self._marks = iter(history.heads)  # those not yet come to
         self._next_mark = next(self._marks, None)
         self._is_late = False
-        self._mark_by_count = {mark.head.count: mark for mark in told.heads}
+        self._mark_by_count = {mark.head.count: mark for mark in history.heads}
 
     def file(self, name: str, part: int) -> None:
         """Check one file; the ones before it were."""

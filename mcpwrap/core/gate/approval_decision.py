@@ -30,7 +30,7 @@ from mcpwrap.core.text.sanitise import shown
 def request_approval(
     session: SessionState,
     request: Request,
-    asked: RequestContext,
+    context: RequestContext,
     judged: tuple[PolicyScope, Judgement],
     json: bytes,
 ) -> MessageOutcome:
@@ -38,26 +38,26 @@ def request_approval(
     way, judgement = judged
     if session.pending_approvals.is_full():
         why = f"{MAX_HELD} requests of this session wait for a person already"
-        return _not_asked(request.id, asked, judgement, why)
+        return _not_asked(request.id, context, judgement, why)
     number = session.pending_approvals.next_number()
-    wanted = _approval_request(session, request, asked, judgement)
+    wanted = _approval_request(session, request, context, judgement)
     answer = session.approvals.ask(number, wanted)
-    about = subject(asked.method, asked.target, request.id)
+    about = subject(context.method, context.target, request.id)
     match answer:
         case Approved(id_, digest, by):
             return MessageOutcome(
                 forward=json, rule=judgement.rule, approval=Approval(id_, digest, by)
             )
         case ApprovalUnavailable(why):
-            return _not_asked(request.id, asked, judgement, why)
+            return _not_asked(request.id, context, judgement, why)
         case AwaitingApproval(id_, digest):
             by_rule = f"waits for approval {id_}, rule {judgement.rule}"
-            note = JournalNote(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, asked.target)
+            note = JournalNote(NoteKind.HELD, f"{about}: {by_rule}", judgement.rule, context.target)
             hold = PendingApproval(
                 number=number,
                 request=request,
                 json=json,
-                asked=asked,
+                asked=context,
                 way=way,
                 judgement=judgement,
                 approval=answer,
@@ -71,12 +71,12 @@ def request_approval(
 
 
 def _approval_request(
-    session: SessionState, request: Request, asked: RequestContext, judgement: Judgement
+    session: SessionState, request: Request, context: RequestContext, judgement: Judgement
 ) -> ApprovalRequest:
     return ApprovalRequest(
-        method=asked.method,
-        target=asked.target,
-        definition=_definition(session, asked),
+        method=context.method,
+        target=context.target,
+        definition=_definition(session, context),
         params=without(request.params, "_meta"),
         rule=judgement.rule,
         message=judgement.message,
@@ -84,109 +84,115 @@ def _approval_request(
     )
 
 
-def _definition(session: SessionState, asked: RequestContext) -> str:
-    return session.definition_of(asked.target) if asked.method == TOOLS_CALL else ""
+def _definition(session: SessionState, context: RequestContext) -> str:
+    return session.definition_of(context.target) if context.method == TOOLS_CALL else ""
 
 
-def handle_outcome(session: SessionState, news: ApprovalOutcome) -> list[MessageOutcome]:
+def handle_outcome(session: SessionState, outcome: ApprovalOutcome) -> list[MessageOutcome]:
     """Return what becomes of a request that was held; nothing, if it waits no more."""
-    hold = session.pending_approvals.take(news.hold)
+    hold = session.pending_approvals.take(outcome.hold)
     if hold is None:
         return []
     closing = approval_wait.close_elicitation(hold)
-    return [*closing, *_go_on(session, hold, _decided(session, hold, news))]
+    return [*closing, *_go_on(session, hold, _decided(session, hold, outcome))]
 
 
-def _decided(session: SessionState, hold: PendingApproval, news: ApprovalOutcome) -> MessageOutcome:
-    match news.what:
+def _decided(
+    session: SessionState, pending: PendingApproval, outcome: ApprovalOutcome
+) -> MessageOutcome:
+    match outcome.what:
         case "approved":
-            return _approved(session, hold, news)
+            return _approved(session, pending, outcome)
         case "denied":
-            because = f": {news.reason}" if news.reason else ""
-            return _refused(hold, NoteKind.DENIED, f"denied by {news.by}{because}", news.by)
+            because = f": {outcome.reason}" if outcome.reason else ""
+            return _refused(
+                pending, NoteKind.DENIED, f"denied by {outcome.by}{because}", outcome.by
+            )
         case "expired":
-            return _refused(hold, NoteKind.EXPIRED, "nobody answered in time")
+            return _refused(pending, NoteKind.EXPIRED, "nobody answered in time")
         case "void":
-            return _judged_anew(session, hold)
+            return _judged_anew(session, pending)
         case _:
-            assert_never(news.what)
+            assert_never(outcome.what)
 
 
 def _approved(
-    session: SessionState, hold: PendingApproval, news: ApprovalOutcome
+    session: SessionState, pending: PendingApproval, outcome: ApprovalOutcome
 ) -> MessageOutcome:
     """Let it go on, if the policy still would, and the tool is what the person was told it is."""
-    if _definition(session, hold.asked) != hold.definition:
-        return _judged_anew(session, hold)
-    judgement = session.judge(hold.way, hold.asked.method, hold.request.params)
+    if _definition(session, pending.asked) != pending.definition:
+        return _judged_anew(session, pending)
+    judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     if judgement.decision is Decision.BLOCK:
-        return _denied(hold.request.id, hold.asked, judgement)
-    approval = Approval(hold.approval.id, hold.approval.shown, news.by)
-    return MessageOutcome(hold.json, rule=judgement.rule, approval=approval)
+        return _denied(pending.request.id, pending.asked, judgement)
+    approval = Approval(pending.approval.id, pending.approval.shown, outcome.by)
+    return MessageOutcome(pending.json, rule=judgement.rule, approval=approval)
 
 
-def _judged_anew(session: SessionState, hold: PendingApproval) -> MessageOutcome:
+def _judged_anew(session: SessionState, pending: PendingApproval) -> MessageOutcome:
     """Judge it as if it had just come: what was asked is not what would run by now.
 
     The agent waits for as long as before in all.
     """
-    judgement = session.judge(hold.way, hold.asked.method, hold.request.params)
+    judgement = session.judge(pending.way, pending.asked.method, pending.request.params)
     match judgement.decision:
         case Decision.ALLOW:
-            return MessageOutcome(hold.json, rule=judgement.rule)
+            return MessageOutcome(pending.json, rule=judgement.rule)
         case Decision.BLOCK:
-            return _denied(hold.request.id, hold.asked, judgement)
+            return _denied(pending.request.id, pending.asked, judgement)
         case Decision.NEEDS_APPROVAL:
             asked = request_approval(
-                session, hold.request, hold.asked, (hold.way, judgement), hold.json
+                session, pending.request, pending.asked, (pending.way, judgement), pending.json
             )
             if asked.held is not None:
-                asked.held.continue_from(hold)
+                asked.held.continue_from(pending)
             return asked
         case _:
             assert_never(judgement.decision)
 
 
 def _go_on(
-    session: SessionState, hold: PendingApproval, outcome: MessageOutcome
+    session: SessionState, pending: PendingApproval, outcome: MessageOutcome
 ) -> list[MessageOutcome]:
     """Write it down, and remember what is waited for from then on: an answer, or a person."""
-    done = approval_wait.write(session, hold, outcome)
+    done = approval_wait.write(session, pending, outcome)
     if done.forward is not None:
-        session.requests_from_agent.add(hold.request.id, hold.asked)
+        session.requests_from_agent.add(pending.request.id, pending.asked)
     if done.held is None:
         return [done]
     session.pending_approvals.add(done.held)
     return [done, *approval_wait.begin(session, done.held)]
 
 
-def _refused(hold: PendingApproval, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
-    asked, rule = hold.asked, hold.judgement.rule
-    text = f"Refused by mcpwrap ({why}). Approval {hold.approval.id}, rule {rule}."
-    answer = error_responses.not_approved(hold.request.id, asked.method, asked.era, text, rule)
-    approval = Approval(hold.approval.id, hold.approval.shown, by)
+def _refused(pending: PendingApproval, kind: NoteKind, why: str, by: str = "") -> MessageOutcome:
+    asked, rule = pending.asked, pending.judgement.rule
+    text = f"Refused by mcpwrap ({why}). Approval {pending.approval.id}, rule {rule}."
+    answer = error_responses.not_approved(pending.request.id, asked.method, asked.era, text, rule)
+    approval = Approval(pending.approval.id, pending.approval.shown, by)
     return MessageOutcome(
-        answer=answer, notes=(approval_wait.note(hold, kind, why),), approval=approval
+        answer=answer, notes=(approval_wait.note(pending, kind, why),), approval=approval
     )
 
 
-def _denied(request_id: Id, asked: RequestContext, judgement: Judgement) -> MessageOutcome:
-    answer = error_responses.denied(request_id, asked.method, asked.era, judgement)
-    notes = blocked(subject(asked.method, asked.target, request_id), judgement, asked.target)
+def _denied(request_id: Id, context: RequestContext, judgement: Judgement) -> MessageOutcome:
+    answer = error_responses.denied(request_id, context.method, context.era, judgement)
+    notes = blocked(subject(context.method, context.target, request_id), judgement, context.target)
     return MessageOutcome(answer=answer, notes=notes)
 
 
 def _not_asked(
-    request_id: Id, asked: RequestContext, judgement: Judgement, why: str
+    request_id: Id, context: RequestContext, judgement: Judgement, why: str
 ) -> MessageOutcome:
-    outcome = _denied(request_id, asked, judgement)
+    outcome = _denied(request_id, context, judgement)
     if not why:
         return outcome
     text = f"Refused by mcpwrap (needs approval, rule {judgement.rule}): {why}."
-    answer = error_responses.not_approved(request_id, asked.method, asked.era, text, judgement.rule)
-    about = subject(asked.method, asked.target, request_id)
+    answer = error_responses.not_approved(
+        request_id, context.method, context.era, text, judgement.rule
+    )
+    about = subject(context.method, context.target, request_id)
     reason = shown(why, approval_wait.MAX_REASON_CHARS)
-    note = JournalNote(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, asked.target)
+    note = JournalNote(NoteKind.DENIED, f"{about}: {reason}", judgement.rule, context.target)
     return MessageOutcome(answer=answer, notes=(note,))
 
 

@@ -21,21 +21,21 @@ MAX_REASON_CHARS = 200  # that a person wrote, in the journal and the audit; the
 _PROGRESS_STEP = 1e-6  # of progress: whatever the server then says is more
 
 
-def begin(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
+def begin(session: SessionState, pending: PendingApproval) -> list[MessageOutcome]:
     """Ask in the agent's own window too, where a rule allows that and there is one.
 
     There it is asked once: an agent whose user closes the window comes again at once.
     """
-    if hold.is_resumed or not hold.judgement.in_client or not elicitation.fits(hold):
+    if pending.is_resumed or not pending.judgement.in_client or not elicitation.fits(pending):
         return []
-    if hold.asked.era is ProtocolEra.MODERN:
-        if not (_has_rounds(hold) and elicitation.is_offered(hold.request)):
+    if pending.asked.era is ProtocolEra.MODERN:
+        if not (_has_rounds(pending) and elicitation.is_offered(pending.request)):
             return []
-        return [_suspend_by_state(session, hold, elicitation.input_requests(hold))]
+        return [_suspend_by_state(session, pending, elicitation.input_requests(pending))]
     if not session.can_elicit:
         return []
-    hold.window = elicitation.id_for(hold)
-    return [MessageOutcome(answer=elicitation.elicitation(hold))]
+    pending.window = elicitation.id_for(pending)
+    return [MessageOutcome(answer=elicitation.elicitation(pending))]
 
 
 def tick(session: SessionState) -> list[MessageOutcome]:
@@ -59,11 +59,11 @@ def due_in_s(session: SessionState) -> float | None:
     )
 
 
-def _due_at_s(session: SessionState, hold: PendingApproval) -> float:
+def _due_at_s(session: SessionState, pending: PendingApproval) -> float:
     wait_s = session.policy.times.wait_s
-    if hold.token is None:
-        return hold.since_s + wait_s
-    return hold.since_s + min(wait_s, hold.progress_sent * PROGRESS_EVERY_S)
+    if pending.token is None:
+        return pending.since_s + wait_s
+    return pending.since_s + min(wait_s, pending.progress_sent * PROGRESS_EVERY_S)
 
 
 def cancel(session: SessionState, request_id: Id) -> MessageOutcome | None:
@@ -86,80 +86,86 @@ def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
     ]
 
 
-def _unanswered(session: SessionState, hold: PendingApproval, why: str) -> list[MessageOutcome]:
-    session.pending_approvals.take(hold.number)
-    session.approvals.withdraw(hold.number, will_resume=False)
+def _unanswered(session: SessionState, pending: PendingApproval, why: str) -> list[MessageOutcome]:
+    session.pending_approvals.take(pending.number)
+    session.approvals.withdraw(pending.number, will_resume=False)
     outcome = MessageOutcome(
-        answer=error_responses.server_ended(hold.request.id, why),
-        notes=(note(hold, NoteKind.UNANSWERED, f"the server ended: {why}"),),
-        approval=Approval(hold.approval.id, hold.approval.shown),
+        answer=error_responses.server_ended(pending.request.id, why),
+        notes=(note(pending, NoteKind.UNANSWERED, f"the server ended: {why}"),),
+        approval=Approval(pending.approval.id, pending.approval.shown),
     )
-    return [*close_elicitation(hold), write(session, hold, outcome)]
+    return [*close_elicitation(pending), write(session, pending, outcome)]
 
 
-def close_elicitation(hold: PendingApproval) -> list[MessageOutcome]:
+def close_elicitation(pending: PendingApproval) -> list[MessageOutcome]:
     """Return word to the agent that its window is not to ask any more, if it does."""
-    return [MessageOutcome(answer=elicitation.close(hold))] if hold.window else []
+    return [MessageOutcome(answer=elicitation.close(pending))] if pending.window else []
 
 
-def _progress(hold: PendingApproval, waited_s: float) -> MessageOutcome:
-    hold.progress_sent = (
+def _progress(pending: PendingApproval, waited_s: float) -> MessageOutcome:
+    pending.progress_sent = (
         int(waited_s // PROGRESS_EVERY_S) + 1
     )  # what nobody came to say is not made up for
-    id_ = hold.approval.id
+    id_ = pending.approval.id
     params: Json = {
-        "progressToken": hold.token,
-        "progress": hold.progress_sent * _PROGRESS_STEP,
+        "progressToken": pending.token,
+        "progress": pending.progress_sent * _PROGRESS_STEP,
         "message": f"Waiting for approval {id_}: mcpwrap approvals show {id_}",
     }
     return MessageOutcome(answer=encode({"jsonrpc": "2.0", "method": PROGRESS, "params": params}))
 
 
-def _suspend(session: SessionState, hold: PendingApproval) -> list[MessageOutcome]:
+def _suspend(session: SessionState, pending: PendingApproval) -> list[MessageOutcome]:
     """Have the agent come again, before it gives up by itself; the question stays."""
-    if _has_rounds(hold):
-        return [_suspend_by_state(session, hold, None)]
-    session.pending_approvals.take(hold.number)
-    session.approvals.withdraw(hold.number, will_resume=True)
-    text = f"Pending approval {hold.approval.id}: a person has been asked. Send it again to go on."
-    rule = hold.judgement.rule
-    answer = error_responses.not_approved(
-        hold.request.id, hold.asked.method, hold.asked.era, f"Held by mcpwrap. {text}", rule
+    if _has_rounds(pending):
+        return [_suspend_by_state(session, pending, None)]
+    session.pending_approvals.take(pending.number)
+    session.approvals.withdraw(pending.number, will_resume=True)
+    text = (
+        f"Pending approval {pending.approval.id}: a person has been asked. Send it again to go on."
     )
-    return [*close_elicitation(hold), _record_suspension(session, hold, answer)]
+    rule = pending.judgement.rule
+    answer = error_responses.not_approved(
+        pending.request.id,
+        pending.asked.method,
+        pending.asked.era,
+        f"Held by mcpwrap. {text}",
+        rule,
+    )
+    return [*close_elicitation(pending), _record_suspension(session, pending, answer)]
 
 
-def _has_rounds(hold: PendingApproval) -> bool:
-    return hold.asked.era is ProtocolEra.MODERN and hold.asked.method in IN_ROUNDS
+def _has_rounds(pending: PendingApproval) -> bool:
+    return pending.asked.era is ProtocolEra.MODERN and pending.asked.method in IN_ROUNDS
 
 
 def _suspend_by_state(
-    session: SessionState, hold: PendingApproval, inputs: dict[str, Json] | None
+    session: SessionState, pending: PendingApproval, inputs: dict[str, Json] | None
 ) -> MessageOutcome:
-    state = session.pending_approvals.suspend(hold)
-    session.approvals.withdraw(hold.number, will_resume=True)
+    state = session.pending_approvals.suspend(pending)
+    session.approvals.withdraw(pending.number, will_resume=True)
     result: dict[str, Json] = {"resultType": "input_required", "requestState": state}
     if inputs is not None:
         result["inputRequests"] = inputs
-    answer = encode({"jsonrpc": "2.0", "id": hold.request.id, "result": result})
-    return _record_suspension(session, hold, answer)
+    answer = encode({"jsonrpc": "2.0", "id": pending.request.id, "result": result})
+    return _record_suspension(session, pending, answer)
 
 
 def _record_suspension(
-    session: SessionState, hold: PendingApproval, answer: bytes
+    session: SessionState, pending: PendingApproval, answer: bytes
 ) -> MessageOutcome:
-    approval = Approval(hold.approval.id, hold.approval.shown)
-    notes = (note(hold, NoteKind.SUSPENDED),)
-    return write(session, hold, MessageOutcome(answer=answer, notes=notes, approval=approval))
+    approval = Approval(pending.approval.id, pending.approval.shown)
+    notes = (note(pending, NoteKind.SUSPENDED),)
+    return write(session, pending, MessageOutcome(answer=answer, notes=notes, approval=approval))
 
 
-def note(hold: PendingApproval, kind: NoteKind, why: str = "") -> JournalNote:
+def note(pending: PendingApproval, kind: NoteKind, why: str = "") -> JournalNote:
     """Return what the journal hears of a request that was held."""
-    about = subject(hold.asked.method, hold.asked.target, hold.request.id)
-    text = f"{about}: approval {hold.approval.id}"
+    about = subject(pending.asked.method, pending.asked.target, pending.request.id)
+    text = f"{about}: approval {pending.approval.id}"
     if why:
         text += f": {shown(why, MAX_REASON_CHARS)}"
-    return JournalNote(kind, text, hold.judgement.rule, hold.asked.target)
+    return JournalNote(kind, text, pending.judgement.rule, pending.asked.target)
 
 
 def restore_params(session: SessionState, request: Request) -> Request:
@@ -178,12 +184,14 @@ def restore_params(session: SessionState, request: Request) -> Request:
     return Request(request.id, request.method, {**without(request.params, *ROUND_KEYS), **before})
 
 
-def write(session: SessionState, hold: PendingApproval, outcome: MessageOutcome) -> MessageOutcome:
+def write(
+    session: SessionState, pending: PendingApproval, outcome: MessageOutcome
+) -> MessageOutcome:
     """Return what becomes of a hold: what was meant to, if that could be written down."""
-    asked = hold.asked
-    if decision_records.write_decision(session, asked, hold.request.id, outcome):
+    asked = pending.asked
+    if decision_records.write_decision(session, asked, pending.request.id, outcome):
         return outcome
     if outcome.held is not None:
         session.approvals.withdraw(outcome.held.number, will_resume=False)
-    answer = error_responses.unrecorded(hold.request.id, asked.method, asked.era)
+    answer = error_responses.unrecorded(pending.request.id, asked.method, asked.era)
     return decision_records.unrecorded(outcome, answer=answer)

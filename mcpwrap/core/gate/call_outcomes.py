@@ -6,46 +6,46 @@ from mcpwrap.core.protocol import methods
 from mcpwrap.core.protocol.json_value import Json
 
 
-def report_result(session: SessionState, asked: RequestContext, value: Json) -> None:
+def report_result(session: SessionState, context: RequestContext, value: Json) -> None:
     """Report the outcome of a call, from the result of a request."""
-    match asked.method:
+    match context.method:
         case methods.TOOLS_CALL:
-            if not _became_a_task(session, asked.target, value):
-                session.limits.report(asked.target, failed=_is_error(value))
+            if not _became_a_task(session, context.target, value):
+                session.limits.report(context.target, failed=_is_error(value))
         case methods.TASKS_RESULT:
-            _report_task(session, asked, failed=_is_error(value))
+            _report_task(session, context, failed=_is_error(value))
         case methods.TASKS_GET:
-            report_task_state(session, asked, value)
+            report_task_state(session, context, value)
         case _:
             pass
 
 
-def report_task_state(session: SessionState, asked: RequestContext, state: Json) -> None:
+def report_task_state(session: SessionState, context: RequestContext, state: Json) -> None:
     """Report the outcome of a task from its state; a cancelled one has neither outcome."""
     match state:
         case {"status": "failed"} | {"error": _}:
-            _report_task(session, asked, failed=True)
+            _report_task(session, context, failed=True)
         case {"result": result}:
-            _report_task(session, asked, failed=_is_error(result))
+            _report_task(session, context, failed=_is_error(result))
         case _:
             pass
 
 
-def report_failure(session: SessionState, asked: RequestContext) -> None:
+def report_failure(session: SessionState, context: RequestContext) -> None:
     """Report the failure of a call: an error, or a response that cannot be read."""
-    match asked.method:
+    match context.method:
         case methods.TOOLS_CALL:
-            session.limits.report(asked.target, failed=True)
+            session.limits.report(context.target, failed=True)
         case methods.TASKS_RESULT:
-            _report_task(session, asked, failed=True)
+            _report_task(session, context, failed=True)
         case _:
             pass
 
 
-def _report_task(session: SessionState, asked: RequestContext, *, failed: bool) -> None:
-    if asked.task in session.unreported_tasks:
-        session.unreported_tasks.remove(asked.task)
-        session.limits.report(asked.target, failed=failed)
+def _report_task(session: SessionState, context: RequestContext, *, failed: bool) -> None:
+    if context.task in session.unreported_tasks:
+        session.unreported_tasks.remove(context.task)
+        session.limits.report(context.target, failed=failed)
 
 
 def _became_a_task(session: SessionState, tool: str, value: Json) -> bool:

@@ -49,31 +49,31 @@ def write_request(
 
 
 def write_decision(
-    session: SessionState, asked: RequestContext, request_id: Id, outcome: MessageOutcome
+    session: SessionState, context: RequestContext, request_id: Id, outcome: MessageOutcome
 ) -> bool:
     """Write down what became of a request that was held; its params are where it came."""
     about = _About(
         sender=Sender.AGENT,
-        method=asked.method,
-        target=asked.target,
+        method=context.method,
+        target=context.target,
         id=request_id,
-        era=asked.era.value,
+        era=context.era.value,
     )
     return _write(session, about, outcome)
 
 
 def write_answer(
-    session: SessionState, asked: RequestContext, request_id: Id | None, outcome: MessageOutcome
+    session: SessionState, context: RequestContext, request_id: Id | None, outcome: MessageOutcome
 ) -> bool:
     """Write down what becomes of the server's answer, if it does not just go on; as above."""
     if not outcome.notes and not outcome.is_changed:
         return True
     about = _About(
         sender=Sender.SERVER,
-        method=asked.method,
-        target=asked.target,
+        method=context.method,
+        target=context.target,
         id=request_id,
-        era=asked.era.value,
+        era=context.era.value,
     )
     return _write(session, about, outcome)
 

@@ -40,9 +40,9 @@ def _has_form(capabilities: Json) -> bool:
     return isinstance(modes, dict) and (not modes or "form" in modes)
 
 
-def id_for(hold: PendingApproval) -> str:
+def id_for(pending: PendingApproval) -> str:
     """Return the id of the question about a request that is held."""
-    return f"{_ID_PREFIX}{hold.approval.id}-{hold.number}"
+    return f"{_ID_PREFIX}{pending.approval.id}-{pending.number}"
 
 
 def may_be_ours(request_id: Id) -> bool:
@@ -50,22 +50,22 @@ def may_be_ours(request_id: Id) -> bool:
     return isinstance(request_id, str) and request_id.startswith(_ID_PREFIX)
 
 
-def elicitation(hold: PendingApproval) -> bytes:
+def elicitation(pending: PendingApproval) -> bytes:
     """Return the question, as a request to the agent."""
     asked: Json = {
-        "jsonrpc": "2.0", "id": hold.window, "method": ELICITATION, "params": _params(hold)
+        "jsonrpc": "2.0", "id": pending.window, "method": ELICITATION, "params": _params(pending)
     }  # fmt: skip
     return encode(asked)
 
 
-def input_requests(hold: PendingApproval) -> dict[str, Json]:
+def input_requests(pending: PendingApproval) -> dict[str, Json]:
     """Return the question, as what a result asks for."""
-    return {KEY: {"method": ELICITATION, "params": {"mode": "form", **_params(hold)}}}
+    return {KEY: {"method": ELICITATION, "params": {"mode": "form", **_params(pending)}}}
 
 
-def close(hold: PendingApproval) -> bytes:
+def close(pending: PendingApproval) -> bytes:
     """Return word to the agent that the question is not asked there any more."""
-    params: Json = {"requestId": hold.window, "reason": "not asked here any more"}
+    params: Json = {"requestId": pending.window, "reason": "not asked here any more"}
     return encode({"jsonrpc": "2.0", "method": CANCELLED, "params": params})
 
 
@@ -87,15 +87,15 @@ def answer(result: Json) -> bool | None:
     return content.get("approve") is True
 
 
-def fits(hold: PendingApproval) -> bool:
+def fits(pending: PendingApproval) -> bool:
     """Say whether all of it can be shown there."""
-    return len(_message(hold)) <= _MAX_SHOWN_CHARS
+    return len(_message(pending)) <= _MAX_SHOWN_CHARS
 
 
-def _params(hold: PendingApproval) -> dict[str, Json]:
-    return {"message": _message(hold), "requestedSchema": _SCHEMA}
+def _params(pending: PendingApproval) -> dict[str, Json]:
+    return {"message": _message(pending), "requestedSchema": _SCHEMA}
 
 
-def _message(hold: PendingApproval) -> str:
-    what = f"{told_apart(hold.asked.target)}\n{pretty_params(hold.request.params)}"
-    return f"mcpwrap asks for your approval (rule {hold.judgement.rule}): {what}"
+def _message(pending: PendingApproval) -> str:
+    what = f"{told_apart(pending.asked.target)}\n{pretty_params(pending.request.params)}"
+    return f"mcpwrap asks for your approval (rule {pending.judgement.rule}): {what}"

@@ -264,34 +264,34 @@ def _bad_params(request: Request, reason: str) -> _RefusedError:
 
 
 def _ask_policy(
-    session: SessionState, request: Request, asked: RequestContext, way: PolicyScope
+    session: SessionState, request: Request, context: RequestContext, way: PolicyScope
 ) -> Judgement:
-    if asked.method == methods.TOOLS_CALL and session.policy.hides(asked.target):
+    if context.method == methods.TOOLS_CALL and session.policy.hides(context.target):
         # As a server says it of a tool it does not have: the official SDKs do in these words.
-        answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {asked.target}")
+        answer = error_response(request.id, INVALID_PARAMS, f"Unknown tool: {context.target}")
         note = JournalNote(
-            NoteKind.BLOCKED, f"{_about(request, asked)}: hidden", target=asked.target
+            NoteKind.BLOCKED, f"{_about(request, context)}: hidden", target=context.target
         )
         raise _RefusedError(MessageOutcome(answer=answer, notes=(note,)))
     judgement = session.judge(way, request.method, request.params)
     if judgement.decision is Decision.BLOCK:
-        answer = error_responses.denied(request.id, asked.method, asked.era, judgement)
-        notes = blocked(_about(request, asked), judgement, asked.target)
+        answer = error_responses.denied(request.id, context.method, context.era, judgement)
+        notes = blocked(_about(request, context), judgement, context.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=notes))
     return judgement
 
 
 def _ask_limits(
-    session: SessionState, request: Request, asked: RequestContext, notes: tuple[JournalNote, ...]
+    session: SessionState, request: Request, context: RequestContext, notes: tuple[JournalNote, ...]
 ) -> None:
     digest = b""
-    if session.limits.counts(asked.target):
+    if session.limits.counts(context.target):
         digest = _digest(request.params.get("arguments", {}))
-    held = session.limits.ask(asked.target, digest)
+    held = session.limits.ask(context.target, digest)
     if held is not None:
-        answer = error_responses.limit_exceeded(request.id, held, asked.era)
-        why = f"{_about(request, asked)}: {error_responses.why_limited(held)}"
-        note = JournalNote(NoteKind.LIMITED, why, target=asked.target)
+        answer = error_responses.limit_exceeded(request.id, held, context.era)
+        why = f"{_about(request, context)}: {error_responses.why_limited(held)}"
+        note = JournalNote(NoteKind.LIMITED, why, target=context.target)
         raise _RefusedError(MessageOutcome(answer=answer, notes=(*notes, note)))
 
 
@@ -299,8 +299,8 @@ def _digest(arguments: Json) -> bytes:
     return blake2b(encode_sorted(arguments), digest_size=_DIGEST_BYTES).digest()
 
 
-def _about(request: Request, asked: RequestContext) -> str:
-    return subject(asked.method, asked.target, request.id)
+def _about(request: Request, context: RequestContext) -> str:
+    return subject(context.method, context.target, request.id)
 
 
 def _judge_notification(

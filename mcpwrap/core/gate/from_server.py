@@ -94,13 +94,13 @@ def server_ended(session: SessionState, why: str) -> list[MessageOutcome]:
 
 
 def _unanswered(
-    session: SessionState, request_id: Id, asked: RequestContext, why: str
+    session: SessionState, request_id: Id, context: RequestContext, why: str
 ) -> MessageOutcome:
-    report_failure(session, asked)
-    text = f"{_about(asked, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
-    note = JournalNote(NoteKind.UNANSWERED, text, target=asked.target)
+    report_failure(session, context)
+    text = f"{_about(context, request_id)}: none, the server ended: {shown(why, MAX_WHY_CHARS)}"
+    note = JournalNote(NoteKind.UNANSWERED, text, target=context.target)
     outcome = MessageOutcome(error_responses.server_ended(request_id, why), notes=(note,))
-    return _write_down(session, asked, request_id, outcome)
+    return _write_down(session, context, request_id, outcome)
 
 
 def _judge_request(session: SessionState, request: Request, json: bytes) -> MessageOutcome:
@@ -260,18 +260,18 @@ def _judge_response(session: SessionState, answer: Result | Failure, json: bytes
 
 
 def _judge_result(
-    session: SessionState, asked: RequestContext, answer: Result, json: bytes
+    session: SessionState, context: RequestContext, answer: Result, json: bytes
 ) -> MessageOutcome:
     value = answer.result
-    report_result(session, asked, value)
-    judged = judge_result(session, asked, value)
+    report_result(session, context, value)
+    judged = judge_result(session, context, value)
     if judged.refusal is not None:
-        return _deny(session, asked, answer.id, judged.refusal, judged.notes)
+        return _deny(session, context, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not value
     forward = result_response(answer.id, judged.value) if is_changed else json
-    notes = _notes(_about(asked, answer.id), judged) if is_changed or judged.notes else ()
+    notes = _notes(_about(context, answer.id), judged) if is_changed or judged.notes else ()
     outcome = MessageOutcome(forward, notes=notes, is_changed=is_changed)
-    return _write_down(session, asked, answer.id, outcome)
+    return _write_down(session, context, answer.id, outcome)
 
 
 def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
@@ -283,48 +283,48 @@ def _notes(about: str, judged: ResultJudgement) -> tuple[JournalNote, ...]:
 
 
 def _judge_failure(
-    session: SessionState, asked: RequestContext, answer: Failure, json: bytes
+    session: SessionState, context: RequestContext, answer: Failure, json: bytes
 ) -> MessageOutcome:
-    report_failure(session, asked)
-    _let_it_be_initialized_again(session, asked)
-    judged = judge_failure(session, asked, answer.error)
+    report_failure(session, context)
+    _let_it_be_initialized_again(session, context)
+    judged = judge_failure(session, context, answer.error)
     if judged.refusal is not None:
-        return _deny(session, asked, answer.id, judged.refusal, judged.notes)
+        return _deny(session, context, answer.id, judged.refusal, judged.notes)
     is_changed = judged.value is not answer.error
     if is_changed:
         json = encode({"jsonrpc": "2.0", "id": answer.id, "error": judged.value})
-    notes = logged(_about(asked, answer.id), judged.notes)
+    notes = logged(_about(context, answer.id), judged.notes)
     outcome = MessageOutcome(json, notes=notes, is_changed=is_changed)
-    return _write_down(session, asked, answer.id, outcome)
+    return _write_down(session, context, answer.id, outcome)
 
 
-def _let_it_be_initialized_again(session: SessionState, asked: RequestContext) -> None:
+def _let_it_be_initialized_again(session: SessionState, context: RequestContext) -> None:
     """Let the agent try another revision, after a handshake that failed."""
-    if asked.method == methods.INITIALIZE:
+    if context.method == methods.INITIALIZE:
         session.has_handshake = False
 
 
 def _deny(
     session: SessionState,
-    asked: RequestContext,
+    context: RequestContext,
     request_id: Id,
     refusal: Judgement,
     notes: tuple[str, ...],
 ) -> MessageOutcome:
-    about = _about(asked, request_id)
-    told = error_responses.denied(request_id, asked.method, asked.era, refusal)
-    all_notes = (*logged(about, notes), *blocked(about, refusal, asked.target))
-    return _write_down(session, asked, request_id, MessageOutcome(told, notes=all_notes))
+    about = _about(context, request_id)
+    told = error_responses.denied(request_id, context.method, context.era, refusal)
+    all_notes = (*logged(about, notes), *blocked(about, refusal, context.target))
+    return _write_down(session, context, request_id, MessageOutcome(told, notes=all_notes))
 
 
 def _write_down(
-    session: SessionState, asked: RequestContext, request_id: Id, outcome: MessageOutcome
+    session: SessionState, context: RequestContext, request_id: Id, outcome: MessageOutcome
 ) -> MessageOutcome:
-    if decision_records.write_answer(session, asked, request_id, outcome):
+    if decision_records.write_answer(session, context, request_id, outcome):
         return outcome
-    refusal = error_responses.unrecorded(request_id, asked.method, asked.era)
+    refusal = error_responses.unrecorded(request_id, context.method, context.era)
     return decision_records.unrecorded(outcome, forward=refusal)
 
 
-def _about(asked: RequestContext, request_id: Id) -> str:
-    return f"the answer to {subject(asked.method, asked.target, request_id)}"
+def _about(context: RequestContext, request_id: Id) -> str:
+    return f"the answer to {subject(context.method, context.target, request_id)}"

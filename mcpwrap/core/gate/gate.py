@@ -68,10 +68,10 @@ class Gate:
         """Say what time it is, by a clock that nobody sets, before anything else."""
         self._session.now_s = now_s
 
-    def handle_outcome(self, told: ApprovalOutcome) -> list[Action]:
+    def handle_outcome(self, outcome: ApprovalOutcome) -> list[Action]:
         """Return what is to be done about the answer to a request that is held."""
         self._session.size = 0
-        return _of_agent(approval_decision.handle_outcome(self._session, told))
+        return _of_agent(approval_decision.handle_outcome(self._session, outcome))
 
     def tick(self) -> list[Action]:
         """Return what is to be done because time has passed."""

@@ -43,9 +43,9 @@ class InFlight:
         """Return a request that is open, and not cancelled."""
         return self._open.get(request_id)
 
-    def add(self, request_id: Id, asked: RequestContext) -> None:
+    def add(self, request_id: Id, context: RequestContext) -> None:
         """Keep a request that is forwarded."""
-        self._open[request_id] = asked
+        self._open[request_id] = context
 
     def take(self, request_id: Id) -> RequestContext | None:
         """Return and forget the request that is answered; None if there is no such."""

@@ -77,9 +77,9 @@ class PendingApprovals:
         self._number += 1
         return self._number
 
-    def add(self, hold: PendingApproval) -> None:
+    def add(self, pending: PendingApproval) -> None:
         """Keep one that waits."""
-        self._hold_by_number[hold.number] = hold
+        self._hold_by_number[pending.number] = pending
 
     def take(self, number: int) -> PendingApproval | None:
         """Return and forget one that waits."""
@@ -93,14 +93,14 @@ class PendingApprovals:
         """Return the one that this answer of the agent's is about."""
         return next((hold for hold in self if hold.window and hold.window == question), None)
 
-    def suspend(self, hold: PendingApproval) -> str:
+    def suspend(self, pending: PendingApproval) -> str:
         """Keep one until the agent comes again; return the `requestState` it is to bring."""
-        self._hold_by_number.pop(hold.number, None)
+        self._hold_by_number.pop(pending.number, None)
         if len(self._aside) >= MAX_SUSPENDED:
             del self._aside[next(iter(self._aside))]
-        self._aside[hold.number] = hold
-        nonce = hold.number.to_bytes(NONCE_BYTES)  # no two have the same under this key
-        sealed = seal(b"%d" % hold.number, self._key, nonce=nonce, bound=_BOUND)
+        self._aside[pending.number] = pending
+        nonce = pending.number.to_bytes(NONCE_BYTES)  # no two have the same under this key
+        sealed = seal(b"%d" % pending.number, self._key, nonce=nonce, bound=_BOUND)
         return _PREFIX + sealed.hex()
 
     def resume(self, request: Request) -> PendingApproval | None:

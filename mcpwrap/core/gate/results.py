@@ -27,31 +27,31 @@ _MAX_NAMED = 10  # of the names that were left out
 _OPAQUE = frozenset({"requestState", "inputRequests"})
 
 
-def judge_result(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
+def judge_result(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
     """Judge the result of a request; the same `value` back means that it passes as it is.
 
     Its keys and its questions are looked at last: rules for results change keys too.
     """
     if not isinstance(value, dict):
-        return _judge_content(session, asked, value)
-    judged = _judge_kind(session, asked, value)
+        return _judge_content(session, context, value)
+    judged = _judge_kind(session, context, value)
     told = judged.value
     if judged.refusal is not None or not isinstance(told, dict):
         return judged
     if has_case_variant_in_result(told):
         return replace(judged, refusal=CASE_VARIANT)
-    is_of_a_handshake = session.has_handshake and asked.era is ProtocolEra.HANDSHAKE
+    is_of_a_handshake = session.has_handshake and context.era is ProtocolEra.HANDSHAKE
     if is_of_a_handshake or "inputRequests" not in told:
         return judged
     return _with(judged, _judge_input_requests(session, told["inputRequests"]))
 
 
 def judge_failure(
-    session: SessionState, asked: RequestContext, error: dict[str, Json]
+    session: SessionState, context: RequestContext, error: dict[str, Json]
 ) -> ResultJudgement:
     """Judge an error of whatever method in the same way: others may have written it."""
     words = {key: error[key] for key in error if key != "code"}
-    judged = _judge_by_rules(session, asked, words)
+    judged = _judge_by_rules(session, context, words)
     if judged.refusal is not None or not isinstance(judged.value, dict):
         return judged
     told = error if judged.value is words else {**judged.value, "code": error["code"]}
@@ -68,11 +68,11 @@ def _with(judged: ResultJudgement, inputs: Judgement) -> ResultJudgement:
 
 
 def _judge_kind(
-    session: SessionState, asked: RequestContext, value: dict[str, Json]
+    session: SessionState, context: RequestContext, value: dict[str, Json]
 ) -> ResultJudgement:
-    if asked.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
-        session.version = session.version or asked.revision or ""
-    match asked.method:
+    if context.method != methods.DISCOVER:  # which lists revisions: the agent may go on in another
+        session.version = session.version or context.revision or ""
+    match context.method:
         case methods.INITIALIZE:
             version = value.get("protocolVersion")
             session.version = version if isinstance(version, str) else ""
@@ -80,9 +80,9 @@ def _judge_kind(
             session.remember_tools(value.get("tools"))
         case _:
             pass
-    if asked.method in methods.DESCRIPTIONS:
-        return _judge_description(session, asked.method, value)
-    return _judge_content(session, asked, value)
+    if context.method in methods.DESCRIPTIONS:
+        return _judge_description(session, context.method, value)
+    return _judge_content(session, context, value)
 
 
 def _judge_description(
@@ -99,25 +99,25 @@ def _judge_description(
     return replace(judged, value=told, left_out=listed.left_out)
 
 
-def _judge_content(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
+def _judge_content(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
     """Let the policy see what others may have written: by the tool's rules, if a tool did."""
-    if asked.method not in methods.JUDGED_RESULTS:
+    if context.method not in methods.JUDGED_RESULTS:
         return ResultJudgement(value)
-    return _judge_by_rules(session, asked, value)
+    return _judge_by_rules(session, context, value)
 
 
-def _judge_by_rules(session: SessionState, asked: RequestContext, value: Json) -> ResultJudgement:
-    method = methods.TOOLS_CALL if asked.method in methods.TASK_RESULTS else asked.method
+def _judge_by_rules(session: SessionState, context: RequestContext, value: Json) -> ResultJudgement:
+    method = methods.TOOLS_CALL if context.method in methods.TASK_RESULTS else context.method
     kept: dict[str, Json] = {}
     rest = value
     if (
         isinstance(value, dict)
-        and asked.era is ProtocolEra.MODERN
+        and context.era is ProtocolEra.MODERN
         and not value.keys().isdisjoint(_OPAQUE)
     ):
         kept = {key: value[key] for key in value if key in _OPAQUE}
         rest = {key: value[key] for key in value if key not in _OPAQUE}
-    judged = session.policy.judge_result(method, asked.target, rest)
+    judged = session.policy.judge_result(method, context.target, rest)
     if judged.value is rest:
         return judged if rest is value else replace(judged, value=value)
     if isinstance(judged.value, dict):

@@ -48,12 +48,12 @@ class Routes:
         """Return the stream of a request that has no answer yet."""
         return self._stream_by_id.get(request_id)
 
-    def route(self, told: UntaggedMessage, is_heard: HasReader) -> int | None:
+    def route(self, untagged: UntaggedMessage, is_heard: HasReader) -> int | None:
         """Return the stream for a message; None for an answer that nobody waits for."""
-        message = told.message
+        message = untagged.message
         if isinstance(message, (Result, Failure)):
             return self.take(message.id)
-        found = self._by_its_own_words(message, told.about)
+        found = self._by_its_own_words(message, untagged.about)
         return self._by_custom(message, is_heard) if found is None else found
 
     def _by_its_own_words(self, message: Request | Notification, about: Id | None) -> int | None:

@@ -69,11 +69,11 @@ class GateRelay:
             actions = self._gate.server_ended(why)
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
-    def handle_outcome(self, told: ApprovalOutcome) -> None:
+    def handle_outcome(self, outcome: ApprovalOutcome) -> None:
         """Do what follows from the answer to a request that is held."""
         with self._judging:
             self._get_ready()
-            actions = self._gate.handle_outcome(told)
+            actions = self._gate.handle_outcome(outcome)
         self._do(actions, to_agent=self._to_agent.put, to_server=self._to_server.put)
 
     def tick(self) -> None:

@@ -26,7 +26,7 @@ limits: {calls: 3/h}
 HOOK = "        news = self._monitor.policy_update()\n"
 REFUSED_ANYWAY = {"write a file", "make a network socket", "read its own memory"}
 CODE = Path(taken_over.__file__).read_text()
-NO_FILTER = ("as_gate/session/admit", "around.filter.enter)", "lambda: None)")
+NO_FILTER = ("as_gate/session/admit", "context.filter.enter)", "lambda: None)")
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "the wrapper's look at a program before it starts it",
         "mcpwrap/as_wrapper/session.py",
-        "    start.expect_unchanged(around.spec)\n",
+        "    start.expect_unchanged(context.spec)\n",
         "",
         "apply",
     ),

@@ -92,11 +92,11 @@ class EntryDecider:
 
     def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> EntryRewrite:
         """Return what a raw entry becomes."""
-        around = entry_context.around(self._who, found, listed)
-        launch = entry.launch_of(listed, around)
+        context = entry_context.around(self._who, found, listed)
+        launch = entry.launch_of(listed, context)
         if isinstance(launch, StdioTransport):
-            around = entry_context.seen(launch, around, self._who)
-        draft = self._allowed(entry.draft(listed, launch, around, self._egress_of(listed)))
+            context = entry_context.seen(launch, context, self._who)
+        draft = self._allowed(entry.draft(listed, launch, context, self._egress_of(listed)))
         entry.expect_registries(draft.server, self._machine.sources)
         entry_context.expect_no_links(draft)
         wanted = self._decided.get((found.path, listed.entry.path), "")

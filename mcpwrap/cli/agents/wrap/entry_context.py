@@ -35,15 +35,15 @@ def around(who: FileOwner, found: DiscoveredFile, listed: ListedServer) -> Entry
 
 
 def _env_file(
-    listed: ListedServer, around: EntryContext, within: Path, uid: int
+    listed: ListedServer, context: EntryContext, within: Path, uid: int
 ) -> dict[str, str] | None:
     """Return the variables of the file that an entry names, below the folder that it belongs to."""
     value = listed.entry.value
     said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
-    path = filled_in(said, around.variables) if isinstance(said, str) else None
+    path = filled_in(said, context.variables) if isinstance(said, str) else None
     if not path:
         return None
-    whole = Path(around.base or around.home, path)
+    whole = Path(context.base or context.home, path)
     content = files.read(whole, uid, within=within, max_bytes=MAX_SECRET_BYTES)
     if not isinstance(content, bytes):
         return None
@@ -67,16 +67,16 @@ def expect_no_links(draft: Draft) -> None:
             )
 
 
-def seen(launch: StdioTransport, around: EntryContext, who: FileOwner) -> EntryContext:
+def seen(launch: StdioTransport, context: EntryContext, who: FileOwner) -> EntryContext:
     """Return what surrounds a program, with what the machine says of it."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
-    base = around.base or around.home
-    paths = [*stdio_server.named_paths(launch, around), *([around.base] if around.base else [])]
-    program = programs.program(launch.command, base, around.home, search)
+    base = context.base or context.home
+    paths = [*stdio_server.named_paths(launch, context), *([context.base] if context.base else [])]
+    program = programs.program(launch.command, base, context.home, search)
     if program and Path(program.path).name in _RUN_PROJECTS:
-        program = programs.with_environments(program, paths, around.home, search)
+        program = programs.with_environments(program, paths, context.home, search)
     return replace(
-        around,
+        context,
         program=program,
-        places=programs.path_infos(paths, around.home, who.uid),
+        places=programs.path_infos(paths, context.home, who.uid),
     )
