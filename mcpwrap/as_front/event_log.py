@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from mcpwrap.core import rate_limit
+from mcpwrap.core import log_rate_limit
 from mcpwrap.core.wire.sni_front_log import FrontEvent, FrontEventKind, encode
 from mcpwrap.linux.systemd.stderr_log import log_line
 
@@ -22,7 +22,7 @@ _MINUTE_S = 60.0
 _MAX_NAMES = MAX_EVENTS_PER_S * 60  # more cannot be written in that time
 
 
-class EventRateLimit(rate_limit.RateLimit):
+class EventRateLimit(log_rate_limit.LogRateLimit):
     """Event rate limit of one server, and the names that it queried in this minute."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from mcpwrap.core.approval.authorization import Rights, may, may_proven, sees
 from mcpwrap.core.approval.entry import ApprovalNotice, QueuedApproval
 from mcpwrap.core.approval.queue import ApprovalQueue
 from mcpwrap.core.audit import records
-from mcpwrap.core.rate_limit import RateLimit
+from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.text.sanitise import shown
 from mcpwrap.core.wire.approval_socket import (
     Channel,
@@ -52,7 +52,7 @@ class DecisionExecutor:
         self.proving = Authenticator()
         self._writing = writing
         self._poll = poll
-        self._quota = RateLimit(_MAX_REFUSALS_PER_S)
+        self._quota = LogRateLimit(_MAX_REFUSALS_PER_S)
 
     def rights(self) -> Rights:
         """Return who may see and answer what, on this machine."""

@@ -1,1 +1,1 @@
-"""RUNS AS ROOT, ONCE: the secret store, and secrets minted for one start of a wrapper."""
+"""RUNS AS ROOT: the secret store, and secrets minted at each start of a wrapper."""

@@ -1,8 +1,8 @@
 """Program `mcpwrap-mint`: mints the capability of a wrapper's start, and seals its secrets.
 
-It runs at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` is its ExecStartPre=,
-`mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every cold start
-waits for it: it imports no more than it needs.
+It runs as root at each start of a wrapper that has secrets. `mcpwrap-mint start NAME` is its
+ExecStartPre=, `mcpwrap-mint reload NAME` its ExecReload=. It is a program of its own because every
+cold start waits for it: it imports no more than it needs.
 
 The key that seals the OAuth logins of a server is made here too, at a start of its wrapper, if it
 is missing.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from mcpwrap.core.gate.session import JournalNote
-from mcpwrap.core.rate_limit import RateLimit
+from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.linux.systemd.stderr_log import log_line
 
 _MAX_PER_S = 5  # the journal is for all sessions, and has a limit of its own
@@ -17,7 +17,7 @@ class JournalNotes:
         """`write` leaves the line of one; what is said of a flood goes to standard error."""
         self._who = who
         self._write = write
-        self._quota = RateLimit(_MAX_PER_S)
+        self._quota = LogRateLimit(_MAX_PER_S)
 
     def note(self, note: JournalNote) -> None:
         """Leave a line; of a flood, how many lines it had."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mcpwrap.core.audit.params import ParamsEncoder
 from mcpwrap.core.audit.records import MAX_PART_BYTES, Record, cut, encode
 from mcpwrap.core.gate.ports import AuditedDecision
-from mcpwrap.core.rate_limit import RateLimit
+from mcpwrap.core.log_rate_limit import LogRateLimit
 from mcpwrap.core.text.uris import bare
 from mcpwrap.linux.process.shared_memory import SharedCounters
 from mcpwrap.session.audit_log.chained_file import ChainedFile
@@ -45,7 +45,7 @@ class Recorder:
         self._tally = tally
         self._next_part = next_part
         self._unrecorded = self._left_out = 0
-        self._quota = RateLimit(_MAX_NOISE_PER_S)
+        self._quota = LogRateLimit(_MAX_NOISE_PER_S)
         self._arrived_ns = 0
 
     def arrived(self) -> None:

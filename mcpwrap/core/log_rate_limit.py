@@ -1,9 +1,12 @@
-"""Rate limit on written lines, so that no writer fills the disk or drowns the others."""
+"""Rate limit on log lines, so that no writer fills the disk or drowns the others.
+
+That of tool calls is in `core/policy/circuit_breaker`.
+"""
 
 from collections import deque
 
 
-class RateLimit:
+class LogRateLimit:
     """Line counter of one writer. Times are monotonic, in seconds."""
 
     def __init__(self, max_per_s: int) -> None:

@@ -1,17 +1,17 @@
 """Rate limit on log lines: of a flood some are written, the rest counted."""
 
-from mcpwrap.core.rate_limit import RateLimit
+from mcpwrap.core.log_rate_limit import LogRateLimit
 
 
 def test_so_many_in_any_second() -> None:
-    quota = RateLimit(3)
+    quota = LogRateLimit(3)
     assert [quota.admits(at_s) for at_s in (0.0, 0.5, 0.9, 0.95, 1.0, 1.1, 1.5)] == [
         True, True, True, False, True, False, True,
     ]  # fmt: skip
 
 
 def test_what_is_left_out_is_counted_and_the_first_is_told() -> None:
-    quota = RateLimit(1)
+    quota = LogRateLimit(1)
     assert quota.admits(0.0)
     assert [(quota.admits(0.0), quota.is_first_left_out()) for _ in range(3)] == [
         (False, True),
