@@ -10,7 +10,6 @@ from mcpwrap.config.policy.errors import Flaw, PolicyError, SourcePosition
 from mcpwrap.config.policy.yaml_table import YamlTableReader
 from mcpwrap.config.policy.yaml_tree import Items, Node, read_tree
 from mcpwrap.core.policy.argument_path import PathMarker, steps_of
-from mcpwrap.core.policy.conditions import compiled, patterns_by_path
 from mcpwrap.core.policy.decision import ApprovalTimeouts
 from mcpwrap.core.policy.rules import (
     EVERYTHING,
@@ -264,6 +263,9 @@ def _warning_of_missing_argument(mark: SourcePosition, rule: Rule) -> Flaw | Non
     is_for_all = any(map(_matches_everything, (*rule.tools, *rule.methods)))
     if effect is None or rule.observe or not rule.when or not is_for_all:
         return None
+    # sqlglot, which judges conditions, takes 0.1 s to load; a rule that comes here is rare.
+    from mcpwrap.core.policy.conditions import compiled, patterns_by_path  # noqa: PLC0415
+
     patterns = patterns_by_path(rule.when)
     truths = {compiled(condition, patterns)({}) for condition in rule.when}
     if FAILS in truths or UNJUDGEABLE not in truths:

@@ -13,14 +13,15 @@ LARGE = {
     "aiohttp", "asyncio", "click", "jinja2", SODIUM, "oauthlib", "re2", "rich", "sqlglot",
     "textual", "yaml",
 }  # fmt: skip
-POLICIES = {"re2", "sqlglot", "yaml"}
+POLICIES = {"re2", "yaml"}
 LOADED = {
     "mcpwrap": {"click", "rich", SODIUM} | POLICIES,
     "mcpwrap-root": {SODIUM} | POLICIES,
     "mcpwrap-mint": {SODIUM},
     "mcpwrap-audit": {SODIUM},
-    "mcpwrap-gate": {SODIUM} | POLICIES,
-    "mcpwrap-gate-reload": POLICIES,
+    # The gate judges by sqlglot, and a session's process cannot open it any more.
+    "mcpwrap-gate": {SODIUM, "sqlglot"} | POLICIES,
+    "mcpwrap-gate-reload": {"sqlglot"} | POLICIES,
     "mcpwrap-front": {"asyncio"},
     "mcpwrap-front-reload": {"asyncio"},
     "mcpwrap-webhook": {"aiohttp", "asyncio"},
