@@ -101,7 +101,8 @@ def forwardable(headers: Json, arguments: Json) -> dict[str, str]:
         if _HEADER.fullmatch(name)
         and isinstance(value, str)
         and header_values.is_plain(value)
-        and _without_zeros(value) in said
+        and (text := decoded(value)) is not None
+        and _without_zeros(text) in said
     }
 
 
@@ -157,14 +158,16 @@ def _agree(declared: _ParamHeader, value: Json, header: str | None) -> bool:
     return said == text
 
 
-def _without_zeros(header: str) -> str | None:
-    text = decoded(header)
-    zeros = None if text is None else _ZEROS.search(text)
-    return text[: zeros.start()] if text and zeros and zeros.end() == len(text) else text
+def _without_zeros(text: str) -> str:
+    zeros = _ZEROS.search(text)
+    return text[: zeros.start()] if zeros and zeros.end() == len(text) else text
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """Yield all that arguments say, as it stands in headers. JSON is bounded in depth."""
+    """Yield all that arguments say. JSON is bounded in depth.
+
+    A text is taken as it is: the policy has not seen what one in base64 would decode to.
+    """
     match value:
         case dict():
             for inner in value.values():
@@ -174,7 +177,7 @@ def _texts(value: Json) -> Iterator[str]:
                 yield from _texts(inner)
         case _ if (text := _as_text(value)) is not None:
             yield text
-            yield _without_zeros(text) or text
+            yield _without_zeros(text)
         case _:
             pass
 

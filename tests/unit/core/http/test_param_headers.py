@@ -120,6 +120,7 @@ ARGUMENTS: Json = {
     "e": True,
     "f": "1.0",
     "g": None,
+    "h": "=?base64?cHJvZA==?=",
 }
 
 
@@ -129,7 +130,9 @@ ARGUMENTS: Json = {
         ({"Mcp-Param-A": "1", "mcp-param-b": "=?base64?YQ==?="}, None),
         ({"Mcp-Param-C": "=?base64?Y2Fmw6k=?=", "Mcp-Param-D": "7", "Mcp-Param-E": "true"}, None),
         ({"Mcp-Param-A": "1.0", "Mcp-Param-D": "7.00"}, None),
+        ({"Mcp-Param-H": "=?base64?PT9iYXNlNjQ/Y0hKdlpBPT0/PQ==?="}, None),
         # What the policy has not seen, since it is no argument.
+        ({"Mcp-Param-H": "prod", "Mcp-Param-I": "=?base64?cHJvZA==?="}, {}),
         ({"Mcp-Param-A": "2", "Mcp-Param-B": "A", "Mcp-Param-C": "cafe", "Mcp-Param-G": ""}, {}),
         ({"Mcp-Param-A": "1.5", "Mcp-Param-B": "=?base64?YQ=?=", "Mcp-Param-G": "null"}, {}),
         ({"Mcp-Param-": "1"}, {}),
