@@ -222,8 +222,8 @@ HEAD = "import getpass, sys, traceback\nimport click, rich, rich.console\nname =
 FILES = [
     f"mcpwrap/{name}.py"
     for name in ("cli/new", "cli/main", "as_root/new", "as_root/main", "as_root/secrets/mint",
-                 "linux/new", "as_agent/run/command", "as_agent/new_probe", "as_gate/reload",
-                 "session/new")
+                 "linux/new", "machine/new", "gate_client/new", "as_agent/run/command",
+                 "as_agent/new_probe", "as_gate/reload", "session/new")
 ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from tests.unit.as_wrapper.oauth.world import World, world
 
 SOUND = AuthorizationPage(visit="https://a.example/?state=x", redirect="")
 EVIL = "https://evil.example/\x1b[2J?state=x"
+FOREIGN_PAGE = AuthorizationPage(visit=EVIL, redirect="")
 
 
 @dataclass
@@ -288,7 +289,7 @@ def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
         ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "none of http"),
         ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "none of https"),
-        ([b"S"], [login_pipe.encode(AuthorizationPage(visit=EVIL, redirect=""))], [], "of https"),
+        ([b"S"], [login_pipe.encode(FOREIGN_PAGE)], [], "none of https"),
         ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),
     ],
 )  # fmt: skip

@@ -102,6 +102,7 @@ def test_another_differs_where_its_rules_do(recorded: list[Record]) -> None:
         ({"decision": "approved"}, 0),
         ({"decision": "denied"}, 0),
         ({"decision": "suspended"}, 0),
+        ({"decision": "put off"}, 0),  # the same, in an audit of 0.1.0
         ({"decision": "malformed"}, 0),  # the policy was never asked
         ({"decision": "unknown"}, 0),
         ({"id": None}, 0),  # a notification
