@@ -55,7 +55,7 @@ class Supervisor:
         self._notifier = notifier
         self._bounds = ResourceLimits(spec, context.lasting)
         self._leftovers = SessionCleanup()
-        self._berths = SessionSlots(context, self._leftovers)
+        self._slots = SessionSlots(context, self._leftovers)
         self._session_by_fd: dict[int, ServerSession] = {}
         self._poll = select.poll()
         self._last_note = ""
@@ -67,7 +67,7 @@ class Supervisor:
         wake_fd = signal_fd.on_signals()
         self._watch(wake_fd)
         self._notifier.ready(self._status())
-        self._berths.prepare(self._places_in_use())
+        self._slots.prepare(self._slots_in_use())
         while not self._is_idle_for_too_long():
             ready = {fd for fd, _ in self._poll.poll(self._wait_s() * 1000)}
             # Signals first: a session that is opened after a reload has what was loaded.
@@ -83,7 +83,7 @@ class Supervisor:
                 self._accept()
             self._look_at_bounds()
             self._leftovers.go_on()
-            self._berths.prepare(self._places_in_use())
+            self._slots.prepare(self._slots_in_use())
             self._notifier.alive()
         self._stop()
 
@@ -96,7 +96,7 @@ class Supervisor:
     def _stop(self) -> None:
         self._leftovers.stop()
         self._bounds.disk.stop()
-        self._berths.give_up_spare()
+        self._slots.give_up_spare()
         for session in list(self._session_by_fd.values()):
             self._close(session)
         with suppress(ChildProcessError):  # all have been killed; systemd would wait for them
@@ -133,7 +133,7 @@ class Supervisor:
             return
         try:
             self._secrets.load()
-            self._berths.give_up_spare()  # it was forked from what was loaded before
+            self._slots.give_up_spare()  # it was forked from what was loaded before
             self._renew_headers()
             self._note("")
         except ValueError as error:
@@ -193,7 +193,7 @@ class Supervisor:
             refuse(connection, session_socket.Exit.BUSY, f"{self._spec.name}: {why}")
             self._note(f"last refused: {why}")
             return None
-        ready = self._berths.take(self._places_in_use())
+        ready = self._slots.take(self._slots_in_use())
         if ready is None:
             limit = self._spec.sessions
             why = f"{self._spec.name}: {limit} of {limit} sessions are in use"
@@ -203,10 +203,10 @@ class Supervisor:
         try:
             return open_session(self._context, ready, opening, connection, values)
         except OSError:
-            self._berths.give_up(ready)
+            self._slots.give_up(ready)
             raise
 
-    def _places_in_use(self) -> list[Path]:
+    def _slots_in_use(self) -> list[Path]:
         return [session.slot.slot_dir for session in self._session_by_fd.values()]
 
     def _reap(self) -> None:
@@ -220,7 +220,7 @@ class Supervisor:
                 return
             self._leftovers.has_ended(pid)
             self._bounds.disk.has_ended(pid)
-            self._berths.has_ended(pid)
+            self._slots.has_ended(pid)
             for session in list(self._session_by_fd.values()):
                 if pid in {session.slot.process.pid, session.copier_pid}:
                     self._has_ended(session, pid, _exit_status(wait_status))
