@@ -185,6 +185,7 @@ def of(kind: Json, header: Json = "H", **more: Json) -> dict[str, Json]:
         ({"a": of("string"), "b": of("number", "N")}, {"a": "x"}, {}),
         ({"a": of("string"), "b": of(["string"], "N")}, {"a": "x"}, {}),
         ({"a": of("string"), "b": of("string", "h")}, {"a": "x"}, {}),
+        ({"a": of("string"), "b": of("string", None)}, {"a": "x"}, {}),  # null is no name either
         ({"a": of("string", "a b")}, {"a": "x"}, {}),
         ({"a": of("string", "")}, {"a": "x"}, {}),
         ({"a": of("string", 1)}, {"a": "x"}, {}),
