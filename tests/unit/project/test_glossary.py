@@ -29,6 +29,7 @@ class Row:
     term: str
     definition: str
     where: tuple[str, ...]
+    sets: tuple[str, ...]
     before: str
 
 
@@ -43,12 +44,14 @@ def rows(text: str) -> Iterator[Row]:
         if line.startswith("## "):
             section = line[3:]
         elif line.startswith("| **"):
-            found = ROW.fullmatch(line)
-            if not found:
+            row = ROW.fullmatch(line)
+            if not row:
                 raise ValueError(line)
-            term, definition, where, before = found.groups()
-            names = tuple(name for is_set, name in NAME.findall(where) if not is_set)
-            yield Row(section, term, definition, names, before)
+            term, definition, where, before = row.groups()
+            found = NAME.findall(where)
+            names = tuple(name for is_set, name in found if not is_set)
+            sets = tuple(name for is_set, name in found if is_set)
+            yield Row(section, term, definition, names, sets, before)
 
 
 @cache
@@ -86,10 +89,12 @@ def faults(text: str, tree: Path) -> list[str]:
     found = [
         f"defined twice: {term}" for term, n in Counter(r.term for r in every).items() if n > 1
     ]
+    rules = (tree / "nftables/mcpwrap.nft").read_text()
     by_section = defaultdict[str, list[str]](list)
     for row in every:
         by_section[row.section].append(row.term)
         found += [f"{row.term}: no {name}" for name in row.where if not is_there(name, tree)]
+        found += [f"{row.term}: no set {s}" for s in row.sets if f"    set {s} {{" not in rules]
         if not row.definition.endswith("."):
             found.append(f"{row.term}: not a sentence")
     for section, terms in by_section.items():
@@ -114,6 +119,7 @@ def test_it_is_of_this_tree() -> None:
         (["**gate** | Judge. | `core/gone` | "], ["gate: no core/gone"]),
         (["**gate** | Judge. | `core/gate.Other` | "], ["gate: no core/gate.Other"]),
         (["**gate** | Judge. | `mcpwrap-web.service` | "], ["gate: no mcpwrap-web.service"]),
+        (["**a** | A. | set `b`, set `c` | "], ["a: no set c"]),
         (["**b** | B. | set `b` | ", "**a** | A. | set `a` | "], ["not in order: Words"]),
         (["**a** | A. | set `a` | ", "**a** | A. | set `a` | "], ["defined twice: a"]),
         (["**a** | A | set `a` | "], ["a: not a sentence"]),
@@ -123,6 +129,7 @@ def test_a_fault_is_found(tmp_path: Path, lines: list[str], expected: list[str])
     texts = {
         "mcpwrap/core/gate.py": '"""Gate."""\n\n\nclass Gate:\n    """Judge."""\n',
         "units/mcpwrap-gate.service": "",
+        "nftables/mcpwrap.nft": "    set a { type uid; }\n    set b { type uid; }\n",
     }
     text = "\n".join(["## Words", *(f"| {line}|" for line in lines)])
     assert faults(text, trees.write(tmp_path, texts)) == expected
