@@ -16,17 +16,20 @@ class McpwrapError(Exception):
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, problem: str, *, where: str, fix: str, more: Sequence[str] = ()) -> None:
-        """`more` is lines that stand between problem and fix."""
+    def __init__(
+        self, problem: str, *, where: str, fix: str, more: Sequence[str] = (), code: str = ""
+    ) -> None:
+        """`more` is lines between problem and fix; `code` is the name in mcpwrap-errors(7)."""
         super().__init__(problem)
         self.problem = problem
+        self.code = code
         self.where = where
         self.fix = fix
         self.more = tuple(more)
 
     def lines(self) -> list[str]:
         """Return what is shown: `linux.tty.fail` lets no name in it begin a line of its own."""
-        return problem_lines(self.where, self.problem, self.fix, self.more)
+        return problem_lines(self.where, self.problem, self.fix, self.more, self.code)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -70,6 +73,9 @@ def nothing_changed() -> Iterator[None]:
         raise file_error(error, "nothing was changed") from error
 
 
-def problem_lines(where: str, problem: str, fix: str, more: Sequence[str] = ()) -> list[str]:
-    """Return the lines that say what is wrong, where, and what to do."""
-    return [f"{where}: {problem}", *(f"  {line}" for line in more), f"  fix: {fix}"]
+def problem_lines(
+    where: str, problem: str, fix: str, more: Sequence[str] = (), code: str = ""
+) -> list[str]:
+    """Return the lines of an error: where and what the problem is, its name, what to do."""
+    name = f" [{code}]" if code else ""
+    return [f"{where}: {problem}{name}", *(f"  {line}" for line in more), f"  fix: {fix}"]

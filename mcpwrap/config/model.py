@@ -191,11 +191,12 @@ class Problem:
     key: str  # "" is the table itself
     problem: str
     fix: str
+    code: str = ""  # the name in mcpwrap-errors(7)
 
     def lines(self) -> list[str]:
         """Return what is shown of it."""
         where = ", ".join(part for part in (self.file, self.table, self.key) if part)
-        return problem_lines(where, self.problem, self.fix)
+        return problem_lines(where, self.problem, self.fix, code=self.code)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -206,7 +207,7 @@ class ConfigError(UsageError):
 
     def __init__(self, problems: list[Problem]) -> None:
         first = problems[0]
-        super().__init__(first.problem, where=first.file, fix=first.fix)
+        super().__init__(first.problem, where=first.file, fix=first.fix, code=first.code)
         self.problems = tuple(problems)
 
     def lines(self) -> list[str]:

@@ -71,10 +71,11 @@ MAX_TEXT_CHARS = 32 * 1024
 class BadValueError(ValueError):
     """Wrong value, with its fix: the second argument is what to write instead."""
 
-    def __init__(self, problem: str, fix: str) -> None:
+    def __init__(self, problem: str, fix: str, code: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
         self.fix = fix
+        self.code = code  # the name in mcpwrap-errors(7)
 
 
 def plain_text(value: str) -> str:

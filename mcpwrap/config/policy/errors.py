@@ -24,10 +24,11 @@ class Flaw:
     mark: SourcePosition
     problem: str
     fix: str
+    code: str = ""  # the name in mcpwrap-errors(7)
 
     def lines(self) -> list[str]:
         """Return what is shown of it."""
-        return problem_lines(str(self.mark), self.problem, self.fix)
+        return problem_lines(str(self.mark), self.problem, self.fix, code=self.code)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -38,7 +39,7 @@ class PolicyError(UsageError):
 
     def __init__(self, flaws: list[Flaw]) -> None:
         first = flaws[0]
-        super().__init__(first.problem, where=str(first.mark), fix=first.fix)
+        super().__init__(first.problem, where=str(first.mark), fix=first.fix, code=first.code)
         self.flaws = tuple(flaws)
 
     def lines(self) -> list[str]:
