@@ -1,8 +1,8 @@
 """`make facts AGAINST=COMMIT`: facts in the prose of that commit that are not in this tree's.
 
 A fact is a number with its unit, a source (RFC, man page, version, URL, specification), or, in
-documents, a piece of code: an option, a setting, a path, a story. Facts of code are looked for in the
-same file; one that has moved is counted as moved if it is in the tree's prose at all.
+documents, a piece of code: an option, a setting, a path, a story. A fact that is not in the same
+file any more but anywhere else in the prose of the tree has moved; any other is lost.
 """
 
 import argparse
@@ -25,7 +25,8 @@ UNITS = (
 )
 NUMBER = re.compile(rf"(?<![\w.#-])(\d[\d   ]*\d|\d)(?:\.\d+)?(?:[  -]?({UNITS}))?(?![\w])")
 SOURCE = re.compile(
-    r"RFC \d+(?:,? (?:section|appendix) [\dA-Z][\d.]*\d?)?|CVE-\d+-\d+|ECMA-\d+|SEP-\d+|UAX ?#?\d+|FIPS \d+"
+    r"RFC \d+(?:,? (?:section|appendix) [\dA-Z][\d.]*\d?)?"
+    r"|CVE-\d+-\d+|ECMA-\d+|SEP-\d+|UAX ?#?\d+|FIPS \d+"
     r"|\b[a-z][\w.+@-]*\(\d[a-z]?\)|https?://[\w./#?=&%~+-]*[\w/]"
     r"|\b(?:systemd|Linux|kernel|Python|Squid|Debian|nftables|Node|npm|glibc|OpenSSL) v?\d[\w.]*\b"
 )

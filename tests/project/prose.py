@@ -68,21 +68,21 @@ def of_comments(file: str, source: str) -> Iterator[Text]:
 
 def of_python(file: str, source: str) -> Iterator[Text]:
     """Return docstrings and comments of a module, and of the package also its messages."""
-    tree = ast.parse(source)
-    docstrings = set[int]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text is not None:
-                first = node.body[0]
-                docstrings.add(id(first.value))  # type: ignore[attr-defined]
-                yield Text(file, first.lineno, "docstring", text)
-    if file.startswith("mcpwrap/"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-                text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-                if id(node) not in docstrings and " " in text.strip():
-                    yield Text(file, node.lineno, "message", text)
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = {
+        node.body[0].value
+        for node in nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and ast.get_docstring(node) is not None
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            if node in docstrings:
+                yield Text(file, node.lineno, "docstring", text)
+            elif file.startswith("mcpwrap/") and " " in text.strip():
+                yield Text(file, node.lineno, "message", text)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Text(file, token.start[0], "comment", token.string.lstrip("# "))

@@ -1,4 +1,4 @@
-"""Rules for wording, as a part of `make check`: words that mcpwrap does not use, long paragraphs."""
+"""Rules for wording, as a part of `make check`: banned phrases, and long paragraphs."""
 
 import re
 import sys
@@ -71,7 +71,7 @@ def paragraphs(document: str) -> Iterator[tuple[int, int]]:
 
 
 def main(argv: list[str]) -> int:
-    """Exit status: 0 no breach; 1 breaches, which are printed. Arguments are paths to look below."""
+    """Exit status: 0 no breach; 1 breaches, which are printed. Arguments are paths to search."""
     texts = [text for text in prose.read(TOP) if not argv or text.file.startswith(tuple(argv))]
     found = sorted({*words(texts, TOP / "docs/glossary.md"), *long_paragraphs(texts)})
     for breach in found:
