@@ -45,7 +45,7 @@ def facts(text: Text) -> set[Fact]:
     """Return the facts of a piece of prose."""
     plain = " ".join(text.text.split())
     found = {Fact("source", match.group()) for match in SOURCE.finditer(plain)}
-    for match in NUMBER.finditer(plain):
+    for match in NUMBER.finditer(SOURCE.sub(" ", plain)):
         figure = re.sub(r"[   ](?=\d)", "", match.group())
         if match.group(2) or len(re.sub(r"\D", "", figure)) > 1:
             found.add(Fact("number", re.sub(r"[  -]", " ", figure)))

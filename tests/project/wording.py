@@ -25,9 +25,14 @@ def banned(glossary: Path) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the phrases of the glossary's table as patterns, each with what is written instead."""
     _, _, section = glossary.read_text().partition(HEADING)
     return tuple(
-        (re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE), instead)
+        (re.compile(rf"\b(?:{spaces(phrase)})\b", re.IGNORECASE), instead)
         for phrase, instead in ROW.findall(section.replace("\\|", "|"))
     )
+
+
+def spaces(phrase: str) -> str:
+    """Return a pattern whose spaces match the end of a line, too."""
+    return phrase.replace(" ", r"\s+")
 
 
 def words(texts: Iterable[Text], glossary: Path) -> Iterator[Breach]:
