@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *MANUAL]
 NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eighteen": 18}
 NAMING_PATHS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 # Folders that paths in documents begin at: `core/gate/gate.py` is below mcpwrap/.
 BASES = ("", "mcpwrap", "tests", "tests/system")
@@ -85,7 +85,7 @@ def test_each_command_is_there(page: Path) -> None:
 
 
 def is_command(words: list[str]) -> bool:
-    """Say whether a command line begins so; what follows a command is its arguments."""
+    """Return whether a command line begins so; what follows a command is its arguments."""
     found: click.Command | None = cli
     for word in words:
         if not isinstance(found, click.Group) or (word.startswith("-") and found is not cli):
@@ -137,7 +137,7 @@ def missing_paths(text: str, tree: Path) -> list[str]:
 
 
 def is_path(path: str, tree: Path) -> bool:
-    """Say whether it is a path, a module without `.py`, or a name in a module."""
+    """Return whether it is a path, a module without `.py`, or a name in a module."""
     for base in (tree / base for base in BASES):
         module, _, inside = path.rpartition(".")
         file = base / f"{module}.py"
@@ -151,7 +151,7 @@ def is_path(path: str, tree: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("page", NAMING_PATHS, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", NAMING_PATHS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_each_path_is_there(page: Path) -> None:
     assert missing_paths(page.read_text(), ROOT) == []
 
