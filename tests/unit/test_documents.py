@@ -15,7 +15,12 @@ from tests.system.tools import demo
 
 ROOT = Path(__file__).parents[2]
 MANUAL = sorted((ROOT / "docs").glob("*.rst"))
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *MANUAL]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs/security").glob("*.md")),
+    *MANUAL,
+]
 NUMBERS = {"six": 6, "seven": 7, "eight": 8, "eighteen": 18}
 NAMING_PATHS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")),
@@ -47,11 +52,11 @@ def text_of(name: str) -> str:
     ("page", "sentence", "number"),
     [
         ("README.md", r"the files of (\w+) agents", len(BY_ID)),
-        ("README.md", r"unwrapped, the files of (\w+) agents", len(BY_ID)),
+        ("docs/proofs.md", r"[Tt]he files of (\w+) agents", len(BY_ID)),
         ("CHANGELOG.md", r"(\d+) agents are known", len(BY_ID)),
-        ("README.md", r"wraps\n(\w+) real servers", demo.SERVERS.count("\ncommand = ")),
+        ("README.md", r"wraps\s+(\w+) real servers", demo.SERVERS.count("\ncommand = ")),
         ("Makefile", r"wrap (\w+) real servers", demo.SERVERS.count("\ncommand = ")),
-        ("README.md", r"install (\w+) Debian packages \(`tests/host-packages.sh`\)",
+        ("README.md", r"install\s+(\w+) Debian packages\s+\(`tests/host-packages.sh`\)",
          len(text_of("tests/host-packages.sh").split('wanted="')[1].split('"')[0].split())),
         ("CHANGELOG.md", r"Debian 12 and 13, (\w+) manual pages", len(MANUAL)),
     ],

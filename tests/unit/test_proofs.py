@@ -20,6 +20,23 @@ def test_each_row_names_a_story_that_make_test_runs(page: str, fast: set[str]) -
     assert [row for row in rows if not fast.intersection(row.stories)] == []
 
 
+PROMISES = "| promise | stories |\n|---|---|\n| It works. | `a/test_b.py::test_c` |\n"
+THREATS = "| attacker | what is left |\n|---|---|\n| agent | `relay` |\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stories"),
+    [
+        (PROMISES, [("a/test_b.py::test_c",)]),
+        (f"{THREATS}\n{PROMISES}", [("a/test_b.py::test_c",)]),
+        (f"{PROMISES}\n{THREATS}", [("a/test_b.py::test_c",)]),  # a table without stories
+        (PROMISES.replace("`", ""), [()]),  # a promise without a story is a row all the same
+    ],
+)
+def test_a_row_is_one_of_a_table_of_promises(text: str, stories: list[tuple[str, ...]]) -> None:
+    assert [row.stories for row in proofs.of_text("PAGE.md", text)] == stories
+
+
 def test_each_story_that_is_named_exists() -> None:
     named = {story for row in ROWS for story in row.stories}
     assert named - proofs.written_stories() == set()

@@ -18,7 +18,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")),
     ROOT / "docs" / "proofs.md",
-    *sorted((ROOT / "docs" / "design").glob("*.md")),
+    *sorted((ROOT / "docs").glob("*/*.md")),
 )
 ROW = re.compile(r"\| \*\*(.+?)\*\* \| (.+?) \| (.+?) \| (.*?) ?\|")
 NAME = re.compile(r"(set )?`([^`]+)`")  # a set is of nftables/mcpwrap.nft
