@@ -95,7 +95,7 @@ def _compile(machine: Machine) -> None:
 
 
 def _server(name: str, *, more: str = "", ours: str = "") -> str:
-    """Return the echo server under this name, with more settings of its own and of ours."""
+    """Return the echo server under this name, with more settings: its own, and those of mcpwrap."""
     return f"""
 [mcp_servers.{name}]
 command = "{ECHO}"

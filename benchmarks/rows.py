@@ -34,7 +34,7 @@ class Target:
         return f"{self.bound.value} {self.of.value.format(_number(self.limit))}"
 
     def is_reached_by(self, value: float) -> bool:
-        """Say whether the value is on the right side."""
+        """Return whether the value reaches the target."""
         return value <= self.limit if self.bound is Bound.AT_MOST else value >= self.limit
 
 

@@ -1,4 +1,4 @@
-"""Topics "way out": egress cost of Squid, the front and the packet rules. RUNS AS ROOT on the host.
+"""Topics "Egress": cost of Squid, the front and the packet rules. RUNS AS ROOT on the host.
 
 On a machine of its own with an internet beside it, and with cgroup v2: there IPAddressDeny= acts.
 Alone: `python -m benchmarks.way_out`.
@@ -29,11 +29,11 @@ CONFIG = (
     + a_server("named", f'egress = ["{client.HOST}"]')
     + a_server("opened", f'egress = ["{client.HOST}"]\nintercept = true')
 )
-NEW = "Way out: new TLS connection and first request, p50"
-LATER = "Way out: a later request on a kept connection, p50"
-RELOAD = "Way out: another allowlist while servers are at work"
-MEMORY = "Way out: memory, resident (RSS)"
-PACKET = "Way out: sending a packet of 64 B on loopback, processor time"
+NEW = "Egress: new TLS connection and first request, p50"
+LATER = "Egress: a later request on a kept connection, p50"
+RELOAD = "Egress: another allowlist while servers are at work"
+MEMORY = "Egress: memory, resident (RSS)"
+PACKET = "Egress: sending a packet of 64 B on loopback, processor time"
 HANG_UP = "from SIGHUP until all ports are open"
 REREAD = "all that `apply` does for it"
 LONGEST = "longest new connection meanwhile"

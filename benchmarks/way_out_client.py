@@ -1,6 +1,6 @@
 """Timed outgoing connections: direct, by Squid, by the front. RUNS AS A SERVER, in its session.
 
-The probe of bed/session.py imports it there, so it imports nothing of ours.
+The probe of bed/session.py imports it there, so it imports nothing of mcpwrap.
 """
 
 import os

@@ -87,7 +87,7 @@ def _squids() -> list[str]:
 
 
 def _listeners(count: int) -> list[squid_conf.SquidListener]:
-    """Return that of the client's server, and others of servers that are not there."""
+    """Return the listener of the client, and those of servers that do not exist."""
     named = {NAME: egress_address(pwd.getpwnam(account_of(NAME)).pw_uid)}
     others = {f"other{n}": f"127.77.{100 + n // 250}.{1 + n % 250}" for n in range(count - 1)}
     return [
