@@ -189,7 +189,7 @@ def test_the_journal_has_refusals_with_their_fields_and_explains_them(machine: M
     (record,) = [json.loads(line) for line in machine.look(show).splitlines()]
     assert (record["session"], record["rule"]) == (session_id, "no-drop")
     said = machine.look(f"journalctl -x -b {refusals}")
-    assert "The gate says something of a message to or from MCP server probe" in said
+    assert "Decision of the gate on a message to or from MCP server probe" in said
     assert f"In session {session_id} of UID" in said
 
 
