@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 EXIT_OK = 0
-EXIT_FAILED = 1  # the machine did not do what was asked; what had changed is said
+EXIT_FAILED = 1  # the command failed; the message states what had changed
 EXIT_USAGE = 2  # the command line or the configuration is wrong; nothing was changed
-EXIT_UNKNOWN = 3  # `doctor`: nothing it checked failed, and something could not be checked
+EXIT_UNKNOWN = 3  # `doctor`: no check failed, and at least one could not be made
 EXIT_WOULD_CHANGE = 10  # `plan`: `apply` would change something
 
 
@@ -28,8 +28,13 @@ class McpwrapError(Exception):
         self.more = tuple(more)
 
     def lines(self) -> list[str]:
-        """Return what is shown: `linux.tty.fail` lets no name in it begin a line of its own."""
+        """Return the lines to print. `linux.tty.fail` escapes newlines in the names in them."""
         return problem_lines(self.where, self.problem, self.fix, self.more, self.code)
+
+    @property
+    def named_problem(self) -> str:
+        """Return the problem with its name, for output that has the place in another field."""
+        return _named(self.problem, self.code)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -49,18 +54,22 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 def file_error(error: OSError, state: str = "") -> McpwrapError:
-    """Return what the operator is told of a file that cannot be read or written.
+    """Return the error for a file that cannot be read or written.
 
     `state` says what was changed, and what was not.
     """
     problem = "; ".join(part for part in (error.strerror or str(error), state) if part)
-    fix = "make room: `df` and `df -i` say where" if error.errno in NO_ROOM else "mend that"
-    return McpwrapError(problem, where=str(error.filename or "mcpwrap"), fix=fix)
+    where = str(error.filename or "mcpwrap")
+    if error.errno in NO_ROOM:
+        fix = "make room: `df` and `df -i` show where"
+        return McpwrapError(problem, where=where, fix=fix, code="E-FILE-NO-ROOM")
+    fix = "fix the cause named above, and repeat the command"
+    return McpwrapError(problem, where=where, fix=fix, code="E-FILE-ACCESS")
 
 
 @contextmanager
 def nothing_changed() -> Iterator[None]:
-    """Have an OSError of the block say that nothing was changed: it changes all or nothing.
+    """Replace an OSError of the block, which changes all or nothing, by one that says so.
 
     Raises:
         McpwrapError: in place of an OSError.
@@ -68,7 +77,8 @@ def nothing_changed() -> Iterator[None]:
     try:
         yield
     except PartialWriteError as error:
-        raise file_error(error, "broken off here: the same command completes it") from error
+        state = "interrupted here: run the same command again to complete it"
+        raise file_error(error, state) from error
     except OSError as error:
         raise file_error(error, "nothing was changed") from error
 
@@ -76,6 +86,10 @@ def nothing_changed() -> Iterator[None]:
 def problem_lines(
     where: str, problem: str, fix: str, more: Sequence[str] = (), code: str = ""
 ) -> list[str]:
-    """Return the lines of an error: where and what the problem is, its name, what to do."""
-    name = f" [{code}]" if code else ""
-    return [f"{where}: {problem}{name}", *(f"  {line}" for line in more), f"  fix: {fix}"]
+    """Return the lines of an error: place, problem and name, further lines, fix."""
+    first = f"{where}: {_named(problem, code)}"
+    return [first, *(f"  {line}" for line in more), f"  fix: {fix}"]
+
+
+def _named(problem: str, code: str) -> str:
+    return f"{problem} [{code}]" if code else problem

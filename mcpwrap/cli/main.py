@@ -19,35 +19,35 @@ from mcpwrap.cli.setup import accept, apply, check, login, plan, secret
 from mcpwrap.errors import EXIT_FAILED, NO_ROOM, McpwrapError, file_error
 from mcpwrap.linux import tty
 
-_HELP = """Run each MCP server under an account of its own.
+_HELP = """Run each MCP server under a Unix account of its own.
 
 \b
-To try one, as anybody, with nothing configured:
+To try a server from any account, without configuration:
     mcpwrap run --network -- npx -y @modelcontextprotocol/server-everything
 
-To have those that your agents start now, and those that they ask:
+To wrap the servers, local and remote, that are in your agents' files now:
 
 \b
     mcpwrap wrap --all                    # shows each change, and asks first
 
-Servers are listed in /etc/mcpwrap. For one by hand:
+Servers are configured in /etc/mcpwrap. To add one by hand:
 
 \b
-    sudoedit /etc/mcpwrap/config.toml     # `man mcpwrap.toml` shows one
-    mcpwrap plan                          # what would be done
-    sudo mcpwrap apply                    # do it
-    mcpwrap-connect NAME                  # what an agent starts
+    sudoedit /etc/mcpwrap/config.toml     # `man mcpwrap.toml` has an example
+    mcpwrap plan                          # shows what `apply` would do
+    sudo mcpwrap apply                    # does it
+    mcpwrap-connect NAME                  # the command that an agent starts
 
 \b
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration (nothing was changed),
-10 `plan`: `apply` would change something.
+10 `plan`: `apply` would change something. `man mcpwrap-errors` explains the names of errors.
 """
 
 
 @click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mcpwrap")
 def cli() -> None:
-    """Hold the commands together."""
+    """Group of all commands."""
 
 
 for command in (

@@ -19,16 +19,26 @@ def test_an_error_reads_as_place_problem_fix(
     assert error.exit_code == exit_code
 
 
+def test_the_name_follows_the_problem() -> None:
+    error = errors.McpwrapError("is on fire", where="/etc/x", fix="put it out", code="E-FIRE-HERE")
+    assert error.lines() == ["/etc/x: is on fire [E-FIRE-HERE]", "  fix: put it out"]
+    assert error.named_problem == "is on fire [E-FIRE-HERE]"
+    assert errors.McpwrapError("is on fire", where="/etc/x", fix="").named_problem == "is on fire"
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(errno.ENOSPC, "No space left", "/a"), "/a: No space left; so\n  fix: make room"),
-        (OSError(errno.EDQUOT, "Quota exceeded", "/a"), "/a: Quota exceeded; so\n  fix: make room"),
-        (OSError(errno.EROFS, "Read-only", "/a"), "/a: Read-only; so\n  fix: mend that"),
-        (OSError("odd"), "mcpwrap: odd; so\n  fix: mend that"),  # it names neither file nor cause
+        (
+            OSError(errno.ENOSPC, "No space", "/a"),
+            "/a: No space; so [E-FILE-NO-ROOM]\n  fix: make room",
+        ),
+        (OSError(errno.EDQUOT, "Quota", "/a"), "/a: Quota; so [E-FILE-NO-ROOM]\n  fix: make room"),
+        (OSError(errno.EROFS, "Read-only", "/a"), "/a: Read-only; so [E-FILE-ACCESS]\n  fix: fix"),
+        (OSError("odd"), "mcpwrap: odd; so [E-FILE-ACCESS]\n  fix: fix"),  # no file, no errno
     ],
 )
-def test_an_error_of_a_file_does_too(error: OSError, said: str) -> None:
+def test_an_error_of_a_file_reads_so_too(error: OSError, said: str) -> None:
     assert str(errors.file_error(error, "so")).startswith(said)
 
 
@@ -36,7 +46,7 @@ def test_an_error_of_a_file_does_too(error: OSError, said: str) -> None:
     ("kind", "said"),
     [
         (OSError, "odd; nothing was changed"),
-        (errors.PartialWriteError, "odd; broken off here: the"),
+        (errors.PartialWriteError, "odd; interrupted here: run the"),
     ],
 )
 def test_nothing_was_changed_unless_something_was(kind: type[OSError], said: str) -> None:

@@ -8,13 +8,18 @@ from mcpwrap.plan import paths
 
 
 def expect_root(verb: str) -> None:
-    """Refuse anybody else.
+    """Refuse every caller but root.
 
     Raises:
         UsageError: the caller is not root.
     """
     if os.geteuid() != 0:
-        raise UsageError("needs root", where=f"mcpwrap {verb}", fix=f"run `sudo mcpwrap {verb}`")
+        raise UsageError(
+            "needs root",
+            where=f"mcpwrap {verb}",
+            fix=f"run `sudo mcpwrap {verb}`",
+            code="E-USAGE-NEEDS-ROOT",
+        )
 
 
 def become_root_program(verb: str, *arguments: str) -> NoReturn:
@@ -29,7 +34,8 @@ def become_root_program(verb: str, *arguments: str) -> NoReturn:
         os.execve(argv[0], argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})
     except FileNotFoundError as error:
         raise UsageError(
-            "this machine has mcpwrap only as a Python package",
+            "only the Python package of mcpwrap is installed on this machine",
             where=paths.ROOT_PROGRAM,
-            fix="install the .deb, which brings the units, the rules and root's program",
+            fix="install the .deb, which has the units, the packet rules and root's program",
+            code="E-USAGE-NOT-INSTALLED",
         ) from error

@@ -1,4 +1,4 @@
-"""File that was named on the command line."""
+"""Input files of commands, by their names on the command line."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from mcpwrap.errors import UsageError
 
 
 def read(path: Path) -> SourceFile:
-    """Return it.
+    """Return the file with its content.
 
     Raises:
         UsageError: it cannot be read.
@@ -16,5 +16,8 @@ def read(path: Path) -> SourceFile:
         return SourceFile(str(path), path.read_bytes())
     except OSError as error:
         raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(path), fix="name a file that can"
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            fix="name a file that this account can read",
+            code="E-USAGE-UNREADABLE-FILE",
         ) from error

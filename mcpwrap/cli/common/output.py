@@ -18,12 +18,12 @@ def print_json(value: object) -> None:
 
 
 def print_json_line(value: object) -> None:
-    """Print one JSON document in ASCII as one line, at once."""
+    """Print one JSON document in ASCII as one line, without buffering."""
     tty.say(ascii_json(msgspec.to_builtins(value)))
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print aligned columns; colour only on a terminal, and no line is cut in a pipe."""
+    """Print aligned columns: coloured only on a terminal, and with no line cut in a pipe."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(one_line(column), no_wrap=True)
@@ -36,31 +36,31 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
 
 
 def show_misuse(error: click.ClickException) -> None:
-    """Print what click says of a command line; all of its words may be somebody else's."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # what it says is the help
+    """Print click's error about a command line, escaped: an attacker may have chosen its words."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help
         tty.warn_lines(error.format_message().split("\n"))
         return
     if isinstance(error, click.UsageError) and error.ctx is not None:
         tty.warn_lines(error.ctx.get_usage().split("\n"))
         tty.warn(f"Try '{error.ctx.command_path} --help' for help.")
         tty.warn()
-    # Of a choice that is missing click lists what there is, a line for each.
+    # For a missing choice click lists the possible ones, each on a line of its own.
     message = error.format_message().replace("\n\t", " ")
-    tty.warn(f"Error: {message}")
+    tty.warn(f"Error: {message} [E-USAGE-SYNTAX]")
 
 
 def ask(what: str) -> str:
-    """Ask for a line."""
+    """Prompt for a line, and return it."""
     return str(click.prompt(tty.harmless(what)))
 
 
 def ask_hidden(what: str) -> str:
-    """Ask for a line that is not shown while it is typed, on standard error."""
+    """Prompt on standard error for a line that is not shown while it is typed."""
     return str(click.prompt(tty.harmless(what), hide_input=True, err=True))
 
 
 def confirm(question: str) -> bool:
-    """Ask for yes or no, and return whether it was yes."""
+    """Ask for yes or no, and return whether the answer was yes."""
     return click.confirm(tty.harmless(question))
 
 
@@ -68,7 +68,7 @@ def expect_yes(question: str) -> None:
     """Ask for yes or no.
 
     Raises:
-        click.Abort: it was no.
+        click.Abort: the answer was no.
     """
     click.confirm(tty.harmless(question), abort=True)
 
@@ -76,5 +76,5 @@ def expect_yes(question: str) -> None:
 def ascii_json(value: Json, indent: int | None = None) -> str:
     """Return JSON in printable ASCII; one line, unless indented."""
     separators = (",", ":") if indent is None else None
-    # As it can stand in a text alone, DEL may be written out everywhere.
+    # DEL can occur only within a JSON string, so it may be escaped wherever it occurs.
     return json.dumps(value, separators=separators, indent=indent).replace("\x7f", "\\u007f")

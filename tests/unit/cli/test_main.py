@@ -14,11 +14,11 @@ def printed_to(path: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_disk_that_is_full_is_told_without_a_traceback() -> None:
+def test_a_full_disk_is_an_error_without_a_traceback() -> None:
     status, err = printed_to("/dev/full")
     assert status == 1
     assert err == (
-        "mcpwrap: standard output: No space left on device\n"
-        "  fix: make room: `df` and `df -i` say where\n"
+        "mcpwrap: standard output: No space left on device [E-FILE-NO-ROOM]\n"
+        "  fix: make room: `df` and `df -i` show where\n"
     )
     assert printed_to("/dev/null") == (0, "")  # the twin
