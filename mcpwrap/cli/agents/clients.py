@@ -30,12 +30,12 @@ _MAX_WIDTH = 40  # of the names of servers
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `--json` for each server of a file; no argument, variable or header of it."""
+    """Output of `--json` for each server of a file, without arguments, variables and headers."""
 
     name: str
-    project: str  # the folder for which alone it holds, where the file says one
+    project: str  # the folder to which the file restricts it; "" is no restriction
     state: WrapState
-    server: str  # the one of ours that it leads to, or the name that it could have
+    server: str  # mcpwrap's server that it leads to, or the name that it would get
     why: str
     kind: Literal["stdio", "remote", ""]
     runs: str  # the command, or the origin of the URL
@@ -47,26 +47,29 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
     agents: list[str]
     scope: str
     path: str
-    plugin: str  # the one that brought it, as the agent names it
+    plugin: str  # that has it, by the agent's name for it
     problem: str  # why it was not read
     servers: list[ServerRow]
 
 
 @click.command("clients")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
-@click.option("--notify", is_flag=True, help="Tell on the desktop what is new, and print nothing.")
+@click.option("--notify", is_flag=True, help="Notify on the desktop of what is new; print nothing.")
 @click.pass_context
 def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
-    """Show the agents of this account, each server in their files, and whether it is wrapped.
+    """Show the agents of this account, the servers in their files, and whether each is wrapped.
 
     \b
     Example:  mcpwrap clients --json | jq '.files[].servers[] | select(.state == "raw")'
-    Projects are the current folder and those above it, up to the top of its repository.
-    What plugins and extensions bring is shown too; off is what the agent was told not to start.
-    With --notify each server that is raw or has drifted is told once, until it was wrapped;
-    mcpwrap-drift.path has that done whenever a file changes.
-    Exit status: 0 none is raw or drifted, 1 one is, or a file could not be read.
-    With --notify: 0 told, or nothing to tell.
+    Files of projects are looked for in the current folder and those above it, up to the top of its
+    repository. Servers of plugins and extensions are shown too. States:
+    wrapped: leads to a server that root has applied. raw: starts the program without mcpwrap.
+    drifted: has mcpwrap's command or URL, but leads to no applied server, or has other settings
+    beside it. off: disabled in the agent.
+    With --notify each raw or drifted server is reported once until it is wrapped. The user unit
+    mcpwrap-drift.path runs that whenever a file changes.
+    Exit status: 0 no server is raw or drifted, 1 a server is, or a file could not be read.
+    With --notify: 0 a notification was shown, or there is nothing new.
     """
     environ = context.obj or {}
     who = file_owner(os.geteuid(), Path.cwd(), environ)
@@ -79,13 +82,13 @@ def command(context: click.Context, *, as_json: bool, notify: bool) -> int:
     elif rows:
         show(rows)
     else:
-        tty.say("no file of an agent that mcpwrap knows: `man mcpwrap` lists them")
+        tty.say("no files of known agents were found: `man mcpwrap` lists the known agents")
     is_bad = any(row.problem or any(s.state in _BAD for s in row.servers) for row in rows)
     return EXIT_FAILED if is_bad else EXIT_OK
 
 
 def file_rows(who: FileOwner, by: AppliedServers) -> list[FileRow]:
-    """Return what there is to say of each file."""
+    """Return one row for each file."""
     return [_file_row(one, by) for one in found(who)]
 
 
@@ -122,7 +125,7 @@ def _server_row(
 
 
 def show(rows: list[FileRow]) -> None:
-    """Print it for people: each file, and below it a line for each server in it."""
+    """Print each file, and below it one line for each of its servers."""
     for row in rows:
         scope = f"plugin {row.plugin}" if row.plugin else row.scope
         title = f"{', '.join(row.agents)}, {scope}: {row.path}"

@@ -1,4 +1,4 @@
-"""`mcpwrap convert FILE --client X`: print an agent's entries for our servers. Reads only."""
+"""`mcpwrap convert FILE --client X`: print entries for an agent's file. Reads only."""
 
 import os
 from pathlib import Path
@@ -20,16 +20,21 @@ from mcpwrap.machine import listener_files
 
 @click.command("convert")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--client", required=True, type=click.Choice(sorted(BY_ID)), help="The agent.")
-@click.option("--http", is_flag=True, help="A local URL, for each server that listens at one.")
+@click.option(
+    "--client",
+    required=True,
+    type=click.Choice(sorted(BY_ID)),
+    help="The agent that will read the entries.",
+)
+@click.option("--http", is_flag=True, help="Write the local URL of each server that has one.")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
 def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
-    """Print what the agent CLIENT needs in its file for every server in FILE.
+    """Print the entries that the agent CLIENT needs in its file for the servers in FILE.
 
     \b
     Example:  mcpwrap convert /etc/mcpwrap/config.toml --client codex
-    FILE is as in `man mcpwrap.toml`; it need not be applied yet.
-    Exit status: 0 done, 2 something is wrong with FILE; every problem is shown at once.
+    FILE has the format of `man mcpwrap.toml`; it need not be applied yet.
+    Exit status: 0 done, 2 FILE has errors; all of them are shown.
     """
     agent = BY_ID[client]
     targets = _targets(list(parse([input_file.read(file)]).servers), agent, urls(http=http))
@@ -42,13 +47,13 @@ def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
 
 
 def urls(*, http: bool) -> dict[str, str]:
-    """Return the URL of each server that this account finds at one, if URLs are wanted."""
+    """Return the URLs of this account's listeners by server; with `http` false, an empty dict."""
     by_url = listener_files.urls_of(os.geteuid()) if http else {}
     return {name: f"{url}/" for url, name in by_url.items()}
 
 
 def _targets(names: list[str], agent: KnownAgent, url_by_name: dict[str, str]) -> dict[str, Target]:
-    """Return what each server becomes: where there is no URL, or no word for one, the stub."""
+    """Return each entry's target: the stub where a server has no URL, or the agent no URL key."""
     can = bool(agent.words.urls)
     return {
         name: ListenerUrl(url_by_name[name]) if can and name in url_by_name else Stub(name)
@@ -57,7 +62,7 @@ def _targets(names: list[str], agent: KnownAgent, url_by_name: dict[str, str]) -
 
 
 def _report(agent: KnownAgent, found: Entries) -> dict[str, Json]:
-    """Return what `--json` prints: where it may go, what goes there, and the same as a text."""
+    """Return the output of `--json`: possible files, their new entries, and these as text."""
     return {
         "client": agent.id,
         "files": [{"scope": file.scope, "path": file.path} for file in agent.files],

@@ -14,17 +14,17 @@ from mcpwrap.errors import UsageError
 from mcpwrap.linux import tty
 
 _CONTEXT_LINES = 3
-_MAX_CHARS = 160  # longer lines are compared, and shown, in pieces: JSON often is one line
+_MAX_CHARS = 160  # longer lines are compared and shown in pieces: a JSON file often is one line
 _PIECE = re.compile(r"[^,{}\[\]\n]{0,150}[,{}\[\]]{0,10}\n?")
 _COLOURS: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
-_Opcode = tuple[str, int, int, int, int]  # as difflib has them
+_Opcode = tuple[str, int, int, int, int]  # of difflib
 
 
 class _Piece(NamedTuple):
     """Line of a file with its line ending, or a part of one."""
 
     text: str
-    goes_on: bool = False  # it is not the first of its line
+    goes_on: bool = False  # it continues a line
 
 
 _OPEN_END = _Piece("(no newline at the end)", goes_on=True)
@@ -33,10 +33,10 @@ _OPEN_END = _Piece("(no newline at the end)", goes_on=True)
 def diff_of(
     path: Path, was: bytes, new: bytes, *, shown_as: Mapping[str, str] = MappingProxyType({})
 ) -> list[tty.Part]:
-    r"""Return the lines of a unified diff, with colours; none if they are equal.
+    r"""Return the coloured lines of a unified diff; an empty list if the contents are equal.
 
-    Long lines are in pieces. What is not seen is written out, as `\r` at the end of a line.
-    `shown_as` has for each secret what stands in its place, in every line.
+    Long lines are in pieces. Invisible characters are escaped, such as `\r` at the end of a line.
+    `shown_as` maps each secret to the text that replaces it in every line.
     """
     if was == new:
         return []
@@ -53,24 +53,26 @@ def diff_of(
 
 
 def agreed(question: str, *, is_agreed: bool) -> bool:
-    """Return what somebody at the terminal answers; yes, if that was said before.
+    """Ask at the terminal, and return whether the answer is yes. `is_agreed` answers in advance.
 
     Raises:
-        UsageError: there is no terminal, and nothing was said.
+        UsageError: there is no terminal to ask at.
     """
     if is_agreed:
         return True
     if not tty.is_interactive():
         raise UsageError(
-            "nobody is there to be asked; nothing was changed",
-            where="the terminal",
-            fix="run it on one, or look with `--dry-run` and then say `--yes`",
+            "this command asks before it changes a file, and there is no terminal;"
+            " nothing was changed",
+            where="standard input",
+            fix="run it in a terminal, or check with `--dry-run`, then give `--yes`",
+            code="E-USAGE-NO-TERMINAL",
         )
     return confirm(question)
 
 
 def _without(content: bytes, shown_as: Mapping[str, str]) -> str:
-    """Return the text with other words for secrets, also where they are written with escapes."""
+    """Return the text with each secret replaced, also where it is written with JSON escapes."""
     text = content.decode(errors="backslashreplace")
     for secret in sorted(filter(None, shown_as), key=len, reverse=True):
         for written in (
@@ -83,7 +85,7 @@ def _without(content: bytes, shown_as: Mapping[str, str]) -> str:
 
 
 def _pieces(text: str, max_chars: int) -> Iterator[_Piece]:
-    """Yield the lines, with what ends them; long ones in pieces."""
+    """Yield the lines with their line endings; long lines in pieces."""
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         if len(line) <= max_chars:
             yield _Piece(line)
@@ -95,7 +97,7 @@ def _pieces(text: str, max_chars: int) -> Iterator[_Piece]:
 
 
 def _alike(old: Sequence[_Piece], now: Sequence[_Piece]) -> tuple[int, int]:
-    """Return how many pieces at the start and at the end are alike, and not even context."""
+    """Return how many equal pieces at the start and at the end are outside any context."""
     most = min(len(old), len(now))
     start = next((n for n in range(most) if old[n] != now[n]), most)
     most -= start
@@ -104,7 +106,7 @@ def _alike(old: Sequence[_Piece], now: Sequence[_Piece]) -> tuple[int, int]:
 
 
 def _hunk(old: list[_Piece], now: list[_Piece], group: list[_Opcode]) -> Iterator[str]:
-    """Yield one place where they differ, with what stands around it."""
+    """Yield the lines of one hunk, with its context."""
     first, last = group[0], group[-1]
     yield f"@@ -{_lines(old, first[1], last[2])} +{_lines(now, first[3], last[4])} @@"
     for tag, old_start, old_end, new_start, new_end in group:
@@ -116,7 +118,7 @@ def _hunk(old: list[_Piece], now: list[_Piece], group: list[_Opcode]) -> Iterato
 
 
 def _lines(pieces: list[_Piece], start: int, end: int) -> str:
-    """Return the first line of these pieces, from 1, and how many lines they are in."""
+    """Return the number of the first line of these pieces, from 1, and the number of lines."""
     before = sum(not piece.goes_on for piece in pieces[:start])
     lines = sum(not piece.goes_on for piece in pieces[start:end])
     begins_within = start < end and pieces[start].goes_on

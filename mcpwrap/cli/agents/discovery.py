@@ -20,7 +20,7 @@ from mcpwrap.machine.agent_files.files import UnreadableFile, project_folders
 from mcpwrap.machine.agent_files.whole_file import open_whole, why_not
 from mcpwrap.plan import paths
 
-MAX_PROJECT_BYTES = 2**20  # of a file that came with somebody's repository
+MAX_PROJECT_BYTES = 2**20  # of a file from a repository, which a stranger may have written
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,37 +28,37 @@ class FileOwner:
     """Account whose files are searched, with its folder and its variables."""
 
     uid: int
-    folder: Path  # absolute; projects are here and above
-    variables: Mapping[str, str]  # `HOME`, and what moves files
-    environ: Mapping[str, str]  # all of theirs
-    account: str = ""  # the name that root knows them by
+    folder: Path  # absolute; files of projects are here and in the folders above
+    variables: Mapping[str, str]  # `HOME`, and those that agents read for their files' paths
+    environ: Mapping[str, str]  # the whole environment
+    account: str = ""  # the name of the account
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredFile:
-    """File, and all agents that read it. The first one's words are used."""
+    """File, and all agents that read it. The entry schema of the first agent is used."""
 
     agents: tuple[KnownAgent, ...]
     file: AgentFile
     path: Path
-    opened: ParsedFile | None  # None: `problem` says why, or a plugin brought it
+    opened: ParsedFile | None  # None: `problem` says why, or it is a plugin's
     listed: tuple[ListedServer, ...] = ()
     problem: str = ""
-    content: bytes = b""  # where it was opened
-    project: str = ""  # the folder with which it came; "" is a file of the person's own
-    plugin: Plugin | None = None  # the one that brought it
-    advice: Mapping[str, str] = field(default_factory=dict)  # by server of such a file
+    content: bytes = b""  # if it was opened
+    project: str = ""  # the folder of a project's file; "" is a file of the person's own
+    plugin: Plugin | None = None  # the plugin that has it
+    advice: Mapping[str, str] = field(default_factory=dict)  # by server, for a plugin's file
 
 
 class _Inherits(msgspec.Struct, frozen=True):
-    """Inherited variables in a server's description; the rest does not matter here."""
+    """Inherited variables in a server descriptor; its other fields are ignored."""
 
     inherits: frozenset[str] = frozenset()
     inherits_any: frozenset[str] = frozenset()
 
 
 def file_owner(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
-    """Return who asks, by these variables. A relative one is relative to the folder."""
+    """Return the owner with these variables. A relative path is relative to the folder."""
     variables = {
         name: str(folder / value) for name in VARIABLES if (value := environ.get(name, ""))
     }
@@ -67,14 +67,14 @@ def file_owner(uid: int, folder: Path, environ: Mapping[str, str]) -> FileOwner:
 
 
 def known(who: FileOwner) -> AppliedServers:
-    """Return what root has applied, and the URLs at which this account finds servers."""
+    """Return the servers that root has applied, and the URLs of this account's listeners."""
     names = observer.server_names()
     by_url = listener_files.urls_of(who.uid)
     return AppliedServers({name: _inherits(name) for name in names}, by_url, _other_stub(who))
 
 
 def _other_stub(who: FileOwner) -> str:
-    """Return what this person's agents start in place of the stub, if they look for its name."""
+    """Return the program that `PATH` has in place of the stub; "" if it has the stub."""
     found = programs.which(Path(STUB).name, who.environ.get("PATH", "")) or STUB
     return "" if Path(found).resolve() == Path(STUB).resolve() else found
 
@@ -89,7 +89,7 @@ def _inherits(name: str) -> frozenset[str]:
 
 
 def found(who: FileOwner) -> list[DiscoveredFile]:
-    """Return all files that are there, in the order of the table; of agents' own no path twice."""
+    """Return all existing files in the order of the table; each path of agents' own once."""
     by_path: dict[Path, DiscoveredFile] = {}
     for agent, file, path, project in _places(who):
         if earlier := by_path.get(path):
@@ -110,7 +110,7 @@ def _of_plugins(who: FileOwner) -> Iterator[DiscoveredFile]:
                 (agent,),
                 AgentFile("plugin", str(one.path)),
                 one.path,
-                None,  # it is never rewritten, and all of these would be held at once
+                None,  # never rewritten; the contents of all would be in memory at once
                 one.listed,
                 one.problem,
                 plugin=one.plugin,
@@ -119,7 +119,7 @@ def _of_plugins(who: FileOwner) -> Iterator[DiscoveredFile]:
 
 
 def _also_of(one: DiscoveredFile, agent: KnownAgent) -> DiscoveredFile:
-    """Return a file that one more agent reads; what it reads otherwise nobody understands."""
+    """Add an agent to a file. Entries that it reads differently become unknown transports."""
     listed = tuple(_as_both_read(each, one.agents[0], agent) for each in one.listed)
     return replace(one, agents=(*one.agents, agent), listed=listed)
 
@@ -127,7 +127,7 @@ def _also_of(one: DiscoveredFile, agent: KnownAgent) -> DiscoveredFile:
 def _as_both_read(one: ListedServer, first: KnownAgent, other: KnownAgent) -> ListedServer:
     if isinstance(one.launch, UnknownTransport) or other.words.read(one.entry.value) == one.launch:
         return one
-    why = f"{other.title} reads it otherwise than {first.title}"
+    why = f"{other.title} reads it differently from {first.title}"
     return replace(one, launch=UnknownTransport(why))
 
 
@@ -146,7 +146,7 @@ def _places(who: FileOwner) -> Iterator[tuple[KnownAgent, AgentFile, Path, Path 
 def discover_file(
     uid: int, agent: KnownAgent, file: AgentFile, path: Path, project: Path | None
 ) -> DiscoveredFile | None:
-    """Return one file with the servers in it; None, if it is not there."""
+    """Return one file with its servers; None if it does not exist."""
     folder = str(project or "")
     max_bytes = MAX_PROJECT_BYTES if project else MAX_BYTES
     whole = open_whole(path, uid, file.language, within=project, max_bytes=max_bytes)

@@ -1,4 +1,4 @@
-"""Printable parts of an entry of an agent's file: nothing that could be a secret."""
+"""Printable parts of an agent's entry: no part that could be a secret."""
 
 from typing import Literal
 from urllib.parse import urlsplit
@@ -8,12 +8,12 @@ from mcpwrap.config.agent_files.transport import HttpTransport, StdioTransport, 
 
 
 def project_of(listed: ListedServer) -> str:
-    """Return the folder for which alone an entry holds, where the file says one."""
+    """Return the folder to which the file restricts an entry; "" if it restricts it to none."""
     return listed.at[1] if listed.at[0] == "projects" else ""
 
 
 def kind_of(launch: Transport) -> Literal["stdio", "remote", ""]:
-    """Return whether it is a program or a URL; "" is neither that we know."""
+    """Return whether it is a program or a URL; "" for an unknown transport."""
     match launch:
         case StdioTransport():
             return "stdio"
@@ -24,7 +24,7 @@ def kind_of(launch: Transport) -> Literal["stdio", "remote", ""]:
 
 
 def runs_of(launch: Transport) -> str:
-    """Return what is started or asked, and nothing that could be a secret."""
+    """Return the command, or the origin of the URL; no part that could be a secret."""
     match launch:
         case StdioTransport(command=name):
             return name
@@ -35,7 +35,7 @@ def runs_of(launch: Transport) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return scheme, host and port; a user, a path or a query can hold a token."""
+    """Return scheme, host and port. User, path and query are left out: they can hold a token."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -22,46 +22,47 @@ _FOLDER_MODE = 0o700
 
 
 class _DriftState(msgspec.Struct, frozen=True):
-    """Content of the file: the marks that were shown, by the path of an agent's file."""
+    """Content of the state file: the marks of reported items, by path of an agent's file."""
 
     told: dict[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class DriftNotifySettings:
-    """File of the marks that were shown, and desktop program."""
+    """State file with the marks of reported items, and desktop program."""
 
     file: Path
     program: str = desktop_notify.NOTIFY_SEND
 
 
 def notify_settings(environ: Mapping[str, str]) -> DriftNotifySettings:
-    """Return where it is for whoever has this environment. Source: XDG Base Directory."""
+    """Return the settings for this environment. Source: XDG Base Directory Specification."""
     state = environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if state.startswith("/") else Path.home() / ".local/state"
     return DriftNotifySettings(folder / "mcpwrap/told.json")
 
 
 def run(who: FileOwner, by: AppliedServers, settings: DriftNotifySettings) -> None:
-    """Tell what was not told before, all in one; then look once more, for telling takes time.
+    """Report all new items in one notification, then check once more: files may have changed.
 
     Raises:
-        McpwrapError: it cannot be shown, or kept that it was; then it counts as not told.
+        McpwrapError: the notification cannot be shown, or the state not stored; the items then
+            count as not reported.
     """
     desktop_notify.expect(settings.program)
-    with _alone(settings.file):
-        if _tell(list(drift_items(who, by)), settings):
-            _tell(list(drift_items(who, by)), settings)
+    with _locked(settings.file):
+        if _report_new(list(drift_items(who, by)), settings):
+            _report_new(list(drift_items(who, by)), settings)
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Make the folder, and wait until nobody else tells."""
+def _locked(file: Path) -> Iterator[None]:
+    """Create the folder, and hold its lock: one process reports at a time."""
     try:
         file.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         fd = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _cannot_keep(file.parent, error) from error
+        raise _state_error(file.parent, error) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -70,7 +71,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 def drift_items(who: FileOwner, by: AppliedServers) -> Iterator[DriftItem]:
-    """Yield each server in somebody's files, and each file that was not read."""
+    """Yield each server in an account's files, and each file that was not read."""
     for one in found(who):
         yield from _of_file(one, by)
 
@@ -85,45 +86,46 @@ def _of_file(one: DiscoveredFile, by: AppliedServers) -> Iterator[DriftItem]:
         yield DriftItem(agents, path, state, (*listed.at, *brought, listed.entry.name))
 
 
-def _tell(seen: list[DriftItem], settings: DriftNotifySettings) -> bool:
-    """Say whether there was something to tell.
+def _report_new(seen: list[DriftItem], settings: DriftNotifySettings) -> bool:
+    """Report new items, and return whether there were any.
 
-    It is noted before it is told: where nothing can be written, each change of a file would else
-    tell all of it again.
+    The state is stored first. If it were stored after the notification and could not be written,
+    each change of a file would report all items again.
     """
     before = _read(settings.file)
     found = news(seen, before)
     if found.told != before:
-        _keep(settings.file, found.told)
+        _store(settings.file, found.told)
     if not found.new:
         return False
     try:
         desktop_notify.show(drift_notification(found.new), settings.program)
     except BaseException:
-        _keep(settings.file, before)
+        _store(settings.file, before)
         raise
     return True
 
 
 def _read(file: Path) -> ReportedByPath:
-    """Return what was told; nothing, where that cannot be read, for then all is told again."""
+    """Return the stored state; an empty dict if it is unreadable, so that all is reported again."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=_DriftState).told
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return {}
 
 
-def _keep(file: Path, told: ReportedByPath) -> None:
+def _store(file: Path, told: ReportedByPath) -> None:
     text = msgspec.json.encode(_DriftState(dict(told)), order="sorted").decode()
     try:
         root_files.replace(str(file), f"{text}\n", mode=_MODE)
     except OSError as error:
-        raise _cannot_keep(file, error) from error
+        raise _state_error(file, error) from error
 
 
-def _cannot_keep(path: Path, error: OSError) -> McpwrapError:
+def _state_error(path: Path, error: OSError) -> McpwrapError:
     return McpwrapError(
-        f"cannot be written: {error.strerror}; nothing was told",
+        f"cannot be written: {error.strerror}; no notification was shown",
         where=str(path),
-        fix="let this account write there: it notes what was told",
+        fix="let this account write there: the file records which servers were reported",
+        code="E-USAGE-NOTIFY-STATE",
     )

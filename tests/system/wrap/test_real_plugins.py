@@ -62,7 +62,7 @@ def test_a_server_that_a_plugin_brings_is_told_once_and_can_be_turned_off(
 
     before = machine.path(plugin.path).read_bytes()
     done = machine.as_user("alice", f"mcpwrap wrap {plugin.agent} --yes", status=1)
-    assert f"is of the plugin {plugin.id}" in done.err
+    assert f"is a file of the plugin {plugin.id}" in done.err
     assert "nothing else to do" in done.out
     assert machine.path(plugin.path).read_bytes() == before
 

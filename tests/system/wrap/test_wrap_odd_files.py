@@ -122,7 +122,7 @@ def holds(machine: Machine, file: str, content: bytes) -> bool:
 def assert_wrapped_and_back(machine: Machine, row: Wrapped, done: Done) -> None:
     assert done.status == 0, done.shown
     (backup,) = re.findall(
-        rf"^{re.escape(row.file)}: {row.said}; as it was: (.*)$", done.shown, re.MULTILINE
+        rf"^{re.escape(row.file)}: {row.said}; backup: (.*)$", done.shown, re.MULTILINE
     )
     assert holds(machine, row.file, row.after)
     assert holds(machine, backup, row.before)

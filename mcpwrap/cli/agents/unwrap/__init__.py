@@ -1,1 +1,1 @@
-"""RUNS AS THE CALLER: `mcpwrap unwrap`: agents' files restored as before `wrap`."""
+"""RUNS AS THE CALLER: `mcpwrap unwrap`: restores agents' files that `wrap` rewrote."""

@@ -26,9 +26,11 @@ from mcpwrap.plan import paths
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
 @click.argument("clients", metavar="[CLIENT]...", nargs=-1, type=click.Choice(sorted(BY_ID)))
 @click.option("--all", "is_all", is_flag=True, help="Every file that was wrapped.")
-@click.option("--file", "files", metavar="F", multiple=True, help="This file.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
+@click.option(
+    "--file", "files", metavar="F", multiple=True, help="Only this file; may be repeated."
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -39,21 +41,23 @@ def command(
     files: tuple[str, ...],
     **how: bool,
 ) -> int:
-    """Make the files of agents again what they were before `mcpwrap wrap`.
+    """Restore agents' files as they were before `mcpwrap wrap`.
 
-    A file that nobody has changed since becomes, byte for byte, what it was. In any other only the
-    servers that were wrapped are turned back. Nothing of root's changes: the servers stay.
+    A file that has not changed since it was wrapped gets its old content, byte for byte. In any
+    other file only the wrapped servers are restored. The servers of this machine and their secrets
+    stay: only root removes them.
 
     \b
     Example:  mcpwrap unwrap claude-code --dry-run
-    Exit status: 0 done, or nothing was left to do; 1 a file could not be turned back, and is as it
-    was; 2 wrong usage; 130 you did not agree.
+    Exit status: 0 done, or nothing to do; 1 a file could not be restored, and was not changed;
+    2 wrong usage; 130 you did not agree.
     """
     if not (clients or is_all or files):
         raise UsageError(
-            "which files? nothing was changed",
+            "the command line names no agent and no file; nothing was changed",
             where="mcpwrap unwrap",
-            fix="name an agent, or say `--file F` or `--all`",
+            fix="name an agent, or give `--file F` or `--all`",
+            code="E-UNWRAP-NO-AGENT",
         )
     environ: Mapping[str, str] = context.obj or {}
     who = file_owner(os.geteuid(), Path.cwd(), environ)
@@ -68,7 +72,7 @@ def command(
             if path in paths or any(is_of(one, a, who.variables) for one in kept for a in agents)
         }
     if not by_path:
-        tty.say("nothing is left to do: mcpwrap has no record of such a file")
+        tty.say("nothing to do: mcpwrap has no record of such a file")
         return EXIT_OK
     return _unwrap(folder, list(by_path.values()), known(who), **how)
 
@@ -101,7 +105,7 @@ def _unwrap(
 def _looked_at(
     folder: Path, wanted: list[list[WrapRecord]], by: AppliedServers
 ) -> tuple[list[UnwrappedFile], bool]:
-    """Return what can be done, and whether that is all; of the others it is said why not."""
+    """Return the files that can be restored, and whether these are all. Print the other errors."""
     found = []
     for kept in wanted:
         try:
@@ -112,7 +116,7 @@ def _looked_at(
 
 
 def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
-    """Replace each file, and then forget its records; return whether that went well."""
+    """Replace each file and remove its records; return whether all files were replaced."""
     is_done = True
     for one in found:
         try:
@@ -130,7 +134,7 @@ def _carried_out(folder: Path, found: Iterable[UnwrappedFile]) -> bool:
 
 
 def _print_changes(folder: Path, one: UnwrappedFile) -> None:
-    """Print what changes in a file, and what does not although it was wrapped."""
+    """Print the changes of a file, and the wrapped entries that are not restored."""
     if diff := diff_of(one.path, one.was, one.new, shown_as=one.shown_as):
         tty.say_lines(diff)
     for line in _change_lines(folder, one):
@@ -139,34 +143,34 @@ def _print_changes(folder: Path, one: UnwrappedFile) -> None:
 
 def _change_lines(folder: Path, one: UnwrappedFile) -> Iterator[str]:
     if one.new == one.was:
-        yield "nothing in it is ours any more; only the record of it goes"
+        yield "has no entry of mcpwrap any more; only its record is removed"
     elif one.is_whole:
-        yield "becomes, byte for byte, what it was before it was wrapped"
+        yield "is restored, byte for byte, as it was before it was wrapped"
     else:
         back = dict.fromkeys(place for step in one.steps for place in step.done.back)
         names = ", ".join(map(_entry_name, back))
-        yield f"was changed since it was wrapped: only our entries are turned back, {names}"
+        yield f"was changed since it was wrapped: only the wrapped entries are restored, {names}"
     for step in one.steps:
         for left in (*step.done.lost, *step.done.conflicts):
             yield f"{_entry_name(left.place)} {left.what}"
         if step.done.conflicts:
-            yield f"what it was before stays in {backup_of(folder, step.record)}"
+            yield f"its backup stays in {backup_of(folder, step.record)}"
 
 
 def _entry_name(place: EntryPath) -> str:
-    """Return the name of an entry; of one that holds for a project alone, that too."""
+    """Return the name of an entry, with its project if the file restricts it to one."""
     name = f"{place[-1]!a}"
     return f"{name} of {place[1]!a}" if place[0] == "projects" else name
 
 
 def _print_servers_left(names: Iterable[str]) -> None:
-    """Say how to take away the servers to which files led: that is root's to do."""
+    """Print the commands by which root removes the servers to which the files led."""
     if not (names := sorted(names)):
         return
-    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To take them away:")
+    tty.say(f"These servers stay, with their secrets: {', '.join(names)}. To remove them:")
     files = {name: Path(paths.CONFIG_DIR, f"{name}.toml") for name in names}
     if own := [str(path) for path in files.values() if path.exists()]:
         tty.say(f"  sudo rm {' '.join(own)}")
     if others := [f"[mcp_servers.{name}]" for name, path in files.items() if not path.exists()]:
-        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # take out {', '.join(others)}")
+        tty.say(f"  sudoedit {paths.CONFIG_FILE}    # remove {', '.join(others)}")
     tty.say("  sudo mcpwrap apply --purge")

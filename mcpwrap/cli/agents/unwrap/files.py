@@ -1,4 +1,4 @@
-"""Restored content of each file that `wrap` has rewritten. Reads only."""
+"""Restored content of each file that `wrap` rewrote. Reads only."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from mcpwrap.machine.agent_files.wrap_records import WrapRecord, backup_of
 
 @dataclass(frozen=True, slots=True)
 class UnwrapStep:
-    """One record, and the content of the file when it is undone."""
+    """One wrap record, and the file content after it is undone."""
 
     record: WrapRecord
     done: Rollback
@@ -26,27 +26,27 @@ class UnwrapStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwrappedFile:
-    """File whose wrapped entries are turned back."""
+    """File whose wrapped entries are restored."""
 
     path: Path
-    was: bytes  # as it is now
+    was: bytes  # the present content
     steps: tuple[UnwrapStep, ...]  # one for each record, the newest first
-    servers: frozenset[str]  # of those that root has applied: it leads to them now
-    shown_as: Mapping[str, str]  # in the place of what may be a secret
+    servers: frozenset[str]  # applied servers to which the file leads now
+    shown_as: Mapping[str, str]  # replacements of texts that may be secrets
 
     @property
     def new(self) -> bytes:
-        """Return what the file becomes."""
+        """Return the restored content."""
         return self.steps[-1].done.content
 
     @property
     def is_whole(self) -> bool:
-        """Say whether that is, byte for byte, what was there before it was first wrapped."""
+        """Return whether that is, byte for byte, the content before the file was first wrapped."""
         return self.new == self.steps[-1].record.before
 
 
 def is_of(record: WrapRecord, agent: KnownAgent, variables: Mapping[str, str]) -> bool:
-    """Say whether an agent reads the file of a record."""
+    """Return whether an agent reads the file of a record."""
     places = (_is_at(record.path, file, variables) for file in agent.files)
     return record.agent == agent.id or any(places)
 
@@ -59,17 +59,17 @@ def _is_at(path: Path, file: AgentFile, variables: Mapping[str, str]) -> bool:
 
 
 def canonical(path: Path) -> Path:
-    """Return the one path of a file: links in its folders are followed, one at the end is not."""
+    """Return the canonical path: links in its folders are followed, a link at the end is not."""
     return Path(os.path.realpath(path.parent), path.name)
 
 
 def unwrap_file(
     folder: Path, records: Sequence[WrapRecord], known: AppliedServers
 ) -> UnwrappedFile:
-    """Return what becomes of a file. The records are all of its own, the newest first.
+    """Return the restored file. `records` are all records of this file, the newest first.
 
     Raises:
-        McpwrapError: it cannot be done; it says where the backup is.
+        McpwrapError: the file cannot be restored; the fix names the backup.
     """
     path = records[0].path
     try:
@@ -85,19 +85,27 @@ def unwrap_file(
             check_replaceable(path, was)
     except McpwrapError as error:
         backup = backup_of(folder, records[-1])
-        fix = f"{error.fix}; what it was before is in {backup}"
-        raise McpwrapError(error.problem, where=error.where, fix=fix) from error
+        fix = f"{error.fix}; the backup is {backup}"
+        raise McpwrapError(error.problem, where=error.where, fix=fix, code=error.code) from error
     return found
 
 
 def _content(path: Path) -> bytes:
     content = read(path, os.geteuid(), within=None, max_bytes=MAX_BYTES)
     if content is None:
-        problem, fix = "is gone; nothing was changed", "copy its backup there, if it is wanted"
-        raise McpwrapError(problem, where=str(path), fix=fix)
+        raise McpwrapError(
+            "does not exist any more; nothing was changed",
+            where=str(path),
+            fix="to have it back, copy its backup there",
+            code="E-UNWRAP-FILE-GONE",
+        )
     if isinstance(content, UnreadableFile):
-        problem, fix = f"{content.why}; nothing was changed", "put a plain file of yours there"
-        raise McpwrapError(problem, where=str(path), fix=fix)
+        raise McpwrapError(
+            f"{content.why}; nothing was changed",
+            where=str(path),
+            fix="replace it by a regular file of this account",
+            code="E-UNWRAP-NOT-OWN-FILE",
+        )
     return content
 
 
@@ -120,7 +128,7 @@ def _opened(record: WrapRecord, content: bytes) -> ParsedFile:
 
 
 def _servers(records: Sequence[WrapRecord], was: bytes, known: AppliedServers) -> Iterator[str]:
-    """Yield the servers of ours to which the file leads now."""
+    """Yield the applied servers to which the file leads now."""
     for record in records:
         for one in _entries(record, was):
             if name := wrap_status(one.launch, known).server:
@@ -128,14 +136,14 @@ def _servers(records: Sequence[WrapRecord], was: bytes, known: AppliedServers) -
 
 
 def _hidden(records: Sequence[WrapRecord]) -> Iterator[tuple[str, str]]:
-    """Yield the secrets of before, with what is shown in their place."""
+    """Yield the secrets in the old contents, each with its replacement in the output."""
     for record in records:
         for one in _entries(record, record.before):
             yield from ((text, "<hidden>") for text in secrets_in(one))
 
 
 def _entries(record: WrapRecord, content: bytes) -> Iterator[ListedServer]:
-    """Yield the entries of a record, as they are in these bytes of its file."""
+    """Yield the entries of a record, as they are in this content of its file."""
     opened = _opened(record, content)
     for place in record.entries:
         yield from entries_at(opened, place, BY_ID[record.agent].words)

@@ -1,1 +1,1 @@
-"""RUNS AS THE CALLER: `mcpwrap wrap`: entries of agents' files become servers."""
+"""RUNS AS THE CALLER: `mcpwrap wrap`: agents' entries become servers that root applies."""

@@ -1,6 +1,6 @@
-"""`mcpwrap wrap`: make servers in agents' files servers of ours, with root's consent.
+"""`mcpwrap wrap`: propose the servers in agents' files to root, and rewrite the files.
 
-What it compares them with is the applied state: servers, names, secrets without a value.
+Entries are compared with the applied state: servers, names, secrets without a value.
 """
 
 import os
@@ -40,17 +40,19 @@ _WHERE = "mcpwrap wrap"
     "files",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="This file.",
+    help="Only this file; may be repeated.",
 )
-@click.option("--sha256", "approved", multiple=True, help="A project's file that you have read.")
 @click.option(
-    "--egress", multiple=True, metavar="[NAME=]HOST", help="A host that new servers may reach."
+    "--sha256", "approved", multiple=True, help="SHA-256 of a project's file that you have read."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask here. Root is asked all the same.")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines; with one of these two.")
+@click.option(
+    "--egress", multiple=True, metavar="[NAME=]HOST", help="Host that new servers may reach."
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+@click.option("--yes", is_flag=True, help="Do not ask here; root is still asked.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; needs --dry-run or --yes.")
 @click.pass_context
-def command(  # noqa: PLR0913 - one for each option
+def command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
     *,
     clients: tuple[str, ...],
@@ -62,31 +64,34 @@ def command(  # noqa: PLR0913 - one for each option
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Make every server in agents' files one of ours: an account of its own, behind the gate.
+    """Wrap the servers in agents' files: each gets an account of its own, behind the gate.
 
     \b
     Example:  mcpwrap wrap claude-code --egress github=api.github.com
-    Shows each change first. New servers are proposed to root, who sees them and is asked by
-    `sudo mcpwrap accept`; secrets leave the file and are sealed. `mcpwrap unwrap` undoes it.
-    Exit status: 0 all are wrapped, 1 some are not, and it says why, 2 wrong usage.
+    Shows each change first. New servers are proposed to root: `sudo mcpwrap accept` shows them and
+    asks. Secrets are removed from the file and sealed. `mcpwrap unwrap` restores the file.
+    --egress NAME=HOST is for the entry NAME, --egress HOST for every new server.
+    Exit status: 0 all are wrapped, 1 some are not, with the reasons, 2 wrong usage.
     """
     if as_json and not (dry_run or yes):
         raise UsageError(
-            "whoever reads JSON cannot be asked; nothing was changed",
+            "needs `--dry-run` or `--yes`, as a program that reads JSON cannot be asked;"
+            " nothing was changed",
             where="--json",
-            fix="look with `--dry-run`, or say `--yes`",
+            fix="add `--dry-run` to see the changes, or `--yes` to make them",
+            code="E-WRAP-JSON-CONFIRM",
         )
     who = _person(context.obj or {})
-    of_agents = select_files.chosen(who, clients, files, is_all=is_all)
-    telling: Reporter = JsonReporter(who, of_agents) if as_json else TextReporter()
-    wrapping = _Wrapping(who, of_agents, approved, _destinations(egress, of_agents), telling)
+    chosen = select_files.chosen(who, clients, files, is_all=is_all)
+    reporter: Reporter = JsonReporter(who, chosen) if as_json else TextReporter()
+    wrapping = _Wrapping(who, chosen, approved, _destinations(egress, chosen), reporter)
     is_done = wrapping.wrap(is_dry=dry_run, is_agreed=yes)
-    telling.end()
+    reporter.end()
     return EXIT_OK if is_done else EXIT_FAILED
 
 
 def applied_state(who: FileOwner) -> AppliedState:
-    """Return what there is for whoever wraps.
+    """Return the servers, names and unset secrets of this machine, for this person.
 
     Raises:
         UsageError: the configuration of this machine is wrong.
@@ -106,7 +111,7 @@ def applied_state(who: FileOwner) -> AppliedState:
 
 
 class _Wrapping:
-    """Files to wrap, which are looked at once more when root has done its part."""
+    """One run of `wrap`. The files are examined again after root has applied the new servers."""
 
     def __init__(
         self,
@@ -114,34 +119,34 @@ class _Wrapping:
         files: Sequence[DiscoveredFile],
         approved: Sequence[str],
         egress: Egress,
-        telling: Reporter,
+        reporter: Reporter,
     ) -> None:
-        self._who, self._egress, self._telling = who, egress, telling
+        self._who, self._egress, self._reporter = who, egress, reporter
         self._is_any = bool(files)
         self._ready, self._refused = select_files.readable(files, approved, known(who))
 
     def wrap(self, *, is_dry: bool, is_agreed: bool) -> bool:
-        """Do all of it, and say whether nothing is left; if it `is_dry`, whether nothing would."""
+        """Wrap the files, and return whether all is wrapped; if `is_dry`, whether it would be."""
         look = self._look()
         todo = changes(look)
-        self._telling.planned(look, todo, self._refused)
+        self._reporter.planned(look, todo, self._refused)
         is_done = self._is_all(look, todo)
         if not look.rewrites:
-            self._telling.remark(self._nothing(is_done=is_done))
+            self._reporter.remark(self._nothing(is_done=is_done))
             return is_done
         if is_dry:
             return is_done
         if not agreed("Do this?", is_agreed=is_agreed):
-            self._telling.remark("nothing was changed")
+            self._reporter.remark("nothing was changed")
             return False
         if look.drafts:
-            if not self._handed_over(look):
+            if not self._accepted_by_root(look):
                 return False
             before, look = look, self._look(look.server_by_place())
             todo = changes(look)
-            self._telling.looked_again(before, look, todo)
+            self._reporter.looked_again(before, look, todo)
             is_done = self._is_all(look, todo)
-        return self._written(todo) and is_done
+        return self._rewritten(todo) and is_done
 
     def _look(self, decided: Mapping[EntryLocation, str] = MappingProxyType({})) -> WrapDecisions:
         have = applied_state(self._who)
@@ -153,32 +158,32 @@ class _Wrapping:
 
     def _nothing(self, *, is_done: bool) -> str:
         if not self._is_any:
-            return "no file of an agent that mcpwrap knows: `man mcpwrap` lists them"
+            return "no files of known agents were found: `man mcpwrap` lists the known agents"
         return "nothing to do" if is_done else "nothing else to do"
 
-    def _handed_over(self, look: WrapDecisions) -> bool:
-        """Propose the new servers, and say whether root has taken them."""
+    def _accepted_by_root(self, look: WrapDecisions) -> bool:
+        """Propose the new servers, and return whether root has accepted them."""
         proposal = wrap_proposal.proposal_of(self._who, look)
         wrap_proposal.write(proposal)
         if not wrap_proposal.has_sudo():
-            self._telling.cannot_ask(proposal)
+            self._reporter.cannot_ask(proposal)
             return False
-        self._telling.asks(proposal)
-        is_yes = wrap_proposal.ask_root(proposal, look, self._telling.roots_output)
-        self._telling.answered(is_yes=is_yes)
+        self._reporter.asks(proposal)
+        is_yes = wrap_proposal.ask_root(proposal, look, self._reporter.roots_output)
+        self._reporter.answered(is_yes=is_yes)
         return is_yes
 
-    def _written(self, todo: Sequence[FileChange]) -> bool:
-        """Rewrite each file, and say whether that went well."""
+    def _rewritten(self, todo: Sequence[FileChange]) -> bool:
+        """Rewrite each file, and return whether all were rewritten."""
         is_done = True
         for one in todo:
             if one.problem or not one.entries:
                 is_done = False
                 continue
             try:
-                self._telling.written(one, write(self._who, one))
-            except McpwrapError as error:  # the others are none the worse for it
-                self._telling.failed(one, error)
+                self._reporter.written(one, write(self._who, one))
+            except McpwrapError as error:  # the other files can still be rewritten
+                self._reporter.failed(one, error)
                 is_done = False
         return is_done
 
@@ -201,23 +206,30 @@ def _unset_secrets(server: Server, settings: SecretIndex) -> tuple[str, ...]:
 def _person(environ: dict[str, str]) -> FileOwner:
     if os.geteuid() == 0:
         raise UsageError(
-            "root has no agents; nothing was changed",
+            "cannot wrap the agents of root; nothing was changed",
             where=_WHERE,
-            fix="run it as the person whose agents they are; it asks root for what root must do",
+            fix="run it under the account that runs the agents; it calls sudo where root is needed",
+            code="E-WRAP-AS-ROOT",
         )
     return file_owner(os.geteuid(), Path.cwd(), environ)
 
 
 def _destinations(hosts: Sequence[str], files: Sequence[DiscoveredFile]) -> Egress:
-    """Return the hosts for each entry that is named."""
+    """Return the hosts by the name of an entry; those for every new server are at ""."""
     known = {"", *(listed.entry.name for one in files for listed in one.listed)}
     found: dict[str, tuple[Destination | Group, ...]] = {}
     for name, _, host in (one.rpartition("=") for one in hosts):
         if name not in known:
-            fix = "write the name that it has there: `mcpwrap clients` shows them"
-            raise UsageError(f"no server {name!a} is in these files", where="--egress", fix=fix)
+            raise UsageError(
+                f"these files have no server {name!a}",
+                where="--egress",
+                fix="write the name of an entry: `mcpwrap clients` lists them",
+                code="E-WRAP-NO-ENTRY",
+            )
         try:
             found[name] = (*found.get(name, ()), value_parsers.egress(host))
         except value_parsers.BadValueError as error:
-            raise UsageError(error.problem, where="--egress", fix=error.fix) from error
+            raise UsageError(
+                error.problem, where="--egress", fix=error.fix, code=error.code
+            ) from error
     return found

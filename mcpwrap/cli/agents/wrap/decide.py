@@ -1,4 +1,4 @@
-"""Decision of `mcpwrap wrap` for each entry: its server, or the reason why it is left."""
+"""Decision of `mcpwrap wrap` for each entry: its server, or why it stays as it is."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -28,9 +28,9 @@ from mcpwrap.machine.program_check import changeable
 
 
 class EntryDecider:
-    """Pass over the entries in order; equal ones become one server.
+    """Decides the entries in order; equal entries become one server.
 
-    `decided` is what was shown before, when root did not have all of these servers.
+    `decided` has the servers that were shown before root had all of them.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class EntryDecider:
         self._executables = ExecutableScan()
 
     def through(self, files: Iterable[DiscoveredFile]) -> WrapDecisions:
-        """Return what becomes of all entries that are not wrapped."""
+        """Return the decisions for all entries that are not wrapped."""
         for found in files:
             if found.opened is not None:
                 for listed in found.listed:
@@ -67,7 +67,7 @@ class EntryDecider:
                 self._leave(found, listed, stands.why)
                 return
             taken = self._machine.known.inherits_by_server.get(stands.server, ())
-            self._look.rewrites.append(_become(found, opened, listed, stands.server, taken))
+            self._look.rewrites.append(_rewrite_of(found, opened, listed, stands.server, taken))
             return
         if why := self._why_not(found):
             self._leave(found, listed, why)
@@ -78,20 +78,20 @@ class EntryDecider:
             self._leave(found, listed, str(error))
 
     def _why_not(self, found: DiscoveredFile) -> str:
-        """Return why a file cannot be rewritten: root is not asked for what would be of no use."""
+        """Return why a file cannot be rewritten, or "". Root is not asked for a useless server."""
         if found.path not in self._why_not_by_path:
             try:
                 check_replaceable(found.path, found.content)
                 self._why_not_by_path[found.path] = ""
             except McpwrapError as error:
-                self._why_not_by_path[found.path] = error.problem
+                self._why_not_by_path[found.path] = error.named_problem
         return self._why_not_by_path[found.path]
 
     def _leave(self, found: DiscoveredFile, listed: ListedServer, why: str) -> None:
         self._look.skipped.append(SkippedEntry(found, listed, why))
 
     def _raw(self, found: DiscoveredFile, opened: ParsedFile, listed: ListedServer) -> EntryRewrite:
-        """Return what a raw entry becomes."""
+        """Return the rewrite of a raw entry; its server is an existing or a new one."""
         context = entry_context.around(self._who, found, listed)
         launch = entry.launch_of(listed, context)
         if isinstance(launch, StdioTransport):
@@ -104,8 +104,8 @@ class EntryDecider:
         if name and draft.value_by_key:
             keys = ", ".join(draft.value_by_key)
             self._look.notes.append(
-                f"{listed.entry.name!a} of {found.path} leads to {name}, which is there already: it"
-                f" has the {keys} that root set for it, whatever this file has"
+                f"{listed.entry.name!a} of {found.path} leads to {name}, which exists already: it"
+                f" uses the {keys} that root set for it, and not the value in this file"
             )
         name = name or self._new(listed, draft)
         self._look.secrets += [(name, key, value) for key, value in draft.value_by_key.items()]
@@ -114,17 +114,17 @@ class EntryDecider:
         runs = draft.server.runs
         taken = (*runs.inherits, *runs.inherits_any) if isinstance(runs, Local) else ()
         is_remote = isinstance(launch, HttpTransport)
-        return replace(_become(found, opened, listed, name, taken), is_remote=is_remote)
+        return replace(_rewrite_of(found, opened, listed, name, taken), is_remote=is_remote)
 
     def _allowed(self, draft: Draft) -> Draft:
-        """Return a server whose program is not root's alone with the word that root has to read.
+        """Add `writable_command` and a note for root if other accounts can change the program.
 
-        What is hidden from this account root looks at itself.
+        Root checks itself what is hidden from this account.
         """
         found = changeable(draft.server, self._executables)
         if found is None or found.flaw.is_hidden:
             return draft
-        note = f"{found}: such an account decides what NAME runs, and root is asked to allow it"
+        note = f"{found}: that account decides what NAME runs, and root is asked to allow it"
         return replace(
             draft,
             server=replace(draft.server, writable_command=True),
@@ -132,13 +132,13 @@ class EntryDecider:
         )
 
     def _egress_of(self, listed: ListedServer) -> tuple[Destination | Group, ...]:
-        """Return the hosts that were given to all, and to entries of this name."""
+        """Return the hosts of `--egress` for all entries and for those of this name."""
         return (*self._egress.get("", ()), *self._egress.get(listed.entry.name, ()))
 
     def _existing(self, draft: Draft, wanted: str) -> str:
-        """Return the server of this machine that is the same; "" is none.
+        """Return the name of an equal server of this machine; "" if there is no such server.
 
-        Two can differ in their secrets alone, which nobody sees here: `wanted` is looked at first.
+        Two servers can differ in secrets alone, which cannot be seen here: `wanted` comes first.
         """
         by_name = self._machine.servers
         for name in sorted(by_name, key=lambda name: (name != wanted, len(name), name)):
@@ -160,24 +160,27 @@ class EntryDecider:
         return name
 
     def _why_not_yet(self, name: str) -> str:
-        """Return what root has to do before a server that is configured can be led to."""
+        """Return what root has to do before an entry can lead to a configured server, or ""."""
         if name not in self._machine.servers:
             return ""
         if name not in self._machine.known.inherits_by_server:
-            return f"{name} is configured and not applied: `sudo mcpwrap apply`"
+            return (
+                f"{name} is configured but not applied: `sudo mcpwrap apply` [E-WRAP-NOT-APPLIED]"
+            )
         if unset := self._machine.unset.get(name):
-            return f"a secret has no value yet: `sudo mcpwrap secret set {name} {unset[0]}`"
+            fix = f"`sudo mcpwrap secret set {name} {unset[0]}`"
+            return f"a secret has no value yet: {fix} [E-WRAP-SECRET-UNSET]"
         return ""
 
 
-def _become(
+def _rewrite_of(
     found: DiscoveredFile,
     opened: ParsedFile,
     listed: ListedServer,
     server: str,
     taken: Collection[str],
 ) -> EntryRewrite:
-    """Return what becomes of an entry, whose agent goes on to give what the server takes of it."""
+    """Return the rewrite of an entry; the agent still passes the variables in `taken`."""
     launch = listed.launch
     own = launch.inherits if isinstance(launch, StdioTransport) else ()
     kept = tuple(name for name in own if name in taken)

@@ -1,4 +1,4 @@
-"""Decisions of `mcpwrap wrap`: entries that become servers, and entries that are left."""
+"""Decisions of `mcpwrap wrap`: entries that are rewritten, and entries that stay."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from mcpwrap.config.agent_files.wrap_status import AppliedServers, WrapStatus
 from mcpwrap.config.migration.draft import Draft
 from mcpwrap.config.model import GROUPS, Destination, Group, Server
 
-Egress = Mapping[str, tuple[Destination | Group, ...]]  # by the name of an entry; "" is each
+Egress = Mapping[str, tuple[Destination | Group, ...]]  # by the name of an entry; "" is for all
 EntryLocation = tuple[Path, tuple[Key, ...]]  # a file, and an entry of it
 
 
@@ -21,24 +21,24 @@ class AppliedState:
 
     known: AppliedServers
     servers: Mapping[str, Server] = field(default_factory=dict)  # that this person may use
-    taken: frozenset[str] = frozenset()  # names
-    sources: frozenset[str] = frozenset(GROUPS)  # groups of which it says where they are
+    taken: frozenset[str] = frozenset()  # names of servers
+    sources: frozenset[str] = frozenset(GROUPS)  # host groups that this machine configures
     unset: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # secrets without a value
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRewrite:
-    """Entry, and the server of ours that it leads to when it is rewritten."""
+    """Entry, and mcpwrap's server that it leads to when it is rewritten."""
 
     found: DiscoveredFile
     opened: ParsedFile
     listed: ListedServer
     server: str
     is_remote: bool
-    inherits: tuple[str, ...] = ()  # variables that the agent goes on to give to the stub
+    inherits: tuple[str, ...] = ()  # variables that the agent still passes to the stub
 
     def place(self) -> EntryLocation:
-        """Return where it stands."""
+        """Return the file and the path of the entry in it."""
         return self.found.path, self.listed.entry.path
 
 
@@ -51,13 +51,13 @@ class SkippedEntry:
     why: str
 
     def place(self) -> EntryLocation:
-        """Return where it stands."""
+        """Return the file and the path of the entry in it."""
         return self.found.path, self.listed.entry.path
 
 
 @dataclass(slots=True)
 class WrapDecisions:
-    """All decisions of one look."""
+    """All decisions of one pass over the files."""
 
     rewrites: list[EntryRewrite] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -66,13 +66,17 @@ class WrapDecisions:
     notes: list[str] = field(default_factory=list)
     status_by_location: dict[EntryLocation, WrapStatus] = field(
         default_factory=dict
-    )  # of all, as they were
+    )  # of all entries, before any change
 
     def without_drafts(self) -> "WrapDecisions":
-        """Return what is to be done now, when root was asked and has done all that it will."""
+        """Return the decisions after root was asked: servers that root lacks now are skipped."""
         absent = {draft.server.name for draft in self.drafts}
         left = [
-            SkippedEntry(one.found, one.listed, f"root has no server {one.server} that is the same")
+            SkippedEntry(
+                one.found,
+                one.listed,
+                f"root's configuration has no equal server {one.server} [E-WRAP-SERVER-DIFFERS]",
+            )
             for one in self.rewrites
             if one.server in absent
         ]
@@ -80,5 +84,5 @@ class WrapDecisions:
         return replace(self, rewrites=rewrites, skipped=[*self.skipped, *left], drafts=[])
 
     def server_by_place(self) -> dict[EntryLocation, str]:
-        """Return to which server each entry leads."""
+        """Return the server of each rewritten entry."""
         return {one.place(): one.server for one in self.rewrites}

@@ -19,29 +19,29 @@ from mcpwrap.machine import listener_files
 from mcpwrap.machine.agent_files import files, wrap_records
 from mcpwrap.machine.agent_files.wrap_records import WrapRecord
 
-NOT_YET = "http://127.78.0.0:52100/"  # until root has given it one
+NOT_YET = "http://127.78.0.0:52100/"  # until root has allocated an address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """File, before and after. With a problem it stays as it is."""
+    """File before and after. With a problem it is not changed."""
 
     path: Path
     agent: str
     was: bytes
     new: bytes = b""
     entries: tuple[tuple[str, ...], ...] = ()
-    left_over: tuple[str, ...] = ()  # secrets that still stand somewhere in it
+    left_over: tuple[str, ...] = ()  # secrets that are still elsewhere in it
     problem: str = ""
 
     def count(self) -> str:
-        """Say how many servers are wrapped."""
+        """Return the text that counts the wrapped servers."""
         number = len(self.entries)
         return "1 server is wrapped" if number == 1 else f"{number} servers are wrapped"
 
 
 def changes(look: WrapDecisions) -> list[FileChange]:
-    """Return what becomes of each file, in their order."""
+    """Return the change of each file, in their order."""
     by_path: dict[Path, list[EntryRewrite]] = defaultdict(list)
     for one in look.rewrites:
         by_path[one.found.path].append(one)
@@ -58,7 +58,7 @@ def _changed(
     try:
         new = rewritten(opened, [_change(one, urls, drafted) for one in become])
     except FileError as error:
-        return FileChange(path=found.path, agent=agent.id, was=was, problem=error.problem)
+        return FileChange(path=found.path, agent=agent.id, was=was, problem=error.named_problem)
     return FileChange(
         path=found.path,
         agent=agent.id,
@@ -70,7 +70,7 @@ def _changed(
 
 
 def _change(one: EntryRewrite, urls: Mapping[str, str], drafted: Collection[str]) -> Change:
-    """Return how an entry becomes ours; where root made no URL for this account, it is the stub."""
+    """Return the edit of an entry: the listener's URL where this account has one, else the stub."""
     words = one.found.agents[0].words
     target: Target = Stub(one.server, one.inherits)
     if one.is_remote and words.urls:
@@ -88,10 +88,11 @@ def _left_over(new: bytes, look: WrapDecisions) -> Iterator[str]:
 
 
 def write(who: FileOwner, one: FileChange) -> Path:
-    """Keep a file as it was, then rewrite it. Returns where it is kept.
+    """Back up a file, then rewrite it. Returns the path of the backup.
 
     Raises:
-        McpwrapError: it is no longer as it was, or cannot be written; it was not changed.
+        McpwrapError: the file has changed since it was read, or cannot be written; it was not
+            changed.
     """
     folder = wrap_records.folder({**who.environ, **who.variables})
     record = WrapRecord(
@@ -105,6 +106,6 @@ def write(who: FileOwner, one: FileChange) -> Path:
     try:
         files.replace(one.path, one.was, one.new)
     except McpwrapError:
-        wrap_records.forget(folder, record)  # or secrets stay there, for nothing
+        wrap_records.forget(folder, record)  # else a backup with secrets would stay without use
         raise
     return backup

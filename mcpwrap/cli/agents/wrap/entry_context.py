@@ -1,4 +1,4 @@
-"""Context of an entry that is wrapped: its person's variables, programs, files and folders."""
+"""Context of an entry that is wrapped: variables, programs, files, folders of its person."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,11 @@ from mcpwrap.core.secrets.at_rest import MAX_SECRET_BYTES
 from mcpwrap.errors import UsageError
 from mcpwrap.machine.agent_files import files, programs
 
-_RUN_PROJECTS = {"uv", "poetry"}  # with what is in `.venv`
+_RUN_PROJECTS = {"uv", "poetry"}  # these run programs from `.venv`
 
 
 def around(who: FileOwner, found: DiscoveredFile, listed: ListedServer) -> EntryContext:
-    """Return what surrounds an entry, as far as its file and its person say it."""
+    """Return the context of an entry, as far as its file and its person's environment give it."""
     home = who.variables["HOME"]
     project = base = listed.at[1] if listed.at[0] == "projects" else found.project
     if isinstance(listed.launch, StdioTransport) and listed.launch.cwd.startswith("/"):
@@ -30,14 +30,14 @@ def around(who: FileOwner, found: DiscoveredFile, listed: ListedServer) -> Entry
         base=base,
         variables={**who.environ, **given},
     )
-    within = Path(found.project or base or home)  # a project's file says `cwd` as it likes
+    within = Path(found.project or base or home)  # a project's file may name any `cwd`
     return replace(known, env_file=_env_file(listed, known, within, who.uid))
 
 
 def _env_file(
     listed: ListedServer, context: EntryContext, within: Path, uid: int
 ) -> dict[str, str] | None:
-    """Return the variables of the file that an entry names, below the folder that it belongs to."""
+    """Return the variables of the env file that an entry names, if it is below `within`."""
     value = listed.entry.value
     said = value.get(entry.ENV_FILE) if isinstance(value, dict) else None
     path = filled_in(said, context.variables) if isinstance(said, str) else None
@@ -54,21 +54,21 @@ def _env_file(
 
 
 def expect_no_links(draft: Draft) -> None:
-    """Refuse alone what root would refuse with all that is proposed beside it.
+    """Refuse one entry here for which root would refuse the whole proposal.
 
     Raises:
-        MigrationError: a folder that it is given is behind a link.
+        MigrationError: a workspace folder is behind a symbolic link.
     """
     for folder in draft.server.workspace:
         if (real := programs.real(folder.path)) != folder.path:
             raise MigrationError(
-                f"it would be given {folder.path!a}, which is behind a symbolic link, and none is "
-                f"followed; write what it leads to, {real!a}"
+                f"the folder {folder.path!a} is behind a symbolic link, and links are not followed;"
+                f" write the path that it leads to, {real!a} [E-WRAP-LINKED-FOLDER]"
             )
 
 
 def seen(launch: StdioTransport, context: EntryContext, who: FileOwner) -> EntryContext:
-    """Return what surrounds a program, with what the machine says of it."""
+    """Return the context with the program and the paths of a stdio entry, as they are on disk."""
     search = who.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     base = context.base or context.home
     paths = [*stdio_server.named_paths(launch, context), *([context.base] if context.base else [])]

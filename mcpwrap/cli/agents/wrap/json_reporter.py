@@ -1,6 +1,6 @@
 """Reporter of `mcpwrap wrap --json`, and the schema of its output: one object, at the end.
 
-No value of a secret is in it.
+The output has no value of a secret.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,45 +27,45 @@ from mcpwrap.errors import McpwrapError
 
 
 class WrapServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Server of a file. The same words as in `mcpwrap clients --json` mean the same."""
+    """Server of a file. Fields that `mcpwrap clients --json` has too mean the same."""
 
     name: str
     project: str
     state: WrapState  # now
-    server: str  # the one of ours that it leads to, or will; "": it is left as it is
-    is_new: bool  # root does not have that server, or did not
-    why: str  # it is left
+    server: str  # mcpwrap's server that it leads to, or will; "": the entry stays as it is
+    is_new: bool  # root did not have that server when the command began
+    why: str  # the reason why the entry stays as it is
     kind: Literal["stdio", "remote", ""]
     runs: str
 
 
 class WrapFileRow(msgspec.Struct, frozen=True, kw_only=True):
-    """File that was chosen."""
+    """Selected file."""
 
     agents: list[str]
     scope: str
     path: str
     sha256: str  # of a project's file that was read: for `--sha256`
-    problem: str  # why it stays as it is
+    problem: str  # the reason why it stays as it is
     is_written: bool
-    backup: str  # of what it was; "": it was not rewritten
-    left_over: list[str]  # secrets that still stand elsewhere in it: `KEY of SERVER`
-    servers: list[WrapServerRow]  # none, if it was not gone through
+    backup: str  # path; "": it was not rewritten
+    left_over: list[str]  # secrets that are still elsewhere in it: `KEY of SERVER`
+    servers: list[WrapServerRow]  # empty if the file was refused
 
 
 class NewServer(msgspec.Struct, frozen=True, kw_only=True):
-    """New server that root is asked for; of its secrets the keys."""
+    """New server that is proposed to root; of its secrets only the keys."""
 
     name: str
     definition: str  # TOML, as in the proposal
-    secrets: list[str]  # whose values stand in the file, and are sealed
-    from_variables: dict[str, list[str]]  # those that get the values of the caller's own variables
-    missing: list[str]  # those that somebody has to set
+    secrets: list[str]  # whose values are in the file, and are sealed
+    from_variables: dict[str, list[str]]  # that get the values of the caller's own variables
+    missing: list[str]  # that have to be set by `mcpwrap secret set`
     notes: list[str]
 
 
 class ProposalRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Proposal that root has not taken yet."""
+    """Proposal that root has not accepted yet."""
 
     sha256: str
     path: str
@@ -84,9 +84,9 @@ class WrapReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JsonReporter:
-    """Reporter that records what is done, and prints it when all is over."""
+    """Reporter that records each step, and prints one object at the end."""
 
-    roots_output = 2  # standard output has the one object
+    roots_output = 2  # standard output is for the object alone
 
     def __init__(self, who: FileOwner, files: Sequence[DiscoveredFile]) -> None:
         self._who, self._files = who, files
@@ -103,7 +103,7 @@ class JsonReporter:
     def planned(
         self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
     ) -> None:
-        """Take down what would be done."""
+        """Record the planned changes."""
         self._first = look
         self._refused = {(found.path, found.plugin): why for found, why in refused}
         self._take(look, todo)
@@ -113,7 +113,7 @@ class JsonReporter:
     def looked_again(
         self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
-        """Take down what is done instead."""
+        """Record the changes that are made after root has applied the new servers."""
         self._take(look, todo)
 
     def _take(self, look: WrapDecisions, todo: Sequence[FileChange]) -> None:
@@ -123,35 +123,35 @@ class JsonReporter:
         self._server_by_place = look.server_by_place()
 
     def remark(self, text: str) -> None:
-        """Say nothing: it is in the object."""
+        """Ignore the remark: the object has it."""
 
     def asks(self, proposal: Proposal) -> None:
-        """Take down that the proposal is there."""
+        """Record that the proposal was written."""
         self._proposal, self._is_proposed = proposal, True
 
     def cannot_ask(self, proposal: Proposal) -> None:
-        """Take down the same."""
+        """Record that the proposal was written."""
         self.asks(proposal)
 
     def answered(self, *, is_yes: bool) -> None:
-        """Take down that nothing is proposed any more, if root has taken it."""
+        """Remove the proposal if root has accepted it."""
         if is_yes:
             self._proposal = None
 
     def written(self, one: FileChange, backup: Path) -> None:
-        """Take down a file that was rewritten."""
+        """Record a file that was rewritten."""
         self._backup_by_path[one.path] = backup
 
     def failed(self, one: FileChange, error: McpwrapError) -> None:
-        """Take down one that was not."""
-        self._failed[one.path] = error.problem
+        """Record a file that could not be rewritten."""
+        self._failed[one.path] = error.named_problem
 
     def end(self) -> None:
-        """Print it all."""
+        """Print the object."""
         print_json(self.outcome())
 
     def outcome(self) -> WrapReport:
-        """Return what there is to say."""
+        """Return the object to print."""
         files = [self._file_row(found) for found in self._files]
         servers = [server for row in files for server in row.servers]
         return WrapReport(
@@ -177,13 +177,13 @@ class JsonReporter:
         )
 
     def _problem(self, found: DiscoveredFile) -> str:
-        """Return why a file stays. Several plugins may be of one, each with its own reason."""
+        """Return why a file stays as it is. Plugins that share a file have a reason each."""
         path = found.path
         why = self._refused.get((path, found.plugin)) or self._failed.get(path)
         return why or (self._todo[path].problem if path in self._todo else "")
 
     def _server_rows(self, found: DiscoveredFile) -> Iterable[WrapServerRow]:
-        """Yield the servers of a file that was gone through."""
+        """Yield the servers of a file that was not refused."""
         for listed in found.listed:
             place = (found.path, listed.entry.path)
             if place in self._look.status_by_location:
@@ -217,7 +217,7 @@ class JsonReporter:
 
 
 def _new_server(draft: Draft) -> NewServer:
-    """Return what there is to say of a server that root does not have yet."""
+    """Return the output for a server that root does not have yet."""
     own = draft.variables_by_key
     return NewServer(
         name=draft.server.name,

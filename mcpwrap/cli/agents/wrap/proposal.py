@@ -26,7 +26,7 @@ _MCPWRAP = "/usr/bin/mcpwrap"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """New servers, in a file."""
+    """Definitions of new servers, and the file for them."""
 
     content: bytes
     path: Path
@@ -34,17 +34,17 @@ class Proposal:
 
     @property
     def sha256(self) -> str:
-        """Return its hash, in hexadecimal."""
+        """Return the SHA-256 of the content, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def command(self) -> str:
-        """Return what root types."""
+        """Return the command for root."""
         return shlex.join(["mcpwrap", "accept", self.sha256, str(self.path)])
 
 
 def proposal_of(who: FileOwner, look: WrapDecisions) -> Proposal:
-    """Return what is proposed to root, which is not written yet."""
+    """Return the proposal to root, which is not written yet."""
     content = "\n".join(toml_of(draft.server) for draft in look.drafts).encode()
     folder = wrap_records.folder({**who.environ, **who.variables})
     digest = hashlib.sha256(content).hexdigest()
@@ -52,17 +52,17 @@ def proposal_of(who: FileOwner, look: WrapDecisions) -> Proposal:
 
 
 def has_sudo() -> bool:
-    """Say whether root can be asked from here."""
+    """Return whether this machine has sudo."""
     return Path(_SUDO).exists()
 
 
 def ask_root(proposal: Proposal, look: WrapDecisions, output: int | None) -> bool:
-    """Hand a proposal and the secrets over, and say whether root has taken them.
+    """Run `sudo mcpwrap accept` with the secrets, and return whether root has accepted.
 
-    Root's part prints to the descriptor `output`, or to that of this program.
+    Root's program prints to the descriptor `output`; None is this program's standard output.
     """
     command = [_SUDO, _MCPWRAP, "accept", proposal.sha256, str(proposal.path)]
-    with _left_to_it():
+    with _interrupts_left_to_child():
         done = subprocess.run(command, input=_secrets(look), stdout=output, check=False)
     if done.returncode != 0:
         return False
@@ -71,8 +71,8 @@ def ask_root(proposal: Proposal, look: WrapDecisions, output: int | None) -> boo
 
 
 @contextmanager
-def _left_to_it() -> Iterator[None]:
-    """Let an interrupt be the affair of the program that asks: it is of the same terminal.
+def _interrupts_left_to_child() -> Iterator[None]:
+    """Leave SIGINT to the program that asks on the same terminal.
 
     A handler and not SIG_IGN, which that program would inherit. Source: system(3), execve(2).
     """
@@ -91,10 +91,10 @@ def _secrets(look: WrapDecisions) -> bytes:
 
 
 def write(proposal: Proposal) -> None:
-    """Write a proposal where its owner alone reads it; the same one is the same file.
+    """Write a proposal, readable by its owner alone. Equal proposals have the same file name.
 
     Raises:
-        UsageError: nobody would read all of it.
+        UsageError: it is too long for a person to read.
         McpwrapError: it cannot be written.
     """
     if len(proposal.content) > MAX_SHOWN_CHARS:
@@ -103,15 +103,17 @@ def write(proposal: Proposal) -> None:
             "nothing was changed",
             where="mcpwrap wrap",
             fix="name one agent or one `--file` at a time",
+            code="E-WRAP-TOO-MANY",
         )
     path = proposal.path
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = proposal.content.decode()
-        root_files.replace(str(path), text, mode=0o600)  # what was there is written to never
+        root_files.replace(str(path), text, mode=0o600)  # never writes into an existing file
     except OSError as error:
         raise McpwrapError(
             f"the proposal cannot be written: {error.strerror}; nothing was changed",
             where=str(path),
-            fix="make room there, and let this account write to it",
+            fix="let this account write to the folder, and make room on its file system",
+            code="E-WRAP-PROPOSAL-FILE",
         ) from error

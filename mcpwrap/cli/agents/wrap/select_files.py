@@ -18,18 +18,24 @@ _DONE = {"wrapped", "off"}
 def chosen(
     who: FileOwner, clients: Sequence[str], files: Sequence[Path], *, is_all: bool
 ) -> list[DiscoveredFile]:
-    """Return the files that were asked for.
+    """Return the selected files.
 
     Raises:
-        UsageError: nothing was, or there is no such file.
+        UsageError: the command line selects no files, or a file does not exist.
     """
     there = found(who)
     if files:
         return [_one(who, there, clients, path) for path in files]
     if not clients and not is_all:
         known = sorted({agent.id for one in there for agent in one.agents})
-        fix = f"name some of {', '.join(known)}, or give `--all`" if known else "install one"
-        raise UsageError("no agent is named; nothing was changed", where=_WHERE, fix=fix)
+        raise UsageError(
+            "the command line names no agent; nothing was changed",
+            where=_WHERE,
+            fix=f"name one or more of {', '.join(known)}, or give `--all`"
+            if known
+            else "install an agent: no files of known agents were found",
+            code="E-WRAP-NO-AGENT",
+        )
     return [one for one in there if is_all or any(a.id in clients for a in one.agents)]
 
 
@@ -42,19 +48,25 @@ def _one(
             return one
     if len(clients) != 1:
         raise UsageError(
-            "is at no place where we know an agent's file; nothing was changed",
+            "is not the path of a known agent's file; nothing was changed",
             where=str(path),
-            fix="name the agent as well, whose form it has: `mcpwrap wrap CLIENT --file …`",
+            fix="name the agent whose format it has: `mcpwrap wrap CLIENT --file FILE`",
+            code="E-WRAP-UNKNOWN-FILE",
         )
     agent = BY_ID[clients[0]]
     file = AgentFile("project", str(whole), _form(agent, whole).at)
     if read := discover_file(who.uid, agent, file, whole, whole.parent):
         return read
-    raise UsageError("no such file", where=str(path), fix="name one that is there")
+    raise UsageError(
+        "does not exist; nothing was changed",
+        where=str(path),
+        fix="name an existing file",
+        code="E-USAGE-UNREADABLE-FILE",
+    )
 
 
 def _form(agent: KnownAgent, path: Path) -> AgentFile:
-    """Return the file of this agent that has the same form: what is written in it, and where."""
+    """Return a file of this agent in the same language, for the place of its servers."""
     wanted = AgentFile("project", str(path)).language
     return next((file for file in agent.files if file.language == wanted), agent.files[0])
 
@@ -67,16 +79,16 @@ def digest(one: DiscoveredFile) -> str:
 def readable(
     files: Sequence[DiscoveredFile], approved: Sequence[str], by: AppliedServers
 ) -> tuple[list[DiscoveredFile], list[tuple[DiscoveredFile, str]]]:
-    """Return files to go through, and those that are not, with the reason.
+    """Return the files to wrap, and the refused files with the reasons.
 
-    What came with a repository is somebody else's word: a person reads it, and names its hash.
+    A stranger may have written a project's file: a person has to read it and to give its hash.
     """
     ready, refused = [], []
     for one in files:
         if one.problem:
-            refused.append((one, one_line(one.problem)))  # what it quotes begins no line
+            refused.append((one, one_line(one.problem)))  # a quoted newline must not begin a line
         elif one.file.scope == "managed":
-            refused.append((one, "is root's: who manages this machine changes it"))
+            refused.append((one, "is managed by root: only root changes it [E-WRAP-MANAGED-FILE]"))
         elif one.plugin:
             refused += [(one, why) for why in _of_plugin(one, one.plugin.id, by)]
         elif one.project and one.listed and digest(one) not in approved:
@@ -87,24 +99,25 @@ def readable(
 
 
 def _of_plugin(one: DiscoveredFile, plugin: str, by: AppliedServers) -> list[str]:
-    """Say what to do about servers that a plugin brings; nothing, if all are wrapped or off.
+    """Return what to do about a plugin's servers; an empty list if all are wrapped or off.
 
-    It chooses their names, with which no line is to begin.
+    The plugin chooses the names: a newline in one must not begin a line.
     """
     states = ((each.entry.name, wrap_status_of(each, by).state) for each in one.listed)
     todo = [name for name, state in states if state not in _DONE]
     lines = [f"    {one_line(f'{name}: {one.advice[name]}')}" for name in todo]
-    said = (
-        f"is of the plugin {one_line(plugin)}, and an update would undo what is done to it."
-        " Instead, for"
+    first = (
+        f"is a file of the plugin {one_line(plugin)}, and an update would undo changes to it"
+        " [E-WRAP-PLUGIN-FILE]. Instead, for"
     )
-    return ["\n".join([said, *lines])] if lines else []
+    return ["\n".join([first, *lines])] if lines else []
 
 
 def _unapproved(one: DiscoveredFile) -> str:
-    """Say what to type. A path with a newline has that written out: it begins no line."""
+    """Return the reason, and the command to type. A newline in the path is escaped."""
     path = one_line(quote(str(one.path)))
     return (
-        "came with a project, and nobody has said that they read it. If you have:\n"
+        "is a file of a project, and you have not confirmed that you have read it"
+        " [E-WRAP-PROJECT-FILE]. If you have read it:\n"
         f"    mcpwrap wrap {one.agents[0].id} --file {path} --sha256 {digest(one)}"
     )

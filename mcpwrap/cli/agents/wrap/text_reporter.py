@@ -1,4 +1,4 @@
-"""Reporter of `mcpwrap wrap`: its interface, and the one for people, as things happen.
+"""Interface of the reporters of `mcpwrap wrap`, and the reporter that prints text.
 
 The preview shows no secret, and is escaped for the terminal.
 """
@@ -18,16 +18,16 @@ from mcpwrap.config.toml_writer import toml_of
 from mcpwrap.errors import McpwrapError
 from mcpwrap.linux import tty
 
-SkippedFiles = Sequence[tuple[DiscoveredFile, str]]  # files that are not gone through, and why
+SkippedFiles = Sequence[tuple[DiscoveredFile, str]]  # refused files, and the reasons
 _ISOLATION_NOTE = """\
-Of your home a server sees its `workspace` alone, and of your variables its `env`.
+A server sees only its `workspace` of your home, and only its `env` of your variables.
 Its own home is empty.
 """
 _NEXT_STEPS = """\
-Agents read their files when they start: restart those that run. Then, where one does not work:
+Agents read their files when they start: restart those that run. If a server does not work:
   sudo mcpwrap doctor                  # tries each server as its agent does
-  sudo mcpwrap egress NAME --suggest   # hosts that it asked for and was refused
-What it may is in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
+  sudo mcpwrap egress NAME --suggest   # hosts that it requested and was refused
+Its permissions are in /etc/mcpwrap/conf.d/NAME.toml; after a change, `sudo mcpwrap apply`."""
 
 
 class Reporter(Protocol):
@@ -35,38 +35,38 @@ class Reporter(Protocol):
 
     @property
     def roots_output(self) -> int | None:
-        """The descriptor to which root's part prints; None is that of this program."""
+        """Descriptor to which root's program prints; None is this program's standard output."""
 
     def planned(
         self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
     ) -> None:
-        """Tell what would be done."""
+        """Report the planned changes."""
 
     def remark(self, text: str) -> None:
-        """Tell why nothing more is done."""
+        """Report why nothing more is done."""
 
     def asks(self, proposal: Proposal) -> None:
-        """Tell that root is asked now, by sudo."""
+        """Report that root is asked now, by sudo."""
 
     def cannot_ask(self, proposal: Proposal) -> None:
-        """Tell that there is no sudo, and what root has to type."""
+        """Report that there is no sudo, and the command for root."""
 
     def answered(self, *, is_yes: bool) -> None:
-        """Tell what came of it."""
+        """Report whether root has accepted the proposal."""
 
     def looked_again(
         self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
-        """Tell what is to be done now that root has done its part."""
+        """Report the changes that are left after root has applied the new servers."""
 
     def written(self, one: FileChange, backup: Path) -> None:
-        """Tell that a file was rewritten."""
+        """Report that a file was rewritten."""
 
     def failed(self, one: FileChange, error: McpwrapError) -> None:
-        """Tell that one was not."""
+        """Report that a file could not be rewritten."""
 
     def end(self) -> None:
-        """Tell that this is all."""
+        """Report the end of the command."""
 
 
 class TextReporter:
@@ -80,40 +80,42 @@ class TextReporter:
     def planned(
         self, look: WrapDecisions, todo: Sequence[FileChange], refused: SkippedFiles
     ) -> None:
-        """Show all of it."""
+        """Print the preview."""
         _print_preview(look, todo, refused)
 
     def remark(self, text: str) -> None:
-        """Print it."""
+        """Print the remark."""
         tty.say(text)
 
     def asks(self, proposal: Proposal) -> None:
-        """Print the command that is run."""
+        """Print the sudo command that runs now."""
         tty.say(tty.styled(f"sudo {proposal.command}", "bold"))
 
     def cannot_ask(self, proposal: Proposal) -> None:
-        """Print the command for somebody else."""
-        tty.warn("no `sudo` here. Root has to type this, then run the same again:")
+        """Print the command for root."""
+        tty.warn(
+            "this machine has no `sudo`. Type this as root, then run the same `mcpwrap wrap` again:"
+        )
         tty.warn(proposal.command)
 
     def answered(self, *, is_yes: bool) -> None:
-        """Print that it was no."""
+        """Print that root has not accepted."""
         if not is_yes:
-            tty.warn("root has not taken them; no agent's file was changed")
+            tty.warn("root has not accepted the new servers; no agent's file was changed")
 
     def looked_again(
         self, before: WrapDecisions, look: WrapDecisions, todo: Sequence[FileChange]
     ) -> None:
-        """Print what is left besides."""
+        """Print the entries that are skipped only now."""
         _print_skipped([one for one in look.skipped if one not in before.skipped])
 
     def written(self, one: FileChange, backup: Path) -> None:
-        """Print where it is as it was."""
+        """Print the count of wrapped servers, and the backup."""
         self._is_written = True
-        tty.say(f"{one.path}: {one.count()}; as it was: {backup}")
+        tty.say(f"{one.path}: {one.count()}; backup: {backup}")
 
     def failed(self, one: FileChange, error: McpwrapError) -> None:
-        """Print why; it says of which file."""
+        """Print the error, which names the file."""
         tty.fail(error)
 
     def end(self) -> None:
@@ -125,14 +127,14 @@ class TextReporter:
 def _print_preview(
     look: WrapDecisions, todo: Sequence[FileChange], refused: Sequence[tuple[DiscoveredFile, str]]
 ) -> None:
-    """Print it: files, new servers, secrets, and what is left as it is."""
+    """Print changed files, new servers, keys of secrets, and what stays as it is."""
     for one in todo:
         _print_file(one, look)
     if any(NOT_YET.encode() in one.new for one in todo):
-        tty.say(f"{NOT_YET} stands for a URL of this machine, which root's part settles")
+        tty.say(f"{NOT_YET} stands for a URL of this machine, which root's program will allocate")
         tty.say()
     if look.drafts:
-        tty.say(tty.styled("new servers, which root is asked for:", "bold"))
+        tty.say(tty.styled("new servers, for which root is asked:", "bold"))
     for draft in look.drafts:
         _print_draft(draft)
     if look.drafts:
@@ -149,11 +151,11 @@ def _print_file(one: FileChange, look: WrapDecisions) -> None:
         return
     tty.say_lines(diff_of(one.path, one.was, one.new, shown_as=_shown_secrets(one, look)))
     for name in one.left_over:
-        tty.warn(f"note: {name} still stands in {one.path}, elsewhere")
+        tty.warn(f"note: {name} is still in {one.path}, outside its entry")
 
 
 def _shown_secrets(one: FileChange, look: WrapDecisions) -> dict[str, str]:
-    """Return what is shown in place of each secret of a file, also of entries that are left."""
+    """Return the replacement of each secret of a file, also in entries that stay."""
     files = [become.found for become in look.rewrites if become.found.path == one.path]
     texts = {text: "<hidden>" for listed in files[0].listed for text in secrets_in(listed)}
     return texts | {value: f"<{key} of {server}>" for server, key, value in look.secrets}
@@ -164,19 +166,19 @@ def _print_draft(draft: Draft) -> None:
     tty.say_lines(toml_of(draft.server).split("\n"))
     own = draft.variables_by_key
     if found := [key for key in draft.value_by_key if key not in own]:
-        tty.say(f"  sealed by root, from the file: {', '.join(found)}")
+        tty.say(f"  secrets in the file, which root will seal: {', '.join(found)}")
     for key, variables in own.items():
         names = ", ".join(variables)
-        tty.say(f"  {key} is given the value of YOUR variable {names}: the file asks for it")
+        tty.say(f"  {key} gets the value of YOUR variable {names}: the file requests it")
     for key in draft.missing:
-        tty.say(f"  not in the file: `sudo mcpwrap secret set {name} {key}` afterwards")
+        tty.say(f"  secret without a value: afterwards, `sudo mcpwrap secret set {name} {key}`")
     for note in draft.notes:
         tty.say(f"  {note.replace('NAME', name)}")
     tty.say()
 
 
 def _print_skipped(entries: Iterable[SkippedEntry]) -> None:
-    """Print which entries stay as they are, and why."""
+    """Print the entries that stay as they are, with the reasons."""
     for one in entries:
         place = f"{one.found.agents[0].title}, {one.found.path}"
         tty.warn(f"left as it is: {one.listed.entry.name} ({place}): {one.why}")

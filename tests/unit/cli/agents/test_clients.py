@@ -22,7 +22,7 @@ GONE = "no server 'gone' was applied"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where `git` and `web` are applied, and `web` has a listener for who asks."""
+    """Machine on which `git` and `web` are applied, and `web` has a listener for this account."""
     home = tmp_path / "home"
     work = home / "shop/src"
     work.mkdir(parents=True)
@@ -68,7 +68,10 @@ def test_where_there_is_nothing_it_says_so(home: Path) -> None:
     assert home.is_dir()
     found = run()
     assert found.return_value == 0
-    assert found.stdout == "no file of an agent that mcpwrap knows: `man mcpwrap` lists them\n"
+    assert (
+        found.stdout
+        == "no files of known agents were found: `man mcpwrap` lists the known agents\n"
+    )
     assert json.loads(run("--json").stdout) == {"files": []}
 
 
@@ -149,14 +152,14 @@ def test_raw_servers_are_given_names_that_are_free(home: Path) -> None:
 
 
 def test_what_two_agents_read_in_two_ways_is_not_wrapped(home: Path) -> None:
-    """Of a file of three agents one would ask the URL that the first does not see."""
+    """Three agents read one file, and one would connect to a URL that the first does not read."""
     file = home / "shop/src/.mcp.json"
     put(file, servers_json(a={**WRAPPED, "httpUrl": "https://evil.example/"}, b=WRAPPED))
     found = run("--json")
     (row,) = json.loads(found.stdout)["files"]
     assert row["agents"] == ["claude-code", "copilot", "qwen"]
     assert [one["state"] for one in row["servers"]] == ["not understood", "wrapped"]
-    assert row["servers"][0]["why"] == "Qwen Code reads it otherwise than Claude Code"
+    assert row["servers"][0]["why"] == "Qwen Code reads it differently from Claude Code"
 
 
 def test_a_program_that_path_has_in_place_of_the_stub(
@@ -260,7 +263,7 @@ def test_a_file_that_is_not_read_is_said(
 def test_a_file_of_another_account_is_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(home / ".claude.json", servers_json(a=WRAPPED))
     owner = (home / ".claude.json").stat().st_uid
-    if owner == 0:  # root's own are read, whoever asks
+    if owner == 0:  # root's own files are read by any account
         os.chown(home / ".claude.json", 4242, -1)
         owner = 4242
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
@@ -303,7 +306,7 @@ args = ["web"]
             "web": {"type": "http", "url": URL},
         }
     }
-    # This one only starts programs.
+    # This agent only starts programs.
     found = json.loads(converted(file, "--client", "claude-desktop", "--http").stdout)
     assert found["mcpServers"]["web"] == {"command": STUB, "args": ["web"]}
 

@@ -1,4 +1,4 @@
-"""Diff of changes: complete, harmless to the terminal, and confirmed by a person alone."""
+"""Diff of changes: complete, escaped for the terminal, and confirmed by a person alone."""
 
 import os
 import pty
@@ -25,7 +25,7 @@ print("\\nit is", agreed("Sure?", is_agreed=False))
 
 
 def seen(diff: list[tty.Part]) -> list[str]:
-    """Return what a pipe is given of it."""
+    """Return the diff as it is printed to a pipe."""
     with redirect_stdout(StringIO()) as out:
         tty.say_lines(diff)
     return out.getvalue().split("\n")[:-1]
@@ -107,7 +107,7 @@ def test_10_mb_are_shown_in_time(separator: str) -> None:
 
     start = time.process_time()
     diff = diff_of(PATH, content("was", "was"), content("new", "new"))
-    assert time.process_time() - start < 30  # 2 s, where nobody else computes
+    assert time.process_time() - start < 30  # 2 s on an idle machine
     text = "\n".join(seen(diff))
     assert len(text) < 10_000
     assert (text.count("was"), text.count("new,")) == (2, 0)
@@ -150,11 +150,11 @@ def test_a_person_is_asked(typed: str, end: str) -> None:
     os.close(ours)
 
 
-def test_nobody_is_asked_who_is_not_there() -> None:
+def test_without_a_terminal_there_is_no_question() -> None:
     assert agreed("Sure?", is_agreed=True)
     done = subprocess.run([sys.executable, "-c", ASK], input="y\n", capture_output=True, text=True)
     assert done.returncode == 1
-    assert "nobody is there to be asked; nothing was changed" in done.stderr
+    assert "and there is no terminal; nothing was changed [E-USAGE-NO-TERMINAL]" in done.stderr
     with pytest.raises(UsageError):  # pytest has no terminal
         agreed("Sure?", is_agreed=False)
 

@@ -34,22 +34,22 @@ class Alice:
         self.desktop(f"printf '%s\\0' \"$@\" end >> {self._shown}")
 
     def desktop(self, script: str) -> None:
-        """Have notify-send do this."""
+        """Replace notify-send by this script."""
         self.program.write_text(f"#!/bin/sh\n{script}\n")
         self.program.chmod(0o755)
 
     def have(self, path: str = ".claude.json", **servers: object) -> None:
-        """Have these servers in a file."""
+        """Write these servers to a file."""
         self.have_all(path, servers)
 
     def have_all(self, path: str, servers: dict[str, object]) -> None:
-        """Have servers in a file whose names are no words of Python."""
+        """Write servers whose names cannot be Python keywords to a file."""
         file = self.home / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({"mcpServers": servers}))
 
     def look(self) -> list[str]:
-        """Return what is told now: of each notification, what stands under its heading."""
+        """Run the command once; return the body of each notification."""
         self._shown.unlink(missing_ok=True)
         who = FileOwner(os.geteuid(), self._project, {"HOME": str(self.home)}, {})
         by = AppliedServers({"git": frozenset()})
@@ -58,7 +58,7 @@ class Alice:
 
     @property
     def shown(self) -> list[list[str]]:
-        """The arguments of each notification of the last look."""
+        """Arguments of each notification of the last run."""
         text = self._shown.read_text() if self._shown.exists() else ""
         return [one.split("\0")[:-1] for one in text.split("end\0")[:-1]]
 
@@ -164,12 +164,12 @@ def test_what_could_not_be_shown_is_told_later(alice: Alice) -> None:
 def test_where_it_cannot_be_noted_nothing_is_told(alice: Alice) -> None:
     alice.have(a=RAW)
     alice.kept.mkdir(parents=True)
-    with pytest.raises(McpwrapError, match="nothing was told"):
+    with pytest.raises(McpwrapError, match="no notification was shown"):
         alice.look()
     assert alice.shown == []
     shutil.rmtree(alice.kept.parent)
     alice.kept.parent.write_text("")
-    with pytest.raises(McpwrapError, match="nothing was told"):
+    with pytest.raises(McpwrapError, match="no notification was shown"):
         alice.look()
 
 
@@ -184,7 +184,7 @@ def test_without_notify_send_it_says_what_to_install(alice: Alice) -> None:
     [
         ("/x", "/x/mcpwrap/told.json"),
         ("", "/home/alice/.local/state/mcpwrap/told.json"),
-        ("rel", "/home/alice/.local/state/mcpwrap/told.json"),  # which XDG has ignored
+        ("rel", "/home/alice/.local/state/mcpwrap/told.json"),  # XDG: a relative path is ignored
     ],
 )
 def test_where_it_is_noted(state: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_what_a_plugin_brings_is_told_once_and_again_after_it_was_off(alice: Ali
 
 
 def test_a_file_that_two_agents_read_is_told_for_each(alice: Alice) -> None:
-    """Both read the plugin where it lies, and each of them turns it on for itself."""
+    """Both agents read the same plugin folder, and each enables the plugin for itself."""
     shop = alice.home / "shop"
     alice.have("shop/helper/.mcp.json", db=RAW)
     catalogue = {"plugins": [{"name": "helper", "source": "./helper"}]}

@@ -1,4 +1,4 @@
-"""`mcpwrap unwrap`: agents' files, as `wrap` leaves them, become what they were before."""
+"""`mcpwrap unwrap`: restores agents' files that `wrap` has rewritten."""
 
 import os
 import pty
@@ -29,14 +29,14 @@ from mcpwrap.plan import paths
 from tests.shared import pace
 from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
 
-WHOLE = "becomes, byte for byte, what it was before it was wrapped"
-MERGED = "was changed since it was wrapped: only our entries are turned back"
-NOTHING = "nothing is left to do: mcpwrap has no record of such a file\n"
+WHOLE = "is restored, byte for byte, as it was before it was wrapped"
+MERGED = "was changed since it was wrapped: only the wrapped entries are restored"
+NOTHING = "nothing to do: mcpwrap has no record of such a file\n"
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where root has applied `git`, which stands in `conf.d`, and `web`."""
+    """Machine on which root has applied `git`, from `conf.d`, and `web`."""
     home = tmp_path / "home"
     work = home / "shop"
     work.mkdir(parents=True)
@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(home: Path, *arguments: str) -> Result:
-    """Run it without a terminal."""
+    """Run the command without a terminal."""
     environ = {"HOME": str(home)}
     return CliRunner().invoke(command.command, arguments, standalone_mode=False, obj=environ)
 
@@ -70,7 +70,7 @@ def put(path: Path, content: str | bytes) -> Path:
 
 
 def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple[WrapRecord, bytes]:
-    """Return what `wrap` keeps of a file, all of whose servers it wraps, and the new bytes."""
+    """Return the record and the new content of a file of which `wrap` wraps all servers."""
     agent, was = BY_ID[agent_id], path.read_bytes()
     file = open_file(str(path), AgentFile("user", str(path)).language, was)
     listed = servers(file, agent.files[0].at, agent.words)
@@ -90,7 +90,7 @@ def as_wrapped(path: Path, agent_id: str, target: Target | None = None) -> tuple
 
 
 def wrap(home: Path, path: Path, agent_id: str, target: Target | None = None) -> WrapRecord:
-    """Do to a file what `wrap` does, in its order."""
+    """Save the record and rewrite a file, in the order of `wrap`."""
     record, new = as_wrapped(path, agent_id, target)
     wrap_records.save(wrap_records.folder({"HOME": str(home)}), record)
     replace(path, record.before, new)
@@ -98,7 +98,7 @@ def wrap(home: Path, path: Path, agent_id: str, target: Target | None = None) ->
 
 
 def of_agent(home: Path, fixture: Path) -> Path:
-    """Put an agent's realistic file where it has it."""
+    """Write an agent's realistic file to its usual path."""
     place = BY_ID[fixture.stem].files[0].place({"HOME": str(home)})
     return put(Path(place), fixture.read_bytes())
 
@@ -113,7 +113,7 @@ def test_what_was_wrapped_becomes_the_same_bytes(home: Path, fixture: Path, mode
     path.chmod(mode)
     wrap(home, path, fixture.stem)
     assert path.read_bytes() != fixture.read_bytes()
-    os.utime(path, (1, 1))  # when it was written says nothing
+    os.utime(path, (1, 1))  # the time of the file is not looked at
     seen = run(home, fixture.stem, "--dry-run")
     assert path.read_bytes() != fixture.read_bytes()
     done = run(home, fixture.stem, "--yes")
@@ -161,9 +161,9 @@ def test_an_entry_that_is_gone_stays_gone(home: Path, fixture: Path) -> None:
     assert done.return_value == 0
     assert read_otherwise(language, path.read_bytes()) == {"other": 1}
     assert "is gone from the file, and stays gone\n" in done.stdout
-    [backup] = names_kept(home)  # what it said is nowhere else
+    [backup] = names_kept(home)  # the only copy of the old entry
     kept_at = home / ".local/state/mcpwrap" / backup
-    assert f"{path}: what it was before stays in {kept_at}\n" in done.stdout
+    assert f"{path}: its backup stays in {kept_at}\n" in done.stdout
     assert kept_at.read_bytes() == fixture.read_bytes()
     assert run(home, "--all", "--yes").stdout == NOTHING
 
@@ -182,13 +182,13 @@ def test_what_somebody_made_of_an_entry_stays_and_is_named(home: Path) -> None:
     wrap(home, path, "cursor")
     path.write_text(path.read_text().replace(STUB, "/opt/mine"))
     mine = path.read_bytes()
-    done = run(home, "cursor")  # nothing changes, so nobody is asked
+    done = run(home, "cursor")  # nothing changes, so there is no question
     assert done.return_value == 0
     assert path.read_bytes() == mine
     assert done.stdout == (
-        f"{path}: nothing in it is ours any more; only the record of it goes\n"
+        f"{path}: has no entry of mcpwrap any more; only its record is removed\n"
         f"{path}: 'git' was changed since, and stays as it is\n"
-        f"{path}: what it was before stays in {home}/.local/state/mcpwrap/backup-0001-mcp.json\n"
+        f"{path}: its backup stays in {home}/.local/state/mcpwrap/backup-0001-mcp.json\n"
     )
     assert names_kept(home) == ["backup-0001-mcp.json"]
 
@@ -203,11 +203,11 @@ def test_what_somebody_put_beside_the_stub_goes_and_is_named(home: Path) -> None
 
 
 def test_after_a_crash_of_wrap_nothing_changes(home: Path) -> None:
-    """The record is there, and the file was not rewritten."""
+    """The record exists, and the file was not rewritten."""
     path = put(home / ".cursor/mcp.json", SIMPLE)
     record, _ = as_wrapped(path, "cursor")
     wrap_records.save(wrap_records.folder({"HOME": str(home)}), record)
-    wrap(home, path, "cursor")  # again, and now to the end
+    wrap(home, path, "cursor")  # again, this time without a crash
     wrap_records.save(wrap_records.folder({"HOME": str(home)}), record)
     assert len(kept(home)) == 3
     assert run(home, "--all", "--yes").return_value == 0
@@ -217,7 +217,7 @@ def test_after_a_crash_of_wrap_nothing_changes(home: Path) -> None:
     before = path.stat()
     done = run(home, "--all")
     assert (done.return_value, names_kept(home)) == (0, [])
-    assert "nothing in it is ours any more" in done.stdout
+    assert "has no entry of mcpwrap any more" in done.stdout
     assert path.stat() == before
 
 
@@ -279,9 +279,9 @@ def test_servers_stay_and_it_says_how_they_go(home: Path, tmp_path: Path) -> Non
     wrap(home, put(home / ".cursor/mcp.json", content), "cursor")
     assert "sudo" not in run(home, "cursor", "--dry-run").stdout
     assert run(home, "cursor", "--yes").stdout.endswith(
-        "These servers stay, with their secrets: git, web. To take them away:\n"
+        "These servers stay, with their secrets: git, web. To remove them:\n"
         f"  sudo rm {tmp_path}/conf.d/git.toml\n"
-        "  sudoedit /etc/mcpwrap/config.toml    # take out [mcp_servers.web]\n"
+        "  sudoedit /etc/mcpwrap/config.toml    # remove [mcp_servers.web]\n"
         "  sudo mcpwrap apply --purge\n"
     )
 
@@ -374,7 +374,7 @@ def _repeated(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "where", "problem"),
     [
-        (Path.unlink, "", "is gone; nothing was changed"),
+        (Path.unlink, "", "does not exist any more; nothing was changed"),
         (_link, "", "is a link to 'dotfile', and is not followed; nothing was changed"),
         (_read_only, "", "is read-only; nothing was changed"),
         (_broken, ":1:17", "not JSON: Expecting property name enclosed in double quotes"),
@@ -395,7 +395,7 @@ def test_what_cannot_be_turned_back_is_said_and_the_others_are(
     assert done.return_value == 1
     assert done.stderr.startswith(f"mcpwrap: {path}{where}: {problem}")
     backup = home / ".local/state/mcpwrap/backup-0001-mcp.json"
-    assert done.stderr.endswith(f"; what it was before is in {backup}\n")
+    assert done.stderr.endswith(f"; the backup is {backup}\n")
     assert backup.read_text() == SIMPLE
     assert kept(home) == [record]
     assert other.read_text() == SIMPLE
@@ -457,5 +457,5 @@ def test_10_mb_with_windows_line_ends_and_a_mark_come_back(home: Path) -> None:
     done = run(home, "claude-code", "--yes")
     assert MERGED in done.stdout
     assert path.read_bytes() == text.encode().replace(b"0 x", b"0 y", 1)
-    assert time.process_time() - start < 60  # 5 s, where nobody else computes
+    assert time.process_time() - start < 60  # 5 s on an idle machine
     assert len(done.stdout) < 10_000

@@ -45,7 +45,7 @@ def test_from_raw_to_wrapped(root: Root, home: Path) -> None:
     file = put(home / ".cursor/mcp.json", local=RAW, far=REMOTE, Odd={"command": "nothere"})
     before = file.read_bytes()
     done = run("cursor", "--yes")
-    assert done.return_value == 1  # one is left
+    assert done.return_value == 1  # one is skipped
     assert entries(file) == {
         "local": {"command": STUB, "args": ["local"]},
         "far": {"type": "http", "url": f"{URL}/"},
@@ -63,7 +63,7 @@ def test_from_raw_to_wrapped(root: Root, home: Path) -> None:
     kept = [path for path in states(home) if path.name.startswith("backup")]
     assert [path.read_bytes() for path in kept] == [before]
     assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o600]
-    assert not list((home / ".local/state/mcpwrap").glob("proposal*"))  # root has it now
+    assert not list((home / ".local/state/mcpwrap").glob("proposal*"))  # root has accepted it
 
 
 def test_twice_changes_nothing(root: Root, home: Path) -> None:
@@ -102,18 +102,18 @@ def test_root_says_no(root: Root, home: Path) -> None:
     before = file.read_bytes()
     done = run("cursor", "--yes")
     assert done.return_value == 1
-    assert "root has not taken them; no agent's file was changed" in done.output
+    assert "root has not accepted the new servers; no agent's file was changed" in done.output
     assert file.read_bytes() == before
 
 
-def test_an_interrupt_is_the_affair_of_whoever_asks(root: Root, home: Path) -> None:
-    """Ctrl-C at root's question reaches both; sudo's answer to it is the one that counts."""
+def test_an_interrupt_is_left_to_sudo(root: Root, home: Path) -> None:
+    """Ctrl-C at root's question reaches both processes; sudo alone decides what it means."""
     file = put(home / ".cursor/mcp.json", local=RAW)
     sudo = root.folder / "sudo"
     sudo.write_text("#!/bin/sh\ncat >/dev/null\nkill -INT $PPID\nkill -INT $$\nsleep 9\n")
     done = run("cursor", "--yes")
     assert done.return_value == 1
-    assert "root has not taken them; no agent's file was changed" in done.output
+    assert "root has not accepted the new servers; no agent's file was changed" in done.output
     assert entries(file) == {"local": RAW}
 
 
@@ -141,9 +141,7 @@ def test_a_proposal_is_written_into_nothing_that_is_there(root: Root, home: Path
     assert "[mcp_servers.local]" in proposal.read_text()
 
 
-def test_without_sudo_somebody_else_does_it_and_the_same_command_goes_on(
-    root: Root, home: Path
-) -> None:
+def test_without_sudo_root_accepts_and_the_same_command_goes_on(root: Root, home: Path) -> None:
     (root.folder / "sudo").unlink()
     file = put(home / ".cursor/mcp.json", local=RAW)
     done = run("cursor", "--yes")
@@ -180,7 +178,7 @@ def test_equal_entries_are_one_server_and_others_of_the_same_name_are_not(
 
 
 def test_each_entry_leads_to_the_server_that_has_its_secret(root: Root, home: Path) -> None:
-    """However root's files of them are sorted: a `-` comes before a `.`."""
+    """In any order of root's files: a `-` sorts before a `.`."""
     entry = {"command": "true", "env": {"API_KEY": "f1rst-s3cr3t"}}
     other = {"command": "true", "env": {"API_KEY": "an0ther-s3cr3t"}}
     files = [
@@ -195,7 +193,9 @@ def test_each_entry_leads_to_the_server_that_has_its_secret(root: Root, home: Pa
     }  # fmt: skip
 
 
-def test_what_still_lacks_something_when_root_is_done_is_told(root: Root, home: Path) -> None:
+def test_a_secret_without_a_value_is_reported_after_root_has_applied(
+    root: Root, home: Path
+) -> None:
     raw = {"command": "true", "env": {"API_KEY": "${NOT_THERE}"}}
     file = put(home / ".cursor/mcp.json", local=raw)
     root.unset = {"local": ("API_KEY",)}
@@ -207,10 +207,10 @@ def test_what_still_lacks_something_when_root_is_done_is_told(root: Root, home: 
 
 def test_nothing_leads_to_what_root_does_not_have(root: Root, home: Path) -> None:
     file = put(home / ".cursor/mcp.json", local=RAW, far=REMOTE)
-    (root.folder / "agrees").unlink()  # it says so, and does not do it
+    (root.folder / "agrees").unlink()  # root agrees, and configures nothing
     done = run("cursor", "--yes")
     assert done.return_value == 1
-    assert "root has no server local that is the same" in done.output
+    assert "root's configuration has no equal server local [E-WRAP-SERVER-DIFFERS]" in done.output
     assert entries(file) == {"local": RAW, "far": REMOTE}
 
 
@@ -223,13 +223,13 @@ def test_where_root_made_no_url_it_is_the_stub(
     assert entries(file) == {"far": {"type": "stdio", "command": STUB, "args": ["far"]}}
 
 
-def test_that_another_secret_is_used_than_the_files_own_is_told(root: Root, home: Path) -> None:
+def test_a_note_says_that_the_secret_of_root_is_used(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     run("cursor", "--yes")
     other = {**RAW, "env": {"API_KEY": "an0ther-s3cr3t", "L": "info"}}
     put(home / ".kiro/settings/mcp.json", local=other)
     done = run("kiro", "--dry-run")
-    assert "has the API_KEY that root set for it, whatever this file has" in done.output
+    assert "uses the API_KEY that root set for it, and not the value in this file" in done.output
 
 
 def test_what_is_configured_and_not_applied_is_not_led_to(root: Root, home: Path) -> None:
@@ -239,7 +239,7 @@ def test_what_is_configured_and_not_applied_is_not_led_to(root: Root, home: Path
     (root.folder / "agrees").unlink()
     root.applied.clear()
     done = run("kiro", "--yes")
-    assert "local is configured and not applied" in done.output
+    assert "local is configured but not applied" in done.output
     assert entries(file) == {"local": RAW}
 
 
@@ -262,7 +262,7 @@ def test_what_came_with_a_project_is_named_by_its_hash(root: Root, home: Path) -
     assert done.return_value == 1
     assert f"mcpwrap wrap cursor --file {file} --sha256 {digest}" in done.output
     assert entries(file) == {"local": RAW}
-    file.write_text(file.read_text() + "\n")  # since it was read
+    file.write_text(file.read_text() + "\n")  # after it was read
     assert run("--all", "--yes", "--sha256", digest).return_value == 1
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert run("cursor", "--file", str(file), "--sha256", digest, "--yes").return_value == 0
@@ -278,11 +278,11 @@ def test_the_command_that_is_to_be_copied_is_one_command(
     assert f"--file '{file}' --sha256" in run("cursor", "--yes").output
 
 
-def test_a_file_at_a_place_that_nobody_knows(root: Root, home: Path) -> None:
+def test_a_file_at_an_unknown_path(root: Root, home: Path) -> None:
     file = put(home / "elsewhere.json", local=RAW)
     refusal = run("--file", str(file)).exception
     assert isinstance(refusal, UsageError)
-    assert "name the agent as well" in str(refusal)
+    assert "name the agent whose format it has" in str(refusal)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert run("cursor", "--file", "../elsewhere.json", "--yes").return_value == 1
     done = run("cursor", "--file", "../elsewhere.json", "--yes", "--sha256", digest)
@@ -291,13 +291,13 @@ def test_a_file_at_a_place_that_nobody_knows(root: Root, home: Path) -> None:
     assert isinstance(missing, UsageError)
 
 
-def test_a_secret_that_stands_elsewhere_too_is_told(root: Root, home: Path) -> None:
+def test_a_secret_that_is_elsewhere_too_is_reported(root: Root, home: Path) -> None:
     file = home / ".claude.json"
     history = {"history": ["use s3cr3t-s3cr3t please"], "mcpServers": {"local": RAW}}
     file.write_text(json.dumps(history, indent=1))
     done = run("claude-code", "--yes")
     assert done.return_value == 0
-    assert f"API_KEY of local still stands in {file}, elsewhere" in done.output
+    assert f"API_KEY of local is still in {file}, outside its entry" in done.output
 
 
 def test_a_file_that_changes_meanwhile_keeps_its_change(
@@ -317,7 +317,7 @@ def test_a_file_that_changes_meanwhile_keeps_its_change(
     assert entries(file) == {"local": RAW}
     assert entries(other) == {"other": {"command": STUB, "args": ["local"]}}
     kept = [path for path in states(home) if path.name.startswith("backup")]
-    assert len(kept) == 1  # that of the other
+    assert len(kept) == 1  # of the other file
 
 
 def test_a_file_that_changes_at_the_last_moment_keeps_its_change(
@@ -345,7 +345,7 @@ def test_a_no_changes_nothing(root: Root, home: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "no agent is named"),
+        ((), "names no agent"),
         (("--egress", "not a host", "cursor"), "is not a host name"),
     ],
 )
@@ -358,7 +358,7 @@ def test_wrong_usage(root: Root, home: Path, arguments: tuple[str, ...], said: s
 
 def test_no_client_at_all(root: Root, home: Path) -> None:
     assert isinstance(run().exception, UsageError)
-    assert "no file of an agent that mcpwrap knows" in run("--all").output
+    assert "no files of known agents were found" in run("--all").output
     assert isinstance(run("no-such-client").exception, click.BadParameter)
 
 
@@ -381,7 +381,7 @@ def test_hosts_for_one_server(root: Root, home: Path) -> None:
     assert 'egress = ["x.example", "api.example.com"]' in done.output
     refusal = run("cursor", "--egress", "c=api.example.com").exception
     assert isinstance(refusal, UsageError)
-    assert "no server 'c' is in these files" in str(refusal)
+    assert "these files have no server 'c'" in str(refusal)
 
 
 def test_root_is_shown_no_more_than_a_person_reads(root: Root, home: Path) -> None:
@@ -409,13 +409,13 @@ def test_a_file_that_asks_for_a_secret_of_its_persons_is_shown_as_such(
     entry = {"command": "true", "env": {"LOG_LEVEL": "${AWS_SECRET_ACCESS_KEY}"}}
     put(home / ".cursor/mcp.json", local=entry)
     done = run("cursor", "--yes", AWS_SECRET_ACCESS_KEY="an0ther-s3cr3t")
-    assert "is given the value of YOUR variable AWS_SECRET_ACCESS_KEY" in done.output
+    assert "gets the value of YOUR variable AWS_SECRET_ACCESS_KEY" in done.output
     assert 'LOG_LEVEL = "${AWS_SECRET_ACCESS_KEY}"' in done.output
     assert root.secrets() == {"local": {"AWS_SECRET_ACCESS_KEY": "an0ther-s3cr3t"}}
 
 
 def test_what_an_agent_passes_on_it_goes_on_to_pass(root: Root, home: Path) -> None:
-    """What root reads is the proposal: names of no kind are in `inherits_any`."""
+    """Root reads the proposal: names outside the known kinds are in `inherits_any`."""
     file = home / ".codex/config.toml"
     file.parent.mkdir()
     before = (
@@ -441,7 +441,7 @@ def test_what_an_agent_passes_on_it_goes_on_to_pass(root: Root, home: Path) -> N
     assert file.read_text() == wrapped
     more = wrapped.replace('"LANG", ', '"LANG", "MORE", ')
     file.write_text(more)
-    assert run("codex", "--yes").return_value == 0  # half ours
+    assert run("codex", "--yes").return_value == 0  # an entry that is half rewritten
     assert file.read_text() == wrapped
     file.write_text(more)
     back = CliRunner().invoke(
@@ -476,7 +476,7 @@ def test_what_is_no_text_leaves_the_others_as_they_are(
 
 
 def test_a_project_gets_no_variables_of_another(root: Root, home: Path) -> None:
-    """Also where it says that it is started in that."""
+    """Also if the entry says that it is started in the other project."""
     other = home / "other"
     other.mkdir()
     (other / ".env").write_text("API_KEY=an0ther-s3cr3t\n")
@@ -495,14 +495,14 @@ def test_a_project_gets_no_variables_of_another(root: Root, home: Path) -> None:
 def test_a_folder_behind_a_link_is_left_to_its_person(
     root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root would refuse it, and with it all that is proposed at the same time."""
+    """Root would refuse it, and with it the whole proposal."""
     monkeypatch.setattr(programs, "real", lambda path: path.replace("alice", "data"))
     code = ResolvedCommand("/home/alice/x/bin/run", ("/home/alice/x",))
     monkeypatch.setattr(programs, "program", lambda *_: code)
     file = put(home / ".cursor/mcp.json", a=RAW, far=REMOTE)
     done = run("cursor", "--yes")
     assert "is behind a symbolic link" in done.output
-    assert "write what it leads to, '/home/data/x'" in done.output
+    assert "write the path that it leads to, '/home/data/x'" in done.output
     assert entries(file) == {"a": RAW, "far": {"type": "http", "url": f"{URL}/"}}
 
 
@@ -524,11 +524,11 @@ def test_hosts_are_given_to_new_servers(root: Root, home: Path) -> None:
 def test_root_has_no_agents(tmp_path: Path) -> None:
     refusal = run("--all").exception
     assert isinstance(refusal, UsageError)
-    assert "root has no agents" in str(refusal)
+    assert "cannot wrap the agents of root" in str(refusal)
 
 
 def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers that somebody may use, by name and by group, and secrets that have no value yet."""
+    """Servers that an account may use, by name and by group, and secrets without a value."""
     text = """
     [mcp_servers.mine]
     command = "/usr/bin/true"
@@ -559,7 +559,7 @@ def test_what_root_has(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     found = wrap_command.applied_state(FileOwner(7, Path("/home/alice"), {}, {}, "alice"))
     assert sorted(found.servers) == ["mine", "ours"]
-    assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets are there still
+    assert found.taken == {"mine", "ours", "theirs", "old"}  # its secrets still exist
     assert found.unset == {"mine": ("UNSET",)}
 
 
@@ -569,7 +569,7 @@ def test_it_ends_with_what_to_do_when_one_does_not_work(root: Root, home: Path) 
 
 
 def test_what_leads_to_a_server_that_is_made_now_is_well(root: Root, home: Path) -> None:
-    """It was not at the first look."""
+    """It was raw in the first pass."""
     put(home / ".cursor/mcp.json", local=RAW)
     put(home / ".kiro/settings/mcp.json", same={"command": STUB, "args": ["local"]})
     assert run("--all", "--yes").return_value == 0
@@ -587,7 +587,7 @@ def test_what_a_plugin_brings_is_left_and_the_rest_is_wrapped(root: Root, home: 
     before = extension.read_bytes()
     done = run("--all", "--yes")
     assert done.return_value == 1
-    assert f"left as it is: {extension}: is of the plugin docs, and an update" in done.stderr
+    assert f"left as it is: {extension}: is a file of the plugin docs, and an update" in done.stderr
     assert "    db: turn it off in the agent (" in done.stderr
     assert extension.read_bytes() == before
     assert entries(own)["git"]["command"] == STUB
@@ -605,7 +605,7 @@ def test_what_a_plugin_brings_is_left_and_the_rest_is_wrapped(root: Root, home: 
 @pytest.mark.parametrize(
     "entry",
     [
-        {"command": "npx", "url": "https://x.example/"},  # an agent may start it all the same
+        {"command": "npx", "url": "https://x.example/"},  # an agent may still start it
         {"command": STUB, "args": ["nothere"]},
     ],
 )

@@ -20,13 +20,13 @@ from tests.unit.config.agent_files.files import FIXTURES, read_otherwise
 
 
 def _in_front(content: bytes) -> bytes:
-    """Put a key in front of all others of a JSON file."""
+    """Insert a key before all others of a JSON file."""
     at = content.index(b"{") + 1
     return content[:at] + b'"addedSince": {"a": [1, 2]},' + content[at:]
 
 
 def _at_the_end(content: bytes) -> bytes:
-    """Put a comment after all of a TOML or YAML file."""
+    """Append a comment to a TOML or YAML file."""
     return content + b"# added since\n"
 
 
@@ -42,14 +42,14 @@ PROGRAMS = ("npx", "uvx", "node", "python3", "docker", "uv")
 
 @pytest.fixture(params=FIXTURES, ids=lambda path: path.stem)
 def agent(request: pytest.FixtureRequest) -> str:
-    """Return an agent, by its name."""
+    """Return the name of an agent."""
     stem: str = request.param.stem
     return stem
 
 
 @pytest.fixture
 def file(agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give somebody this agent with its fixture, and the programs that are named there."""
+    """Set up an account with this agent's file, and the programs that the file names."""
     home = tmp_path / "home"
     (home / "shop").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
@@ -59,7 +59,7 @@ def file(agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in PROGRAMS:
         (bin_ / name).write_text("#!/bin/sh\n")
         (bin_ / name).chmod(0o755)
-    monkeypatch.setattr(programs, "_EVERYBODYS", ("/usr", "/bin", str(bin_)))  # as /usr is
+    monkeypatch.setattr(programs, "_EVERYBODYS", ("/usr", "/bin", str(bin_)))  # like /usr
     file = Path(BY_ID[agent].files[0].place({"HOME": str(home)}))
     file.parent.mkdir(parents=True, exist_ok=True)
     (fixture,) = (path for path in FIXTURES if path.stem == agent)
@@ -80,7 +80,7 @@ def run(command: click.Command, *arguments: str) -> Result:
 
 
 def states(file: Path) -> dict[str, list[str]]:
-    """Return the names of servers by their state, as `mcpwrap clients` has them."""
+    """Return the names of servers by their state in `mcpwrap clients`."""
     rows = json.loads(run(clients.command, "--json").stdout)["files"]
     (row,) = (row for row in rows if row["path"] == str(file))
     found: dict[str, list[str]] = {}
@@ -130,7 +130,7 @@ def test_what_changed_in_between_stays(agent: str, file: Path, root: Root) -> No
 
 
 def test_ten_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
-    """Claude Code keeps what was typed in the same file; some have duplicate names in it too."""
+    """Claude Code stores its prompts in the same file; some have duplicate names in it too."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

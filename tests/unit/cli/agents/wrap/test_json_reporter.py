@@ -1,4 +1,4 @@
-"""`mcpwrap wrap --json`: one object with all that was done, for programs, and no secret."""
+"""`mcpwrap wrap --json`: one object with all that was done, and without secrets."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ NOTHING = {"done": True, "files": [], "new": [], "notes": [], "proposal": None}
 
 
 def outcome(done: Result) -> dict[str, Any]:
-    """Return what was printed, which is one object, and has no secret in it."""
+    """Return the printed object, after a check that it has no secret."""
     assert not any(secret in done.output for secret in SECRETS)
     found: dict[str, Any] = json.loads(done.stdout)
     assert done.return_value == 0 or not found["done"]
@@ -48,7 +48,7 @@ def server_row(name: str, **known: object) -> dict[str, Any]:
 
 
 def three(state: str, why: str) -> list[dict[str, Any]]:
-    """Return the rows of a program, a URL, and something that is left."""
+    """Return the rows of a program, a URL, and an entry that is skipped."""
     return [
         server_row("local", server="local", is_new=True, state=state),
         server_row(
@@ -102,7 +102,9 @@ def test_it_says_what_was_done(root: Root, home: Path) -> None:
     assert Path(row["backup"]).read_bytes() == before
     assert [new["name"] for new in found["new"]] == ["local", "far"]
     assert (found["done"], found["proposal"], done.return_value) == (False, None, 1)
-    put(file, local=entries(file)["local"], far=entries(file)["far"])  # without the odd one
+    put(
+        file, local=entries(file)["local"], far=entries(file)["far"]
+    )  # without the entry that cannot be wrapped
     again = run("cursor", "--json", "--yes")
     [row] = outcome(again)["files"]
     assert [(s["state"], s["server"], s["is_new"]) for s in row["servers"]] == [
@@ -123,11 +125,13 @@ def test_where_there_is_no_file(root: Root, home: Path) -> None:
     assert (outcome(done), done.return_value, done.stderr) == (NOTHING, 0, "")
 
 
-def test_nobody_can_be_asked(root: Root, home: Path) -> None:
+def test_json_needs_an_answer_in_advance(root: Root, home: Path) -> None:
     put(home / ".cursor/mcp.json", local=RAW)
     done = run("cursor", "--json")
     assert isinstance(done.exception, UsageError)
-    assert "whoever reads JSON cannot be asked; nothing was changed" in str(done.exception)
+    assert "as a program that reads JSON cannot be asked; nothing was changed" in str(
+        done.exception
+    )
     assert done.stdout == ""
     assert not (root.folder / "asked").exists()
 
@@ -177,14 +181,16 @@ def test_what_root_took_and_cannot_be_led_to_is_left(root: Root, home: Path) -> 
     root.unset = {"local": ("NOT_THERE",)}
     done = run("cursor", "--json", "--yes")
     found = outcome(done)
-    why = "a secret has no value yet: `sudo mcpwrap secret set local NOT_THERE`"
+    why = (
+        "a secret has no value yet: `sudo mcpwrap secret set local NOT_THERE` [E-WRAP-SECRET-UNSET]"
+    )
     assert found["files"][0]["servers"] == [server_row("local", runs="true", why=why)]
     assert [new["missing"] for new in found["new"]] == [["NOT_THERE"]]
     assert (found["done"], found["proposal"], done.return_value) == (False, None, 1)
 
 
 def test_what_leads_to_a_server_that_is_made_now_is_wrapped(root: Root, home: Path) -> None:
-    """It was left at the first look, and is well at the second."""
+    """It is skipped in the first pass, and wrapped in the second."""
     put(home / ".cursor/mcp.json", local=RAW)
     put(home / ".kiro/settings/mcp.json", same={"command": STUB, "args": ["local"]})
     done = run("--all", "--json", "--yes")
@@ -204,7 +210,7 @@ def test_what_came_with_a_project_has_its_hash(root: Root, home: Path) -> None:
 
 
 def test_files_that_stay_as_they_are(root: Root, home: Path) -> None:
-    """One is broken, and one cannot be rewritten."""
+    """One file is broken, and one cannot be rewritten."""
     broken = home / ".kiro/settings/mcp.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
@@ -249,11 +255,11 @@ def test_secrets_are_named_wherever_they_are(root: Root, home: Path) -> None:
     other = {**RAW, "env": {"API_KEY": "t0p-an0ther", "L": "info"}}
     put(home / ".kiro/settings/mcp.json", local=other)
     [note] = outcome(run("kiro", "--json", "--dry-run"))["notes"]
-    assert "it has the API_KEY that root set for it" in note
+    assert "it uses the API_KEY that root set for it" in note
 
 
 def test_a_file_of_several_plugins_has_a_reason_for_each(root: Root, home: Path) -> None:
-    """A marketplace may list the servers of all that it has."""
+    """The file of a marketplace may list the servers of all its plugins."""
     shop = home / "shop"
     listed = [{"name": name, "mcpServers": {"db": {"command": "npx"}}} for name in ("a", "b")]
     catalogue = shop / ".claude-plugin/marketplace.json"
@@ -272,6 +278,6 @@ def test_a_file_of_several_plugins_has_a_reason_for_each(root: Root, home: Path)
     rows = outcome(run("--all", "--json", "--dry-run"))["files"]
     assert [row["path"] for row in rows] == [str(catalogue)] * 2
     assert [row["problem"].split(",")[0] for row in rows] == [
-        "is of the plugin a@m",
-        "is of the plugin b@m",
+        "is a file of the plugin a@m",
+        "is a file of the plugin b@m",
     ]

@@ -1,4 +1,4 @@
-"""Entries of agents' files, and `mcpwrap wrap` of them."""
+"""Entries of agents' files, and runs of `mcpwrap wrap` on them."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def entries(path: Path) -> dict[str, dict[str, object]]:
 
 
 def change_when_agreed(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    """Have somebody write to a file between the question and what follows."""
+    """Write to a file after the confirmation, before `wrap` rewrites it."""
 
     def agreed(_question: str, *, is_agreed: bool) -> bool:
         file.write_text(file.read_text() + " ")
