@@ -1,4 +1,4 @@
-"""Approval decision as a packet: verdict, scope, and the proof (password, polkit) of a person."""
+"""Approval decision as a packet: verdict, scope, and a person's proof (password, polkit)."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection
 from mcpwrap.linux.process import start_time
 
-TIMES = 10  # that "the same again" holds for, where nobody says how often
+TIMES = 10  # default number of equal requests that a standing approval covers
 
 
 class OperatorDecision(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     reason: str = ""
 
     def decide(self, pending: Pending, digest: str, channel: Channel) -> DecideRequest:
-        """Return the packet, for the document with this digest, which was shown."""
+        """Return the packet for the document with this digest, which the person has seen."""
         return DecideRequest(
             id=pending.id,
             digest=digest,
@@ -45,24 +45,29 @@ def with_password(decide: DecideRequest, user: str, password: str) -> DecideRequ
     """Return the packet with the password of an account.
 
     Raises:
-        UsageError: this cannot be anybody's.
+        UsageError: the password is empty, too long, or has a newline.
     """
     given = password.encode(errors="surrogateescape")
     if not given or b"\n" in given or len(given) > MAX_PASSWORD_BYTES:
-        raise UsageError("that is no password", where="mcpwrap approvals", fix="give one line")
+        raise UsageError(
+            f"the password is empty, over {MAX_PASSWORD_BYTES} bytes, or has a newline",
+            where="mcpwrap approvals",
+            fix=f"give one line of at most {MAX_PASSWORD_BYTES} bytes",
+            code="E-APPROVAL-PASSWORD",
+        )
     return msgspec.structs.replace(decide, proof=Proof.PASSWORD, user=user, password=given)
 
 
 def with_polkit(decide: DecideRequest) -> DecideRequest:
-    """Return the packet by which polkit asks whoever sits at the desktop of this process."""
+    """Return the packet with which polkit asks the person at the desktop of this process."""
     start = start_time.start_ticks()
     return msgspec.structs.replace(decide, proof=Proof.POLKIT, process_start=start)
 
 
 def send_decision(decide: DecideRequest) -> str:
-    """Give the answer; return what the gate says to it."""
-    with ApprovalConnection(approvals.PATH) as door:
-        return door.decide(decide).text
+    """Send the decision, and return the text of the gate's reply."""
+    with ApprovalConnection(approvals.PATH) as connection:
+        return connection.decide(decide).text
 
 
 def _reason(text: str) -> bytes:
@@ -70,7 +75,17 @@ def _reason(text: str) -> bytes:
     try:
         reason.decode()
     except UnicodeDecodeError:
-        raise UsageError("it is not UTF-8", where="--reason", fix="use a UTF-8 locale") from None
+        raise UsageError(
+            "the text is not UTF-8",
+            where="--reason",
+            fix="use a UTF-8 locale",
+            code="E-APPROVAL-REASON",
+        ) from None
     if len(reason) > MAX_REASON_BYTES:
-        raise UsageError(f"over {MAX_REASON_BYTES} bytes", where="--reason", fix="shorten it")
+        raise UsageError(
+            f"the text is over {MAX_REASON_BYTES} bytes",
+            where="--reason",
+            fix="shorten it",
+            code="E-APPROVAL-REASON",
+        )
     return reason

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals`: the commands for pending approvals; without one, the terminal view."""
+"""`mcpwrap approvals`: commands for pending approvals; the terminal view without a command."""
 
 import click
 
@@ -12,18 +12,19 @@ from mcpwrap.linux import tty
 @click.group("approvals", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> int:
-    """Answer what rules with `allow_with_approval` have put before a person.
+    """Show and answer requests that wait for approval.
 
-    Without a command, on a terminal: a view that shows what waits, as it comes, and takes answers
-    by single keys. Members of the group mcpwrap-approvers decide.
+    Policy rules with `allow_with_approval` hold a request until a person decides. Without a command
+    a view opens on the terminal: it shows requests as they come, and single keys answer them.
+    Members of the group mcpwrap-approvers decide.
 
     \b
     Example:  mcpwrap approvals
     """
     if context.invoked_subcommand is not None:
         return EXIT_OK
-    with ApprovalConnection(approvals.PATH) as door:
-        listing = door.listing()  # a gate that is not there is said before the screen is taken
+    with ApprovalConnection(approvals.PATH) as connection:
+        listing = connection.listing()  # raises before the screen is taken if there is no gate
     if tty.is_interactive():
         # PLC0415: Textual takes 0.3 s to load.
         from mcpwrap.cli.approvals.tui.app import ApprovalsView  # noqa: PLC0415

@@ -37,21 +37,26 @@ _QUESTIONS = {
 
 
 class ProofOptions(msgspec.Struct, frozen=True):
-    """Kind of proof by which the caller authenticates, where that is asked for."""
+    """Kind of proof with which the caller authenticates if the gate requires it."""
 
     is_on_stdin: bool
     is_polkit: bool
 
 
 def _proof(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of a proof, as its argument `by`."""
+    """Add the options of a proof to a command, as its argument `by`."""
 
     @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-    @click.option("--polkit", is_flag=True, help="Let polkit ask on your desktop, not a password.")
+    @click.option("--polkit", is_flag=True, help="Authenticate by polkit on your desktop instead.")
     @wraps(command)
     def with_options(*, password_stdin: bool, polkit: bool, **rest: object) -> int:
         if password_stdin and polkit:
-            raise UsageError("one proof is enough", where="mcpwrap approvals", fix="leave out one")
+            raise UsageError(
+                "--password-stdin and --polkit exclude each other",
+                where="mcpwrap approvals",
+                fix="give one of them",
+                code="E-USAGE-EXCLUSIVE-OPTIONS",
+            )
         by = ProofOptions(password_stdin, polkit)
         return command(**rest, by=by)
 
@@ -60,34 +65,46 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.command("approve")
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--for", "minutes", type=click.Choice(["10m"]), help="The same request again, too.")
-@click.option("--session", is_flag=True, help="The same again, until the session ends.")
 @click.option(
-    "--times", type=click.IntRange(1, MAX_TIMES), help=f"How often the same may run; {TIMES}."
+    "--for", "minutes", type=click.Choice(["10m"]), help="Approve equal requests, too, for so long."
 )
-@click.option("--reason", default="", metavar="TEXT", help="For the audit.")
-@click.option("--yes", is_flag=True, help="Do not ask whether you are sure; needs ID.")
+@click.option(
+    "--session", is_flag=True, help="Approve equal requests, too, until the session ends."
+)
+@click.option(
+    "--times",
+    type=click.IntRange(1, MAX_TIMES),
+    help=f"How many equal requests may run; {TIMES} if omitted.",
+)
+@click.option("--reason", default="", metavar="TEXT", help="Reason for the audit.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation; needs ID.")
 @_proof
 def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> int:
-    """Let a request run that waits, after showing it. Only what was shown is approved.
+    """Show a pending request and approve it. Only what was shown is approved.
 
-    ID may be the beginning of one; where only one waits it may be left out. Calls of an agent
-    under your own account need your password, which `sudo mcpwrap approvals passwd` sets, or
-    `--polkit`.
+    ID may be abbreviated to its first characters, and omitted if only one request is pending. For
+    requests of an agent under your own account you need your approval password, which `sudo mcpwrap
+    approvals passwd` sets, or `--polkit`.
 
     \b
     Example:  mcpwrap approvals approve 7f3a --for 10m --times 3
     Exit status: 0 it is approved; 1 the gate refused, and nothing was decided; 2 wrong usage, or
-    there is no such question; 130 you did not confirm.
+    there is no such request; 130 you did not confirm.
     """
     answer = _approval(**said)  # type: ignore[arg-type]
     if yes and id_ is None:
-        raise UsageError("--yes needs an ID", where="mcpwrap approvals approve", fix="name one")
+        raise UsageError(
+            "--yes needs an ID",
+            where="mcpwrap approvals approve",
+            fix="name the request: `mcpwrap approvals list` shows the IDs",
+            code="E-APPROVAL-NO-ID",
+        )
     if not yes and not sys.stdin.isatty():
         raise UsageError(
-            "nobody is there to confirm it",
+            "this command asks for confirmation, and standard input is not a terminal",
             where="mcpwrap approvals approve",
-            fix="run it on a terminal, or with --yes and an ID",
+            fix="run it in a terminal, or give `--yes` and an ID",
+            code="E-USAGE-NO-TERMINAL",
         )
     pending, seen = show.look(id_)
     show.show(pending, seen)
@@ -99,15 +116,18 @@ def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> 
 
 @click.command("deny")
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--reason", default="", metavar="TEXT", help="For the agent, and the audit.")
-@click.option("--stop-server", is_flag=True, help="End the sessions that ask, too.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason for the agent and the audit.")
+@click.option("--stop-server", is_flag=True, help="End the sessions that wait for it, too.")
 @_proof
 def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofOptions) -> int:
-    """Refuse a request that waits; its agent is told why.
+    """Deny a pending request; its agent receives the reason.
+
+    ID may be abbreviated to its first characters, and omitted if only one request is pending.
 
     \b
     Example:  mcpwrap approvals deny 7f3a --reason 'not on a Friday'
-    Exit status: as that of `approve`.
+    Exit status: 0 it is denied; 1 the gate refused, and nothing was decided; 2 wrong usage, or
+    there is no such request.
     """
     verdict = Verdict.DENY_AND_STOP if stop_server else Verdict.DENY
     pending, seen = show.look(id_)
@@ -120,14 +140,18 @@ def _approval(
 ) -> OperatorDecision:
     if minutes and session:
         raise UsageError(
-            "--for and --session exclude each other", where="mcpwrap approvals", fix="choose one"
+            "--for and --session exclude each other",
+            where="mcpwrap approvals approve",
+            fix="give one of them",
+            code="E-USAGE-EXCLUSIVE-OPTIONS",
         )
     scope = Scope.MINUTES if minutes else Scope.SESSION if session else Scope.ONCE
     if times and scope is Scope.ONCE:
         raise UsageError(
-            "--times is about the same request again",
+            "--times needs `--for` or `--session`, which approve equal requests, too",
             where="mcpwrap approvals approve",
             fix="add `--for 10m` or `--session`",
+            code="E-APPROVAL-TIMES",
         )
     return OperatorDecision(Verdict.APPROVE, scope, times, reason)
 
@@ -138,14 +162,14 @@ def _send(decide: DecideRequest, pending: Pending, by: ProofOptions) -> int:
 
 
 def _proven(decide: DecideRequest, pending: Pending, by: ProofOptions) -> DecideRequest:
-    """Return the answer with a proof, if one was given or the gate wants one."""
+    """Return the decision, with a proof if the caller gives one or the gate requires one."""
     if by.is_polkit:
         return with_polkit(decide)
     user = agent(os.getuid())
     if by.is_on_stdin:
         password = sys.stdin.readline().removesuffix("\n")
     elif pending.may == "proof":
-        password = tty.read_hidden(f"Password of {user} for approvals: ")
+        password = tty.read_hidden(f"Approval password of {user}: ")
     else:
         return decide
     return with_password(decide, user, password)

@@ -21,13 +21,13 @@ _YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
 def command(*, as_json: bool) -> int:
-    """Show what waits for approval, and which agents are paused.
+    """List pending requests and paused agents.
 
     \b
     Example:  mcpwrap approvals list --json | jq -r '.pending[].id'
     """
-    with ApprovalConnection(approvals.PATH) as door:
-        listing = door.listing()
+    with ApprovalConnection(approvals.PATH) as connection:
+        listing = connection.listing()
     if as_json:
         print_json(fields_of(listing))
     else:
@@ -36,7 +36,7 @@ def command(*, as_json: bool) -> int:
 
 
 def show(listing: Listing) -> None:
-    """Print it for people."""
+    """Print a table of the pending requests, and a line for each paused agent."""
     if listing.pending:
         now = time.time()
         print_table(COLUMNS, [cells(one, now) for one in listing.pending])
@@ -47,7 +47,7 @@ def show(listing: Listing) -> None:
 
 
 def cells(one: Pending, now: float) -> list[str]:
-    """Return what stands in the columns."""
+    """Return the cells of one row."""
     return [
         cell(one.id),
         span(now - one.asked_at),
@@ -62,9 +62,9 @@ def cells(one: Pending, now: float) -> list[str]:
 
 
 def fields_of(listing: Listing) -> Json:
-    """Return the same for machines, with the names of the agents. Times are as the gate has them.
+    """Return the output of `--json`: the gate's fields, with the names of the agents.
 
-    JSON of it is to be printed in ASCII: what agents wrote is in there.
+    It must be printed as ASCII JSON: it has texts that agents wrote.
     """
     return {
         "pending": [_with_agent(one, one.agent_uid) for one in listing.pending],

@@ -22,17 +22,17 @@ class ApprovalNotifySettings:
 
     door: str = approvals.PATH
     program: str = desktop_notify.NOTIFY_SEND
-    every_s: float = 5.0  # at most one in so long, whatever an agent asks for
-    again_s: float = 10.0  # after the gate was lost
+    every_s: float = 5.0  # at most one notification in this time, however many requests come
+    again_s: float = 10.0  # pause before a new connection after the gate was lost
     goes_on: Callable[[], bool] = lambda: True
 
 
 @click.command("notify")
 def command() -> int:
-    """Show a notification for each request that waits, with a link to the page.
+    """Show a desktop notification for each pending request, with a link to the web page.
 
-    It goes on until it is ended; mcpwrap-notify.service runs it on a desktop. A notification
-    approves nothing. Several requests in a few seconds are told in one.
+    Runs until it is stopped; the user unit mcpwrap-notify.service runs it on a desktop. A
+    notification approves nothing. Several requests within a few seconds share one notification.
 
     \b
     Example:  systemctl --user enable --now mcpwrap-notify
@@ -42,34 +42,36 @@ def command() -> int:
 
 
 def run(settings: ApprovalNotifySettings) -> None:
-    """Show what waits, also after the gate was restarted.
+    """Show notifications for pending requests; reconnect after the gate was restarted.
 
     Raises:
-        McpwrapError: there is no notify-send.
+        McpwrapError: notify-send is not installed.
     """
     desktop_notify.expect(settings.program)
-    telling = _Telling(settings)
+    notifier = _Notifier(settings)
     while settings.goes_on():
         try:
-            with ApprovalConnection(settings.door) as door:
-                _watch(door, telling, settings)
+            with ApprovalConnection(settings.door) as connection:
+                _watch(connection, notifier, settings)
         except McpwrapError as error:
-            telling.complain(f"{error.where}: {error.problem}")
+            notifier.warn(f"{error.where}: {error.named_problem}")
             time.sleep(settings.again_s)
 
 
-def _watch(door: ApprovalConnection, telling: "_Telling", settings: ApprovalNotifySettings) -> None:
-    listing = door.watch()
-    telling.heard(listing)
+def _watch(
+    connection: ApprovalConnection, notifier: "_Notifier", settings: ApprovalNotifySettings
+) -> None:
+    listing = connection.watch()
+    notifier.update(listing)
     while settings.goes_on():
-        readable, _, _ = select.select([door.fileno()], [], [], telling.tell_in_s())
+        readable, _, _ = select.select([connection.fileno()], [], [], notifier.due_in_s())
         if readable:
-            listing = door.next_listing()
-            telling.heard(listing)
-        telling.tell()
+            listing = connection.next_listing()
+            notifier.update(listing)
+        notifier.show_due()
 
 
-class _Telling:
+class _Notifier:
     """Notifications that are due, with a rate limit."""
 
     def __init__(self, settings: ApprovalNotifySettings) -> None:
@@ -78,22 +80,22 @@ class _Telling:
         self._new: list[Pending] = []
         self._waiting = 0
         self._next_at_s = 0.0
-        self._complained = ""
+        self._warned = ""
 
-    def heard(self, listing: Listing) -> None:
-        """Take what waits now; what is answered in the meantime is told to nobody."""
+    def update(self, listing: Listing) -> None:
+        """Take the pending requests. One that is answered before its notification is dropped."""
         mine = [one for one in listing.pending if one.may != "no"]
         new = self._known.unseen(mine)
         self._new = [one for one in self._new if self._known.was_pending(one.id)] + new
         self._waiting = len(mine)
-        self._complained = ""
+        self._warned = ""
 
-    def tell_in_s(self) -> float | None:
-        """Return in how many seconds there is something to tell; None for nothing."""
+    def due_in_s(self) -> float | None:
+        """Return the seconds until the next notification is due; None if none is pending."""
         return max(0.0, self._next_at_s - time.monotonic()) if self._new else None
 
-    def tell(self) -> None:
-        """Tell what is new, if it is time."""
+    def show_due(self) -> None:
+        """Show a notification of the new requests, if one is due."""
         if not self._new or time.monotonic() < self._next_at_s:
             return
         uid = self._new[0].agent_uid
@@ -104,10 +106,10 @@ class _Telling:
         try:
             desktop_notify.show(shown, self._settings.program)
         except McpwrapError as error:
-            self.complain(error.problem)
+            self.warn(error.named_problem)
 
-    def complain(self, text: str) -> None:
-        """Say it once, until it is something else."""
-        if text != self._complained:
+    def warn(self, text: str) -> None:
+        """Print a warning, unless it is the same as the last one."""
+        if text != self._warned:
             tty.warn(text)
-        self._complained = text
+        self._warned = text

@@ -13,20 +13,20 @@ from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, Listing, QuestionDetails
 from mcpwrap.linux import tty
 
-_PIPE_WIDTH = 2**20  # where nothing is a terminal no line is folded
+_PIPE_WIDTH = 2**20  # no line is folded if standard output is not a terminal
 
 
 @click.command("show")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
 def command(*, id_: str | None, as_json: bool) -> int:
-    """Show one question in full, and what differs from the last approved call of the tool.
+    """Show one pending request in full, and its differences from the last approved call.
 
-    ID may be the beginning of one; where only one waits it may be left out.
+    ID may be abbreviated to its first characters, and omitted if only one request is pending.
 
     \b
     Example:  mcpwrap approvals show 7f3a
-    Exit status: 0, or 2 if there is no such question, or it is not clear which.
+    Exit status: 0, or 2 if there is no such request, or more than one.
     """
     pending, seen = look(id_)
     if as_json:
@@ -37,17 +37,17 @@ def command(*, id_: str | None, as_json: bool) -> int:
 
 
 def look(start: str | None) -> tuple[Pending, QuestionDetails]:
-    """Return what is meant by the beginning of an id, with its document."""
-    with ApprovalConnection(approvals.PATH) as door:
-        pending = chosen(door.listing(), start)
-        return pending, door.show(pending.id)
+    """Return the pending request whose ID begins with `start`, with its document."""
+    with ApprovalConnection(approvals.PATH) as connection:
+        pending = chosen(connection.listing(), start)
+        return pending, connection.show(pending.id)
 
 
 def chosen(listing: Listing, start: str | None) -> Pending:
-    """Return the one question whose id begins so; without, the only one.
+    """Return the one request whose ID begins with `start`; without it, the only request.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: there is no such request, or more than one.
     """
     found = [one for one in listing.pending if one.id.startswith(start or "")]
     exact = [one for one in found if one.id == start]
@@ -55,20 +55,24 @@ def chosen(listing: Listing, start: str | None) -> Pending:
         case [one]:
             return one
         case []:
-            what = f"nothing with the id {start!r} waits" if start else "nothing waits"
-            fix = "`mcpwrap approvals list` shows what waits"
-            raise UsageError(what, where="mcpwrap approvals", fix=fix)
-        case several:
-            what = f"{len(several)} are meant" if start else f"{len(several)} wait"
             raise UsageError(
-                what,
+                f"no pending request has the ID {start!r}" if start else "no request is pending",
+                where="mcpwrap approvals",
+                fix="`mcpwrap approvals list` shows the pending requests",
+                code="E-APPROVAL-NO-REQUEST",
+            )
+        case several:
+            begin = f" with an ID that begins {start!r}" if start else ""
+            raise UsageError(
+                f"{len(several)} requests{begin} are pending",
                 where="mcpwrap approvals",
                 fix=f"name one: {', '.join(one.id for one in several[:10])}",
+                code="E-APPROVAL-AMBIGUOUS-ID",
             )
 
 
 def show(pending: Pending, seen: QuestionDetails) -> None:
-    """Print it for people."""
+    """Print the page of one request."""
     lines = pieces(page(pending, seen), tty.columns() or _PIPE_WIDTH)
     tty.say_lines(tty.styled(line.text, *line.styles) for line in lines)
 

@@ -1,4 +1,4 @@
-"""Text of pending approvals: complete, and escaped, so that nothing acts on the terminal."""
+"""Text of pending approvals: complete, and escaped so that it cannot control the terminal."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from mcpwrap.core.wire.approval_socket import Paused, Pending
 from mcpwrap.gate_client.approvals import QuestionDetails
 from mcpwrap.linux import accounts, tty
 
-ON = "↪ "  # a line goes on; of what an agent wrote nothing else begins at the left edge
+ON = "↪ "  # marks a continued line: no text of an agent begins at the left edge without it
 _LABEL: tty.Style = "bold"
 _STYLES: dict[str, tty.Style] = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_CELL_CHARS = 40
@@ -31,7 +31,7 @@ class PageLine(NamedTuple):
 
     @property
     def styles(self) -> tuple[tty.Style, ...]:
-        """Return the same for `tty.styled`."""
+        """Return the style as arguments of `tty.styled`."""
         return (self.style,) if self.style else ()
 
 
@@ -41,22 +41,22 @@ def agent(uid: int) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text for a column; `show` has what is cut off here."""
+    """Return a text for a column, cut to 40 characters; `show` prints all of it."""
     seen = one_line(text)
     return seen if len(seen) <= _MAX_CELL_CHARS else f"{seen[: _MAX_CELL_CHARS - 1]}…"
 
 
 def tool_of(one: Pending | Question) -> str:
-    """Return what is asked for: a tool, or another method and its URI or prompt.
+    """Return the tool of a request, or another method with its URI or prompt.
 
-    The gate lists targets in ASCII; those of a document are as the agent wrote them.
+    The gate lists targets in ASCII; a document has them as the agent wrote them.
     """
     target = told_apart(one.target)
     return target if one.method == TOOLS_CALL else f"{one.method} {target}".rstrip()
 
 
 def span(seconds: float) -> str:
-    """Return a time as people read it."""
+    """Return a duration as text."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"
@@ -64,7 +64,7 @@ def span(seconds: float) -> str:
 
 
 def moment(at: float) -> str:
-    """Return a time as this machine's clock shows it."""
+    """Return a time of day in the time zone of this machine."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
 
 
@@ -76,13 +76,15 @@ def pause(one: Paused) -> str:
 
 
 def page(pending: Pending, seen: QuestionDetails) -> list[PageLine]:
-    """Return all that there is to read about a question.
+    """Return the page of one request, complete.
 
-    What is bound is taken from the document, and never from the list.
+    What an approval is bound to is taken from the document, and never from the list.
     """
     question = seen.question
     rule = f"{pending.rule}: {pending.message}" if pending.message else pending.rule
-    held = f"{pending.waiting} wait for the answer" if pending.waiting else "none waits any more"
+    held = (
+        f"{pending.waiting} wait for the answer" if pending.waiting else "no session waits any more"
+    )
     often = "once" if pending.times == 1 else f"{pending.times} times"
     about = {
         "id": pending.id,
@@ -111,9 +113,9 @@ def _argument_lines(question: Question) -> list[PageLine]:
 def _changed(seen: QuestionDetails) -> list[PageLine]:
     if seen.before is None:
         return [PageLine(""), PageLine("No call of this tool was approved before.", _LABEL)]
-    lines = [PageLine(""), PageLine("against the last approved call of this tool", _LABEL)]
+    lines = [PageLine(""), PageLine("compared with the last approved call of this tool", _LABEL)]
     if seen.before.definition != seen.question.definition:
-        lines.append(PageLine("The server now describes the tool otherwise.", "yellow"))
+        lines.append(PageLine("The server has changed the tool's description since.", "yellow"))
     found = difference(seen.before, seen.question)
     lines += [PageLine(_marked(line), _STYLES.get(line.sign)) for line in found]
     return lines if found else [*lines, PageLine("  the same arguments")]
@@ -125,7 +127,7 @@ def _marked(line: DiffLine) -> str:
 
 
 def pieces(lines: list[PageLine], width: int) -> Iterator[PageLine]:
-    """Yield lines for a terminal. Where it is too narrow one goes on below, and is marked."""
+    """Yield lines for a terminal of this width. A continued line is marked."""
     for line in lines:
         first, *more = chop_cells(line.text, width) or [""]
         rest = chop_cells("".join(more), width - len(ON)) if more else []
@@ -134,7 +136,7 @@ def pieces(lines: list[PageLine], width: int) -> Iterator[PageLine]:
 
 
 def folded(lines: list[PageLine], width: int) -> Text:
-    """Return the same as one text."""
+    """Return the lines for this width as one text."""
     text = Text(no_wrap=True)
     for line in pieces(lines, width):
         text.append(f"{line.text}\n", line.style)

@@ -1,4 +1,4 @@
-"""`mcpwrap approvals watch`: print each pending approval as it comes. Reads only."""
+"""`mcpwrap approvals watch`: print each pending request as it comes. Reads only."""
 
 from typing import NoReturn
 
@@ -17,22 +17,22 @@ from mcpwrap.linux import tty
 @click.command("watch")
 @click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
 def command(*, as_json: bool) -> NoReturn:
-    """Show what waits, and whatever comes to wait from now on, until Ctrl-C.
+    """Print the pending requests, then each new one, until Ctrl-C.
 
     \b
     Example:  mcpwrap approvals watch --json | jq -r --unbuffered '"\\(.agent): \\(.target)"'
     """
     seen: set[tuple[str, ...]] = set()
-    with ApprovalConnection(approvals.PATH) as door:
-        listing = door.watch()
+    with ApprovalConnection(approvals.PATH) as connection:
+        listing = connection.watch()
         while True:
-            for one in _news(listing, seen):
+            for one in _unseen(listing, seen):
                 tty.say(_json_of(one) if as_json else _line_of(one))
-            listing = door.next_listing()
+            listing = connection.next_listing()
 
 
-def _news(listing: Listing, seen: set[tuple[str, ...]]) -> list[Pending | Paused]:
-    """Return what was not in an earlier listing, and remember this one in place of that."""
+def _unseen(listing: Listing, seen: set[tuple[str, ...]]) -> list[Pending | Paused]:
+    """Return the items that the last listing did not have, and replace it by this one in `seen`."""
     coming: list[Pending | Paused] = [*listing.pending, *listing.paused]
     by_key = {_key(one): one for one in coming}
     found = [one for key, one in by_key.items() if key not in seen]

@@ -191,7 +191,7 @@ def test_a_password_is_set_by_root_for_persons_alone(machine: Machine) -> None:
         assert why in done.err
         assert "nothing was changed" in done.err
     assert not machine.path(APPROVERS).exists()
-    assert "whose" in machine.as_root("mcpwrap approvals passwd --stdin", status=2).err
+    assert "names no account" in machine.as_root("mcpwrap approvals passwd --stdin", status=2).err
     set_by_sudo = "SUDO_USER=alice mcpwrap approvals passwd --stdin"
     machine.as_root(set_by_sudo, stdin=f"{PASSWORD}\n")  # the twin
     assert '"alice"' in machine.read(APPROVERS)
@@ -277,7 +277,7 @@ def test_in_the_view_a_call_appears_without_a_key_and_is_approved_by_one(
 
 @only_in_test_all("mutation twin: shows that the test notices a view that does not listen")
 def test_a_view_that_does_not_listen_shows_nothing_new(machine: Machine) -> None:
-    hears = "                        self._take(door.next_listing())\n"
+    hears = "                        self._take(connection.next_listing())\n"
     with machine.patched("cli/approvals/tui/app", hears, "                        return\n"):
         view = View(machine, "bob")
         view.until("nothing waits")
@@ -302,7 +302,7 @@ def test_in_the_view_the_agents_own_account_types_its_password(machine: Machine)
         for typed, then in (("correct mule", "wrong password"), (PASSWORD, "nothing waits")):
             view.until(DELETE.format(11), "keys answer this")
             view.press("a")
-            view.until("The password of alice")
+            view.until("Approval password of alice")
             view.type(typed)
             assert typed not in view.screen()
             view.press("Enter")

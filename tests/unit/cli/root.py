@@ -1,4 +1,4 @@
-"""Root, as `wrap` meets it: configured and applied servers, and a `sudo` that agrees or not."""
+"""Stand-in for root: configured and applied servers, and a `sudo` that accepts or refuses."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from mcpwrap.config.parse import SourceFile, parse
 from mcpwrap.machine import listener_files
 
 URL = "http://127.78.0.9:52100"
-# Stands for sudo, root and their consent: takes what it is given, and says whether it agrees.
+# Stand-in for sudo and root's answer: stores its input, and exits with the given status.
 SUDO = """#!/bin/sh
 printf '%s\\n' "$@" > {folder}/asked
 cp "$4" {folder}/proposal
@@ -36,18 +36,18 @@ def _inherited(server: Server) -> frozenset[str]:
 
 
 class Root:
-    """Root's configuration, and its reception of proposals."""
+    """Root's configuration, which takes over accepted proposals."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.servers: dict[str, Server] = {}
         self.applied: set[str] = set()
         self.unset: dict[str, tuple[str, ...]] = {}
-        self.is_sorted = False  # by the names of their files
+        self.is_sorted = False  # servers are in the order of their files' names
 
     @classmethod
     def that_agrees(cls, folder: Path, monkeypatch: pytest.MonkeyPatch) -> "Root":
-        """Make one with whom the commands deal from now on."""
+        """Make one that agrees, and have the commands use it."""
         folder.mkdir()
         root = cls(folder)
         monkeypatch.setattr(command, "applied_state", root.machine)
@@ -55,25 +55,25 @@ class Root:
         monkeypatch.setattr(listener_files, "urls_of", root.urls)
         for module in (clients, unwrap_command):
             monkeypatch.setattr(module, "known", root.known)
-        if os.geteuid() == 0:  # it refuses root; the files are nevertheless whose they are
+        if os.geteuid() == 0:  # `wrap` refuses root; the files are still root's
             monkeypatch.setattr(command, "_person", _as_alice)
         root.agrees()
         return root
 
     def urls(self, _uid: int) -> dict[str, str]:
-        """Return the same as `listeners.urls_of`."""
+        """Stand in for `listener_files.urls_of`."""
         far = [name for name, one in self.servers.items() if one.speaks_http()]
         return {URL.replace("9", str(9 + n)): name for n, name in enumerate(far)}
 
     def machine(self, who: FileOwner) -> AppliedState:
-        """Return the same as `wrap_command.applied_state`, once root has taken a proposal."""
+        """Stand in for `applied_state` of `mcpwrap wrap`, after root has accepted a proposal."""
         known = self.known(who)
         return AppliedState(
             known=known, servers=self.servers, taken=frozenset(self.servers), unset=self.unset
         )
 
     def known(self, who: FileOwner) -> AppliedServers:
-        """Return the same as `clients_found.known`."""
+        """Stand in for `known` of `discovery`."""
         self._take()
         inherited = {name: _inherited(self.servers[name]) for name in self.applied}
         return AppliedServers(inherited, self.urls(who.uid))

@@ -54,7 +54,7 @@ class ScriptedGate:
         self.decided: list[DecideRequest] = []
         self.answer: DoneReply | RefusedReply = DoneReply(text="approved")
         self.paused: list[Paused] = []
-        self.hidden: set[str] = set()  # listed, and gone when it is asked for
+        self.hidden: set[str] = set()  # listed, and gone when its document is requested
         self.watched = threading.Event()
         self._pending: dict[str, tuple[Pending, bytes, bytes | None]] = {}
         self._watchers: list[socket.socket] = []
@@ -78,7 +78,7 @@ class ScriptedGate:
         rule: str = "no-delete",
         message: str = "Think.",
     ) -> Pending:
-        """Have a question wait; who watches is told."""
+        """Add a pending question, and send the list to the watchers."""
         shown = document.document(asked)
         pending = Pending(
             id=id_,
@@ -104,13 +104,13 @@ class ScriptedGate:
         return pending
 
     def take(self, id_: str) -> None:
-        """Let a question be gone."""
+        """Remove a question, and send the list to the watchers."""
         with self._lock:
             del self._pending[id_]
         self.tell()
 
     def tell(self) -> None:
-        """Send the list to who watches."""
+        """Send the list to the watchers."""
         with self._lock:
             for connection in self._watchers:
                 self._list(connection)
@@ -126,7 +126,7 @@ class ScriptedGate:
             self._watchers.clear()
 
     def come_back(self) -> None:
-        """Listen again, with nothing that waits."""
+        """Listen again, with an empty list."""
         self._pending.clear()
         self.paused.clear()
         self.watched.clear()
@@ -181,7 +181,7 @@ def _send(connection: socket.socket, packet: ToApprover) -> None:
 
 @contextmanager
 def scripted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedGate]:
-    """Have the commands find a gate of the test's own."""
+    """Point the commands to a scripted gate."""
     gate = ScriptedGate(folder / "approve.sock")
     monkeypatch.setattr(approvals, "PATH", str(gate.path))
     try:

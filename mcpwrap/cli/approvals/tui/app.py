@@ -1,4 +1,4 @@
-"""`mcpwrap approvals` on a terminal: live view of pending approvals, with keys that answer."""
+"""`mcpwrap approvals` on a terminal: live view of pending approvals, answered by keys."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
 from mcpwrap.cli.approvals import answer, list_pending
-from mcpwrap.cli.approvals.text import cell, pause
+from mcpwrap.cli.approvals.text import pause
 from mcpwrap.cli.approvals.tui import dialogs
 from mcpwrap.cli.approvals.tui.question_pane import DisplayedQuestion, QuestionPane
 from mcpwrap.core.text.sanitise import one_line
@@ -20,13 +20,13 @@ from mcpwrap.errors import McpwrapError
 from mcpwrap.gate_client import approvals
 from mcpwrap.gate_client.approvals import ApprovalConnection, Listing
 
-_PAUSE_S = 0.7  # less than one reads a question in, more than a second keystroke takes
+_PAUSE_S = 0.7  # shorter than reading a question takes, longer than a second keystroke
 _AGAIN_S = 1.0
 _COLUMNS = list_pending.COLUMNS
 
 
 class ApprovalsView(App[None]):
-    """Terminal view. An answer is to the question in its lower part, and to nothing else."""
+    """Terminal view. An answer is always to the question in its lower part."""
 
     CSS = """
     #state { height: auto; padding: 0 1; }
@@ -48,23 +48,23 @@ class ApprovalsView(App[None]):
         super().__init__()
         self._pane = QuestionPane(pause_s)
         self._pending: dict[str, Pending] = {}
-        self._looked_at = ""  # the id that is shown below, or will be
+        self._looked_at = ""  # ID of the question that is shown below, or will be
         self._is_answering = False
 
     def run_until_quit(self) -> int:
-        """Run it; return the exit status."""
+        """Run the view; return the exit status."""
         self.run()
         return self.return_code or 0
 
     def compose(self) -> ComposeResult:
-        """Return what it consists of."""
+        """Return the widgets of the view."""
         yield Static(id="state")
         yield DataTable[Text](id="list", cursor_type="row")
         yield self._pane
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Fill the columns, and start to follow the gate."""
         for name in _COLUMNS:
             self._table.add_column(name, key=name)
         self._pane.say("Nothing waits for approval.")
@@ -77,7 +77,7 @@ class ApprovalsView(App[None]):
 
     @property
     def _is_shown(self) -> bool:
-        """Say whether there is anything to write into: there is not while it closes."""
+        """Return whether the list exists: it does not while the view closes."""
         return bool(self.screen_stack) and bool(self.query("#list"))
 
     # ------------------------------------------------------------------ what waits
@@ -85,16 +85,15 @@ class ApprovalsView(App[None]):
     async def _follow(self) -> None:
         while True:
             try:
-                with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as door:
-                    self._take(await asyncio.to_thread(door.watch))
+                with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as connection:
+                    self._take(await asyncio.to_thread(connection.watch))
                     while True:
-                        await _readable(door.fileno())
-                        self._take(door.next_listing())
+                        await _readable(connection.fileno())
+                        self._take(connection.next_listing())
             except McpwrapError as error:
-                self._take(Listing((), ()))  # a gate that is gone has forgotten them
-                self._state(
-                    Text(one_line(f"{error.where}: {error.problem}; trying again"), "bold red")
-                )
+                self._take(Listing((), ()))  # a gate that has ended has lost its queue
+                problem = f"{error.where}: {error.named_problem}; trying again"
+                self._state(Text(one_line(problem), "bold red"))
             await asyncio.sleep(_AGAIN_S)
 
     def _take(self, listing: Listing) -> None:
@@ -130,7 +129,7 @@ class ApprovalsView(App[None]):
                 self._table.update_cell(one.id, name, text)
 
     def on_data_table_row_highlighted(self) -> None:
-        """Show what the cursor is on. The event may be of a list that was replaced since."""
+        """Show the question at the cursor. The event may be from a list that was replaced since."""
         self._look()
 
     def _look(self) -> None:
@@ -148,35 +147,35 @@ class ApprovalsView(App[None]):
     @work(exclusive=True, group="fetch")
     async def _fetch(self, pending: Pending) -> None:
         try:
-            with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as door:
-                seen = await asyncio.to_thread(door.show, pending.id)
+            with await asyncio.to_thread(ApprovalConnection, approvals.PATH) as connection:
+                seen = await asyncio.to_thread(connection.show, pending.id)
         except McpwrapError as error:
             if pending.id == self._looked_at:
-                self._pane.say(cell(error.problem))
+                self._pane.say(one_line(error.named_problem))
             return
         if pending.id == self._looked_at:
             self._pane.show_question(DisplayedQuestion(pending, seen))
 
     # ------------------------------------------------------------------ answers
     def check_action(self, action: str, _: tuple[object, ...]) -> bool | None:
-        """Grey out the keys that answer while there is nothing that they may answer."""
+        """Grey out the keys that answer while no question can be answered."""
         return None if action == "answer" and self._pane.answerable is None else True
 
     def on_question_pane_readied(self) -> None:
-        """Look again at what may be answered."""
+        """Update the keys in the footer."""
         if self._is_shown:
             self.refresh_bindings()
 
     def action_read(self) -> None:
-        """Scroll in the question, from now on."""
+        """Move the focus to the question, for scrolling."""
         self._pane.focus()
 
     def on_data_table_row_selected(self) -> None:
-        """Do the same."""
+        """Move the focus to the question."""
         self.action_read()
 
     def action_answer(self, verdict: str, scope: str) -> None:
-        """Give an answer to what is shown."""
+        """Answer the question that is shown."""
         shown = self._pane.answerable
         if shown is not None and not self._is_answering:
             self._is_answering = True
@@ -190,7 +189,7 @@ class ApprovalsView(App[None]):
                 said = await asyncio.to_thread(answer.send_decision, decide)
                 self.notify(one_line(said), markup=False)
         except McpwrapError as error:
-            said = f"{one_line(error.problem)}\n{one_line(error.fix)}"
+            said = f"{one_line(error.named_problem)}\n{one_line(error.fix)}"
             self.notify(said, severity="error", markup=False)
         finally:
             self._is_answering = False

@@ -1,4 +1,4 @@
-"""Dialogs of the terminal view before it sends an answer: the reason, and a password."""
+"""Dialogs of the terminal view before it sends a decision: reason, and password."""
 
 import os
 from typing import ClassVar
@@ -35,28 +35,28 @@ class PromptScreen(ModalScreen[str | None]):
         self._is_hidden = is_hidden
 
     def compose(self) -> ComposeResult:
-        """Return what it consists of."""
+        """Return the widgets of the dialog."""
         with Vertical():
             yield Static(Text(self._what, style="bold"))
             yield Static(Text(f"{self._prompt}\nEnter sends, Escape goes back."))
             yield Input(password=self._is_hidden)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the line."""
+        """Return the line."""
         self.dismiss(event.value)
 
     def action_give_up(self) -> None:
-        """Take nothing."""
+        """Return None."""
         self.dismiss(None)
 
 
 async def decided(
     app: App[None], shown: DisplayedQuestion, verdict: Verdict, scope: Scope
 ) -> DecideRequest | None:
-    """Return the answer, with what has to be typed for it; None if somebody went back.
+    """Ask for the reason or password that a decision needs; return None after Escape.
 
     Raises:
-        UsageError: what was typed cannot be sent.
+        UsageError: the reason or the password cannot be sent.
     """
     pending, question = shown.pending, shown.seen.question
     what = f"{cell(question.server)}: {cell(tool_of(question))} ({pending.id})"
@@ -77,7 +77,7 @@ async def _reason(app: App[None], verdict: Verdict, what: str) -> str | None:
 async def _proven(app: App[None], decide: DecideRequest, what: str) -> DecideRequest | None:
     user = agent(os.getuid())
     whose = one_line(user)
-    prompt = f"The password of {whose} for approvals; empty: polkit asks, on your desktop."
+    prompt = f"Approval password of {whose}; leave it empty for polkit on your desktop."
     ask = PromptScreen(f"{decide.verdict.capitalize()}  {what}", prompt, is_hidden=True)
     password = await app.push_screen_wait(ask)
     if password is None:

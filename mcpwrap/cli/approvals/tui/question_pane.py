@@ -1,4 +1,4 @@
-"""Pane of the terminal view in which one question is read."""
+"""Pane of the terminal view that shows one question."""
 
 from typing import ClassVar
 
@@ -15,22 +15,22 @@ from mcpwrap.gate_client.approvals import QuestionDetails
 
 
 class DisplayedQuestion(Struct, frozen=True):
-    """Question as it stands on the screen: an answer is to this, whatever comes meanwhile."""
+    """Question on the screen. An answer is to this one, whatever comes in the meantime."""
 
     pending: Pending
     seen: QuestionDetails
 
 
 class QuestionPane(RichLog):
-    """Pane for one question. It takes an answer only when it has been there for `pause_s`.
+    """Pane for one question. It accepts an answer only after `pause_s` on the screen.
 
-    A key that was meant for the question before must not answer the one that came in its place.
+    A key that was meant for the previous question must not answer the one that replaced it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=True)]
 
     class Readied(Message):
-        """Event: the question can be answered now, or not any more."""
+        """Event: the question became answerable, or ceased to be."""
 
     def __init__(self, pause_s: float) -> None:
         super().__init__(id="question", wrap=False, auto_scroll=False, min_width=1)
@@ -42,18 +42,18 @@ class QuestionPane(RichLog):
 
     @property
     def answerable(self) -> DisplayedQuestion | None:
-        """Return what an answer would be to, if there may be one."""
+        """Return the question that can be answered now, or None."""
         return self.shown if self._is_ready else None
 
     def show_question(self, shown: DisplayedQuestion) -> None:
-        """Show this from now on."""
+        """Show a question, which can be answered after the pause."""
         self._replace(page(shown.pending, shown.seen))
         self.shown = shown
         self.border_subtitle = "new: keys answer in a moment"
         self._timer = self.set_timer(self._pause_s, self._get_ready)
 
     def say(self, text: str) -> None:
-        """Show a line of our own, and nothing to answer."""
+        """Show one line of text, and no question."""
         self._replace([PageLine(text, "dim")])
         self.border_subtitle = ""
 
@@ -76,7 +76,7 @@ class QuestionPane(RichLog):
         self.write(folded(self._lines, max(20, self.scrollable_content_region.width)))
 
     def on_resize(self, _: Resize) -> None:
-        """Fold the lines anew."""
+        """Fold the lines for the new width."""
         self._draw()
 
     def action_leave(self) -> None:

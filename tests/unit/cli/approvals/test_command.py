@@ -48,7 +48,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have somebody at the terminal who says yes, and types what is in the list."""
+    """Replace the terminal: it confirms, and types what is in the list."""
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: True)
     passwords = ["secret 12"]
@@ -70,7 +70,7 @@ def test_the_list_has_a_line_for_each(gate: ScriptedGate, run: Run) -> None:
     assert rows[0].split()[-3:] == ["1", "may", "answer"]
     assert rows[0].split()[3:7] == ["root", "sqlite", "write_query", "no-delete"]
     assert "paused: root on sqlite" in paused
-    assert run().startswith("ID ")  # nothing here is a terminal
+    assert run().startswith("ID ")  # standard output is not a terminal here
 
 
 def test_the_list_for_machines_is_ascii(gate: ScriptedGate, run: Run) -> None:
@@ -103,24 +103,24 @@ def test_one_is_shown_to_machines(gate: ScriptedGate, run: Run) -> None:
 
 
 def test_which_one_is_never_guessed(gate: ScriptedGate, run: Run) -> None:
-    with pytest.raises(UsageError, match="nothing waits"):
+    with pytest.raises(UsageError, match="no request is pending"):
         run("show")
     gate.put("7f3a", DELETE)
     gate.put("7f3b", DELETE)
     gate.put("7f", DELETE)
     for typed, why in (
-        ([], "3 wait\n.* name one: 7f3a, 7f3b, 7f"),
-        (["7f3"], "2 are meant\n.* name one: 7f3a, 7f3b"),
-        (["9"], "nothing with the id '9' waits"),
+        ([], "3 requests are pending .*\n.* name one: 7f3a, 7f3b, 7f"),
+        (["7f3"], "2 requests with an ID that begins '7f3' are .*\n.* name one: 7f3a, 7f3b"),
+        (["9"], "no pending request has the ID '9'"),
     ):
         for verb in ("show", "deny"):
             with pytest.raises(UsageError, match=why):
                 run(verb, *typed)
-    assert "id       7f\n" in run("show", "7f")  # a whole one, though others begin so
+    assert "id       7f\n" in run("show", "7f")  # an exact ID, which begins others too
     assert gate.decided == []
 
 
-def test_each_question_is_told_once_as_it_comes(
+def test_each_request_is_printed_once_as_it_comes(
     gate: ScriptedGate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def happen() -> None:
@@ -129,7 +129,7 @@ def test_each_question_is_told_once_as_it_comes(
         gate.paused.append(Paused(agent_uid=0, server="s", why="20 denials", until=NOW))
         gate.tell()
         gate.take("7f3a")
-        gate.put("7f3a", DELETE)  # again, after it was gone
+        gate.put("7f3a", DELETE)  # once more, after it was gone
         gate.hang_up()
 
     for form, first in (("--json", '"id":"7f3a"'), ("", "  7f3a  root  sqlite  write_query  by ")):
@@ -154,7 +154,7 @@ def test_what_was_shown_is_approved(gate: ScriptedGate, run: Run, at_terminal: l
     assert out.endswith("approved\n")
     shown = digest(document(DELETE))
     assert gate.decided == [DecideRequest(id="7f3a", digest=shown, verdict=Verdict.APPROVE)]
-    assert at_terminal  # no password was asked for
+    assert at_terminal  # no password was requested
     assert gate.decided[0].channel is Channel.COMMAND
 
 
@@ -183,11 +183,11 @@ def test_answers_say_what_was_typed(
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ("approve 7f3a", "nobody is there to confirm"),  # no terminal in a test
+        ("approve 7f3a", "asks for confirmation, and standard input is not a terminal"),
         ("approve --yes", "--yes needs an ID"),
-        ("approve --yes 7f3a --times 3", "the same request again"),
+        ("approve --yes 7f3a --times 3", "--times needs `--for` or `--session`"),
         ("approve --yes 7f3a --for 10m --session", "exclude each other"),
-        ("deny 7f3a --polkit --password-stdin", "one proof is enough"),
+        ("deny 7f3a --polkit --password-stdin", "exclude each other"),
         (f"deny 7f3a --reason {1025 * 'x'}", "over 1024 bytes"),
         ("deny 7f3a --reason \udcff", "not UTF-8"),
     ],
@@ -201,7 +201,7 @@ def test_what_is_not_clear_decides_nothing(
     assert gate.decided == []
 
 
-def test_who_does_not_confirm_approves_nothing(
+def test_without_confirmation_nothing_is_approved(
     gate: ScriptedGate, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate.put("7f3a", DELETE)
@@ -239,8 +239,8 @@ def test_a_password_is_read_from_standard_input(
     monkeypatch.setattr("sys.stdin", io.StringIO("secret \u00fc\nmore\n"))
     run("deny", "--password-stdin")
     assert gate.decided[0].password == "secret \u00fc".encode()
-    run("deny", "--password-stdin")  # "more" is one too
-    with pytest.raises(UsageError, match="no password"):
+    run("deny", "--password-stdin")  # its password is "more"
+    with pytest.raises(UsageError, match="the password is empty"):
         run("deny", "--password-stdin")
 
 
@@ -253,15 +253,17 @@ def test_polkit_is_told_which_process_asks(gate: ScriptedGate, run: Run) -> None
     assert 0 < one.process_start / os.sysconf("SC_CLK_TCK") <= uptime_s
 
 
-def test_a_refusal_of_the_gate_is_said(gate: ScriptedGate, run: Run) -> None:
+def test_a_refusal_of_the_gate_is_an_error(gate: ScriptedGate, run: Run) -> None:
     gate.put("7f3a", DELETE)
     gate.answer = RefusedReply(code="late", why="it has expired")
-    with pytest.raises(ApprovalRefusedError, match=r"it has expired\n.*ask again") as raised:
+    with pytest.raises(
+        ApprovalRefusedError, match=r"it has expired \[\S+\]\n.*ask again"
+    ) as raised:
         run("deny")
     assert raised.value.exit_code == 1
 
 
-def test_a_gate_that_is_not_there_is_said(gate: ScriptedGate, run: Run) -> None:
+def test_without_a_gate_every_command_fails(gate: ScriptedGate, run: Run) -> None:
     gate.hang_up()
     for verb in ([], ["list"], ["show"], ["deny"], ["watch"]):
         with pytest.raises(McpwrapError, match="No such file"):
@@ -283,7 +285,7 @@ def test_passwords_are_roots_to_set(run: Run, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UsageError, match="exclude each other"):
         run("passwd", "bob", "--remove", "--stdin")
     monkeypatch.delenv("SUDO_USER")
-    with pytest.raises(UsageError, match="whose password"):
+    with pytest.raises(UsageError, match="names no account"):
         run("passwd")
 
 

@@ -44,7 +44,7 @@ class Desktop:
 
     def close(self) -> None:
         self._is_over = True
-        self._gate.tell()  # which wakes it
+        self._gate.tell()  # wakes the command
         self._thread.join(WITHIN_S)
         assert not self._thread.is_alive()
 

@@ -1,4 +1,4 @@
-"""Text of a question: complete, and nothing that an agent wrote acts on the terminal."""
+"""Text of a request: complete, and nothing that an agent wrote controls the terminal."""
 
 import pytest
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ def test_what_is_bound_is_what_is_shown_and_not_what_the_list_says() -> None:
         ("abc\u202edcba", r"abc\u202edcba"),
         ("a\u200bb", r"a\u200bb"),
         ("a\nb\tc\r", r"a\nb\tc\r"),
-        ("[bold]b[/]", "[bold]b[/]"),  # markup of no kind
+        ("[bold]b[/]", "[bold]b[/]"),  # rich markup has no effect
     ],
 )
 def test_nothing_in_it_acts(value: str, seen: str) -> None:
@@ -79,9 +79,9 @@ def test_it_is_compared_with_the_last_approved_call() -> None:
     assert '-   "query": "a"' in lines
     assert '+   "query": "b"' in lines
     assert "  the same arguments" in lines_of(now, now)
-    assert "The server now describes the tool otherwise." not in lines
+    assert "The server has changed the tool's description since." not in lines
     changed = lines_of(now, replace(before, definition="d0"))
-    assert "The server now describes the tool otherwise." in changed
+    assert "The server has changed the tool's description since." in changed
     said = "The server has changed this tool since it first listed it."
     assert said in lines_of(replace(now, definition="d1"))
     assert said not in lines_of(replace(now, definition=""))

@@ -58,7 +58,7 @@ class Driver:
         return [one.message for one in self.app._notifications]
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait for what the view does with what the gate says."""
+        """Wait until the view has processed the gate's packets."""
         async with asyncio.timeout(pace.WAIT_S):
             while not holds():
                 await self._pilot.pause(0.01)
@@ -90,7 +90,7 @@ def test_a_question_appears_without_a_key_and_is_approved_by_one(gate: ScriptedG
         await view.until(lambda: view.said == ["approved"])
         gate.take("7f3a")
         await view.until(lambda: "Nothing waits" in view.page)
-        await view.press("a")  # to nothing
+        await view.press("a")  # there is no question
 
     drive(story)
     shown = digest(document(DELETE))
@@ -142,7 +142,7 @@ def test_a_password_is_typed_unseen_where_a_proof_is_needed(gate: ScriptedGate) 
         await view.until(lambda: view.app.screen.query(Input))
         await view.press("escape")
         await view.until(lambda: not view.app.screen.query(Input))
-        assert view.said[0].startswith("wrong password\n")
+        assert view.said[0].startswith("wrong password [")  # its name, and then the fix
 
     drive(story)
     assert [(one.proof, one.password) for one in gate.decided] == [
@@ -158,7 +158,7 @@ def test_a_key_answers_what_is_shown_and_not_what_takes_its_place(gate: Scripted
         gate.put("81b0", DROP)
         gate.take("7f3a")
         await view.until(lambda: '"DROP TABLE t"' in view.page)
-        await view.press("a")  # meant for the other
+        await view.press("a")  # meant for the previous question
 
     drive(story, pause_s=600.0)
     assert gate.decided == []
@@ -220,17 +220,17 @@ def test_a_gate_that_is_restarted_is_found_again(gate: ScriptedGate) -> None:
     drive(story)
 
 
-def test_a_question_that_is_ready_while_the_view_closes_is_let_go(gate: ScriptedGate) -> None:
+def test_a_question_that_is_ready_while_the_view_closes_is_ignored(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.put("7f3a", DELETE)
         await view.answerable("DELETE")
-        await view.app._close_all()  # the screens go first; what was posted is handled after
+        await view.app._close_all()  # screens close first; posted events are handled after
         view.app.on_question_pane_readied()
 
     drive(story)
 
 
-def test_one_that_is_gone_before_it_was_read_is_said(gate: ScriptedGate) -> None:
+def test_a_request_that_is_gone_before_it_was_read_is_an_error(gate: ScriptedGate) -> None:
     async def story(view: Driver) -> None:
         gate.hidden.add("7f3a")
         gate.put("7f3a", DELETE)
