@@ -53,7 +53,7 @@ class FileRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("clients")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--notify", is_flag=True, help="Notify on the desktop of what is new; print nothing.")
 @click.pass_context
 def command(context: click.Context, *, as_json: bool, notify: bool) -> int:

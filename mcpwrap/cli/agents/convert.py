@@ -27,7 +27,7 @@ from mcpwrap.machine import listener_files
     help="The agent that will read the entries.",
 )
 @click.option("--http", is_flag=True, help="Write the local URL of each server that has one.")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, file: Path, client: str, http: bool, as_json: bool) -> int:
     """Print the entries that the agent CLIENT needs in its file for the servers in FILE.
 

@@ -19,7 +19,7 @@ _YOU = {"yes": "may answer", "proof": "with proof", "no": "may not"}
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> int:
     """List pending requests and paused agents.
 

@@ -18,7 +18,7 @@ _PIPE_WIDTH = 2**20  # no line is folded if standard output is not a terminal
 
 @click.command("show")
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, id_: str | None, as_json: bool) -> int:
     """Show one pending request in full, and its differences from the last approved call.
 

@@ -15,7 +15,7 @@ from mcpwrap.linux import tty
 
 
 @click.command("watch")
-@click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def command(*, as_json: bool) -> NoReturn:
     """Print the pending requests, then each new one, until Ctrl-C.
 

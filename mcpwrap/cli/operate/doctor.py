@@ -1,4 +1,4 @@
-"""`mcpwrap doctor [NAME]`: probe for real that access is granted or refused, as due. As root."""
+"""`mcpwrap doctor [NAME]`: live probes of what servers can and must not reach. As root."""
 
 import os
 import signal
@@ -47,10 +47,13 @@ from mcpwrap.machine.doctor.live_probes import (
 from mcpwrap.machine.program_check import changeable, missing
 from mcpwrap.plan import paths
 
-_NOWHERE = ("192.0.2.1", "443")  # RFC 5737: nobody is there; what matters is who refuses
-_UNLISTED = "unlisted.invalid:443"  # RFC 6761: no such name, so nothing is asked of anybody
+_NOWHERE = (
+    "192.0.2.1",
+    "443",
+)  # RFC 5737: reserved, no host has it; the probe shows what refuses the connection
+_UNLISTED = "unlisted.invalid:443"  # RFC 6761: the name never exists, so no host is connected to
 _APPLY = "`sudo mcpwrap apply`"
-_AGAIN = "try again; if that does not help, see what it says"
+_AGAIN = "try again; if it fails again, fix the cause named above"
 _HIDDEN_HOMES = ("/home/", "/root/", "/run/user/")  # systemd.exec(5), ProtectHome=
 _COLOURS: dict[str, tty.Style] = {
     "good": "green", "warning": "yellow", "failed": "red", "unknown": "cyan",
@@ -58,7 +61,7 @@ _COLOURS: dict[str, tty.Style] = {
 
 
 class _Due(Enum):
-    """Required outcome of a trial."""
+    """Required outcome of a probe."""
 
     REFUSED = auto()
     GRANTED = auto()  # by Squid
@@ -72,30 +75,35 @@ class _Trial:
     title: str
     what: tuple[str, ...]
     due: _Due = _Due.REFUSED
-    path: str = ""  # that must be there for its refusal to mean anything
-    is_offline: bool = False  # in a namespace without network, where no route is the refusal
-    proxy_unit: str = ""  # of the Squid by which it is tried
+    path: str = ""  # that must exist, or its refusal proves nothing
+    is_offline: bool = False  # in a namespace without network, where "no route" is the refusal
+    proxy_unit: str = ""  # of the Squid instance through which it is tried
 
 
 @click.command("doctor")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, name: str | None, as_json: bool) -> int:
-    """Try every server, or NAME, as its agent and as its account. Needs root.
+    """Test every server, or NAME, as its agent and as its account. Needs root.
 
     \b
-    It opens a session and lists the tools; asks Squid for the first host of the allowlist; writes,
-    renames and removes a file in each `:rw` workspace; and tries a host that is not listed, an
-    address past Squid, and files of root's and the agent's, all of which must be refused. It tries
-    eight servers at a time, and ends the wrappers that it started and no agent uses.
+    Opens a session and lists the tools; requests the first host of the allowlist through Squid;
+    writes, renames and removes a file in each `:rw` workspace. Then tries a host that is not in the
+    allowlist, an address past Squid, and files of root and of the agent: all must be refused. Tests
+    eight servers at a time, and stops the wrappers that it started and no agent uses.
     Example:  sudo mcpwrap doctor git --json
-    Exit status: 0 all is well, 1 something is broken or open, 2 there is no server NAME, 3 nothing
-    was found broken or open, but a check could not be made.
+    Exit status: 0 no check failed, 1 something is broken or open, 2 there is no server NAME,
+    3 nothing was found broken or open, but a check could not be made.
     """
     expect_root("doctor")
     config = parse(observer.config_files())
     if name is not None and name not in config.servers:
-        raise UsageError(f"no server {name!r}", where="mcpwrap doctor", fix="`mcpwrap status`")
+        raise UsageError(
+            f"no server {name!r}",
+            where="mcpwrap doctor",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-NO-SERVER",
+        )
     _end_as_by_ctrl_c()
     found: list[Check] = []
     with closing(_checks(config, name)) as checks:
@@ -116,9 +124,9 @@ def status_of(states: Collection[str]) -> int:
 
 
 def _end_as_by_ctrl_c() -> None:
-    """Have other signals end it in the same way, which ends the wrappers first."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that the started wrappers are stopped first."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # of nohup(1)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup(1)
             signal.signal(number, signal.default_int_handler)
 
 
@@ -139,7 +147,7 @@ def _checks(config: Config, name: str | None) -> Generator[Check]:
 
 def _of_server(uid_by_name: Mapping[str, int], server: Server) -> list[Check]:
     if server.name not in uid_by_name:
-        return [failed(server.name, "is not applied", _APPLY)]
+        return [failed(server.name, "is not applied [E-DOCTOR-NOT-APPLIED]", _APPLY)]
     checks = _ending_what_it_starts(server, uid_by_name[server.name])
     return list(guarded(server.name, checks))
 
@@ -150,37 +158,41 @@ def _ending_what_it_starts(server: Server, uid: int) -> Iterator[Check]:
 
 
 def guarded(what: str, checks: Iterable[Check]) -> Iterator[Check]:
-    """Go on with what else is to be checked where one of these checks cannot be made."""
+    """Yield these checks; an exception ends them with one unknown check, and not the command."""
     try:
         yield from checks
     except McpwrapError as error:
-        yield unknown(what, error.problem, error.fix)
+        yield unknown(what, error.named_problem, error.fix)
     except OSError as error:
         yield unknown(what, str(error), _AGAIN)
 
 
 def server_checks(server: Server, uid: int) -> Iterator[Check]:
-    """Try one server, as its agent and as its account."""
+    """Test one server, as its agent and as its account."""
     yield from _program(server)
     agent = _agent(server)
     if agent:
         yield _session(server, agent)
     else:
-        yield warned(server.name, "no account is an agent of it", "see `agents`; `adduser`")
+        yield warned(
+            server.name,
+            "no account of its `agents` exists",
+            "correct `agents` in the configuration, or create the account with adduser(8)",
+        )
     found = list(_trials(server, uid, agent))
     try:
         with live_probes.open_wrapper_view(server.name) as view:
             for trial in found:
                 yield _tried(server, view, trial)
     except TrialNotRunError as error:
-        yield from (unknown(trial.title, error.problem, error.fix) for trial in found)
+        yield from (unknown(trial.title, error.named_problem, error.fix) for trial in found)
         return
     if not Path(paths.SEALED).exists():
-        yield good(f"{server.name}: read sealed secrets", "there are none on this machine")
+        yield good(f"{server.name}: read sealed secrets", "this machine has no sealed secrets")
 
 
 def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
-    """Return what is tried from inside the wrapper."""
+    """Yield the probes from inside the wrapper."""
     path = _private_file(server, agent) if agent else ""
     if path:
         yield _Trial(f"{server.name}: read {path}", ("read", path), path=path)
@@ -191,8 +203,8 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
     yield _Trial(title, ("connect", *_NOWHERE), is_offline=not (server.egress or server.direct))
     if server.egress:
         address = egress_address(uid)
-        # By the wrapper's own start, if it has been started since the boot; it may not.
-        with suppress(systemctl.ToolError):  # then nothing is reached by it, and that is found
+        # The start of the wrapper does this, but it may not have been started since the boot.
+        with suppress(systemctl.ToolError):  # then the probes below fail, and are reported
             systemctl.run(systemctl.SYSTEMCTL, "start", "--", paths.address_unit(address))
         squid = observer.registry().by_name[server.name].squid
         out = paths.proxy_unit(squid) if squid else ""
@@ -210,22 +222,23 @@ def _trials(server: Server, uid: int, agent: str) -> Iterator[_Trial]:
 
 
 def _program(server: Server) -> Iterator[Check]:
-    """Yield whether what a server runs is there, and whether root alone can change it."""
+    """Check that the program of a server exists, and that only root can change it."""
     title = f"{server.name}: program"
     for line in missing(server):
-        yield failed(title, line, "install it")
+        yield failed(title, f"{line} [E-DOCTOR-PROGRAM-MISSING]", "install it")
     if found := changeable(server, ExecutableScan()):
-        text = f"{found}: such an account decides what this server runs"
+        text = f"{found}: that account decides what this server runs"
         if server.writable_command:
-            yield warned(title, text, "install it where root alone can write")
+            yield warned(title, text, "install it where only root can write")
         else:
-            yield failed(title, text, "`mcpwrap plan` says what to do")
+            fix = "`mcpwrap plan` shows what to do"
+            yield failed(title, f"{text} [E-DOCTOR-PROGRAM-WRITABLE]", fix)
     elif isinstance(server.runs, Local):
-        yield good(title, "root alone can change what it runs")
+        yield good(title, "only root can change what it runs")
 
 
 def _agent(server: Server) -> str:
-    """Return an account that may use the server; "" if there is none."""
+    """Return an account that may use the server; "" if no such account exists."""
     for agent in server.agents:
         named = accounts.members_of(agent[1:]) if agent.startswith("@") else [agent]
         for account in named:
@@ -235,7 +248,7 @@ def _agent(server: Server) -> str:
 
 
 def _private_file(server: Server, agent: str) -> str:
-    """Return something in the agent's home that the server was not given; "" if all was."""
+    """Return a path in the agent's home outside the workspaces; "" if there is no such path."""
     home = Path(accounts.home_of(agent))
     given = [Path(folder.path) for folder in server.workspace]
     for path in sorted(home.iterdir()) if home.is_dir() else []:
@@ -246,9 +259,9 @@ def _private_file(server: Server, agent: str) -> str:
 
 
 def _is_private(path: Path) -> bool:
-    """Say whether its being read would be a breach: it can be read, and not by everybody.
+    """Return whether reading the path would be a breach: not every account may read it.
 
-    A home that ProtectHome= does not hide is as open as its modes say, to everybody.
+    In a home that ProtectHome= does not hide, the file modes decide.
     """
     try:
         mode = path.lstat().st_mode
@@ -266,19 +279,19 @@ def _session(server: Server, agent: str) -> Check:
     if tried.ended is TrialStatus.UNKNOWN:
         return unknown(what, tried.line, _AGAIN)
     logs = f"`sudo mcpwrap logs {server.name}`"
-    all_of_it = f"`mcpwrap-connect {server.name}`, as {agent}, shows what it says itself"
-    return failed(what, tried.line, f"{logs}; {all_of_it}")
+    stub = f"`mcpwrap-connect {server.name}`, as {agent}, shows its standard error"
+    return failed(what, f"{tried.line} [E-DOCTOR-SESSION]", f"{logs}; {stub}")
 
 
 def _tried(server: Server, view: WrapperView, trial: _Trial) -> Check:
     unit = trial.proxy_unit
-    if unit and (problem := squid_health.problems([unit]).get(unit)):  # not waited for
+    if unit and (problem := squid_health.problems([unit]).get(unit)):  # without a wait
         return _without_squid(trial, f"{unit} {problem}", squid_health.fix(unit, problem))
     tried = live_probes.try_reach(view, *trial.what)
     if tried.ended is TrialStatus.UNKNOWN:
         return unknown(trial.title, tried.line, _AGAIN)
     if tried.ended is TrialStatus.NO_ANSWER:
-        fix = f"try again: one that hangs is restarted within 15 s; `journalctl -u {unit}`"
+        fix = f"try again: a Squid that hangs is restarted within 15 s; `journalctl -u {unit}`"
         return _without_squid(trial, f"{unit} did not answer ({tried.line})", fix)
     match trial.due:
         case _Due.REFUSED:
@@ -292,36 +305,39 @@ def _tried(server: Server, view: WrapperView, trial: _Trial) -> Check:
 
 
 def _without_squid(trial: _Trial, text: str, fix: str) -> Check:
-    """Name Squid, whose list was not asked: no rule has refused anything."""
-    return (failed if trial.due is _Due.GRANTED else unknown)(trial.title, text, fix)
+    """Report Squid as the cause: no rule of its allowlist was evaluated."""
+    if trial.due is _Due.GRANTED:
+        return failed(trial.title, f"{text} [E-DOCTOR-SQUID]", fix)
+    return unknown(trial.title, text, fix)
 
 
 def _written(trial: _Trial, tried: TrialResult) -> Check:
     if tried.ended is TrialStatus.WORKED:
         return good(trial.title, tried.line)
     if tried.ended is TrialStatus.IN_PLACE:
-        text = "this file can be written in place, and a program that saves it by another cannot"
+        text = "this file can be written in place, but not replaced by a new file"
         folder = Path(trial.what[-1]).parent
-        fix = f'give the folder, `workspace = ["{folder}:rw"]`, unless its server needs no more'
+        fix = f'if the server replaces it, give the folder: `workspace = ["{folder}:rw"]`'
         return warned(trial.title, f"{text} ({tried.line})", fix)
-    fix = "see that the agent's account can write there, and that its file system is not read-only"
-    return failed(trial.title, f"its server cannot ({tried.line})", f"{fix}; or give it `:ro`")
+    fix = "let the agent's account write there, on a file system that is not read-only"
+    text = f"the server cannot write there ({tried.line}) [E-DOCTOR-WORKSPACE]"
+    return failed(trial.title, text, f"{fix}; or give it `:ro`")
 
 
 def _granted(server: Server, trial: _Trial, tried: TrialResult) -> Check:
     if tried.ended is TrialStatus.WORKED:
         return good(trial.title, tried.line)
-    fix = f"`sudo mcpwrap egress {server.name}` says which rule refused"
-    return failed(trial.title, tried.line, fix)
+    fix = f"`sudo mcpwrap egress {server.name}` shows which rule refused it"
+    return failed(trial.title, f"{tried.line} [E-DOCTOR-EGRESS]", fix)
 
 
 def _refused(trial: _Trial, tried: TrialResult) -> Check:
     if tried.ended is TrialStatus.WORKED:
-        return failed(trial.title, "WORKED, and must not", _APPLY)
+        return failed(trial.title, "WORKED, and must be refused [E-DOCTOR-NOT-REFUSED]", _APPLY)
     if trial.path and not os.path.lexists(trial.path):
-        return unknown(trial.title, f"{trial.path} was removed meanwhile", _AGAIN)
+        return unknown(trial.title, f"{trial.path} was removed in the meantime", _AGAIN)
     is_refused = tried.ended is TrialStatus.REFUSED
     is_refused |= tried.ended is TrialStatus.NO_ROUTE and trial.is_offline
     if is_refused:
         return good(trial.title, f"refused ({tried.line})")
-    return unknown(trial.title, f"neither refused nor admitted ({tried.line})", _AGAIN)
+    return unknown(trial.title, f"neither refused nor granted ({tried.line})", _AGAIN)

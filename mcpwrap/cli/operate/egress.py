@@ -17,21 +17,29 @@ from mcpwrap.machine.logs import egress_log
 
 @click.command("egress")
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on as requests come; ends with Ctrl-C.")
-@click.option("--suggest", is_flag=True, help="Print the lines that would allow what was refused.")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("-f", "--follow", is_flag=True, help="Print requests as they come, until Ctrl-C.")
+@click.option(
+    "--suggest", is_flag=True, help="Print configuration lines that would allow what was refused."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
-    """Show what server NAME asked of the network, and which rule refused it. Needs root.
+    """Show the network requests of server NAME, and which rule refused them. Needs root.
 
     \b
     Example:  sudo mcpwrap egress fetch --suggest
     Refusals of the packet rules are counted for a day, and have no time.
-    With --follow, --json prints one object a line, and --suggest each entry once.
+    With --follow, --json prints one object a line, and --suggest prints each entry once.
+    Exit status: 0, or 2 if there is no server NAME.
     """
     expect_root("egress")
     known = {n: a.uid for n, a in observer.registry().by_name.items() if not a.is_retired}
     if name not in known:
-        raise UsageError(f"no server {name!r}", where="mcpwrap egress", fix="`mcpwrap status`")
+        raise UsageError(
+            f"no server {name!r}",
+            where="mcpwrap egress",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-NO-SERVER",
+        )
     if follow:
         show = print_json_line if as_json else _Suggest().show if suggest else _print_one
         for note in egress_log.follow(name):
@@ -44,7 +52,7 @@ def command(*, name: str, follow: bool, suggest: bool, as_json: bool) -> int:
     elif rows:
         _print(rows)
     else:
-        tty.say(f"{name} has asked for nothing")
+        tty.say(f"{name} has made no network requests")
     return EXIT_OK
 
 
@@ -56,7 +64,7 @@ def suggestion(name: str, rows: Iterable[EgressRow]) -> str:
         if value and value not in values_by_key[key]:
             values_by_key[key].append(value)
     if not values_by_key:
-        return f"nothing was refused to {name} that a line of the configuration would allow"
+        return f"nothing to suggest: the configuration cannot allow a refused request of {name}"
     lines = [f"[mcp_servers.{name}.mcpwrap]", "# Add to what is there; look at each one first."]
     for key, values in values_by_key.items():
         quoted = ", ".join(f'"{value}"' for value in values)
@@ -65,7 +73,7 @@ def suggestion(name: str, rows: Iterable[EgressRow]) -> str:
 
 
 class _Suggest:
-    """Printer of the entries that would allow something, each once."""
+    """Printer of suggested entries, each once."""
 
     def __init__(self) -> None:
         self._shown = {""}

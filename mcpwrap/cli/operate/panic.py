@@ -1,4 +1,4 @@
-"""`mcpwrap panic` and `resume`: stop everything at once, until that is lifted."""
+"""`mcpwrap panic` and `resume`: start and lift the emergency stop."""
 
 from typing import NoReturn
 
@@ -10,11 +10,11 @@ from mcpwrap.cli.common.become_root import become_root_program
 @click.command("panic")
 @click.argument("name", required=False)
 def panic(name: str | None) -> NoReturn:
-    """End every session at once, or those of NAME, and let nobody in. Needs root.
+    """End every session at once, or those of NAME, and refuse new ones. Needs root.
 
     \b
     Example:  sudo mcpwrap panic
-    Until `mcpwrap resume`, also over a reboot and an `apply`.
+    New sessions are refused until `mcpwrap resume`, also after a reboot and after `apply`.
     """
     become_root_program("panic", *([name] if name else []))
 
@@ -22,7 +22,7 @@ def panic(name: str | None) -> NoReturn:
 @click.command("resume")
 @click.argument("name", required=False)
 def resume(name: str | None) -> NoReturn:
-    """Let agents in again after `mcpwrap panic`, to all servers or to NAME. Needs root.
+    """Admit sessions again after `mcpwrap panic`, of all servers or of NAME. Needs root.
 
     \b
     Example:  sudo mcpwrap resume

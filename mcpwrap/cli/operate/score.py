@@ -1,4 +1,4 @@
-"""`mcpwrap score [NAME]`: print the exposure of each wrapper's unit by systemd. Reads only."""
+"""`mcpwrap score [NAME]`: print systemd's exposure level of wrapper units. Reads only."""
 
 import re
 
@@ -15,7 +15,7 @@ _OVERALL = re.compile(r"Overall exposure level for \S+: ([0-9.]+) ([A-Z]+)")
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `--json` for each server: 0.0 is the best, 10.0 is no protection at all."""
+    """Output of `--json` for each server: 0.0 is the best, 10.0 is no protection."""
 
     name: str
     exposure: float
@@ -24,17 +24,23 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("score")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, name: str | None, as_json: bool) -> int:
-    """Print what `systemd-analyze security` thinks of each wrapper, or of NAME's.
+    """Print the exposure level of `systemd-analyze security` for each wrapper, or for NAME.
 
     \b
     Example:  mcpwrap score
-    0.0 is the best. `systemd-analyze security mcpwrap@NAME` shows every point.
+    0.0 is the best, 10.0 is no protection. `systemd-analyze security mcpwrap@NAME` shows each item.
+    Exit status: 0, 1 systemd-analyze gave no level, 2 there is no server NAME.
     """
     known = observer.server_names()
     if name is not None and name not in known:
-        raise UsageError(f"no server {name!r}", where="mcpwrap score", fix="`mcpwrap status`")
+        raise UsageError(
+            f"no server {name!r}",
+            where="mcpwrap score",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-NO-SERVER",
+        )
     rows = [score(n) for n in ([name] if name else known)]
     if as_json:
         print_json(rows)
@@ -50,10 +56,15 @@ def score(name: str) -> Score:
     """Return the score of one server's unit as it is loaded.
 
     Raises:
-        McpwrapError: systemd-analyze(1) did not answer as it does.
+        McpwrapError: the output of systemd-analyze(1) has no overall level.
     """
     unit = paths.service_unit(name)
     found = _OVERALL.search(run(ANALYZE, "--no-pager", "security", unit))
     if found is None:
-        raise McpwrapError("no overall score", where=unit, fix=f"`{ANALYZE} security {unit}`")
+        raise McpwrapError(
+            "systemd-analyze printed no overall exposure level",
+            where=unit,
+            fix=f"`{ANALYZE} security {unit}` shows its output",
+            code="E-SCORE-NO-LEVEL",
+        )
     return Score(name=name, exposure=float(found[1]), verdict=found[2])

@@ -23,9 +23,9 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("sessions")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> int:
-    """Show the sessions that are open.
+    """List the open sessions, with their servers and agents.
 
     \b
     Example:  mcpwrap sessions --json | jq -r '.[].session'

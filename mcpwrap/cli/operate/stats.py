@@ -1,4 +1,4 @@
-"""`mcpwrap stats`: print counts and latency of the gate's decisions. Reads only."""
+"""`mcpwrap stats`: print counts and latencies of the gate's decisions. Reads only."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,11 +18,12 @@ from mcpwrap.linux import root_files, tty
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `--json` for each server.
 
-    A quantile is an upper bound in microseconds; null, if it is over four seconds or there is none.
+    A quantile is an upper bound in microseconds; null if it is over four seconds, or if there was
+    no decision.
     """
 
     server: str
-    sessions: int  # that are open
+    sessions: int  # open now
     decisions: dict[str, int]
     mean_us: float
     p50_us: int | None
@@ -33,31 +34,35 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 class StatsReport(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `--json`."""
 
-    since: str  # RFC 3339, UTC: when the gate was started
+    since: str  # RFC 3339, UTC: start of the gate
     servers: list[StatsRow]
 
 
 @click.command("stats")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
-@click.option("--prometheus", "as_prometheus", is_flag=True, help="Print for Prometheus.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--prometheus", "as_prometheus", is_flag=True, help="Print the text format of Prometheus."
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="With --prometheus: replace this file, instead of printing.",
+    help="With --prometheus: replace this file instead of printing.",
 )
 def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
-    """Show what became of messages, by server, since the gate was started.
+    """Show counts and latencies of the gate's decisions, by server, since the gate started.
 
     \b
     Example:  mcpwrap stats --prometheus --output /var/lib/prometheus/node-exporter/mcpwrap.prom
-    Only root and members of adm or mcpwrap are told. Times are from a message's arrival to the
-    decision; of each quantile a bound is shown, which is at most twice as high.
+    For root and members of the groups adm and mcpwrap. A latency is the time from a message's
+    arrival to its decision. Quantiles are upper bounds, at most twice the value.
+    Exit status: 0, 1 the gate does not answer or FILE cannot be written, 2 wrong usage.
     """
     if (as_json and as_prometheus) or (output and not as_prometheus):
         raise UsageError(
-            "--json and --prometheus exclude each other, and --output is for the latter",
+            "--json and --prometheus exclude each other, and --output needs --prometheus",
             where="mcpwrap stats",
-            fix="`mcpwrap stats --prometheus --output FILE`",
+            fix="give `--json`, or `--prometheus --output FILE`",
+            code="E-USAGE-EXCLUSIVE-OPTIONS",
         )
     stats = _counted()
     if output:
@@ -78,30 +83,33 @@ def _counted() -> Stats:
         raise McpwrapError(
             f"the gate does not answer: {error}",
             where="mcpwrap stats",
-            fix="`systemctl status mcpwrap-gate`",
+            fix="`systemctl status mcpwrap-gate` shows its state",
+            code="E-STATS-NO-ANSWER",
         ) from error
 
 
 def _replace(file: Path, text: str) -> None:
-    """Put the text there, so that whoever reads the file finds all of it at any time."""
+    """Replace the file atomically: a reader always finds a complete one."""
     if not file.parent.is_dir():
         raise UsageError(
-            "there is no such folder",
+            "the folder does not exist",
             where=str(file.parent),
-            fix="make it first: whose it is, is for you to say",
+            fix="create it, with the owner and mode that you want",
+            code="E-STATS-OUTPUT",
         )
     try:
         root_files.replace(str(file), text)
     except OSError as error:
         raise McpwrapError(
-            f"cannot be written: {error.strerror}; it is as it was",
+            f"cannot be written: {error.strerror}; the file was not changed",
             where=str(file),
             fix="name a file in a folder that this account can write to",
+            code="E-STATS-OUTPUT",
         ) from error
 
 
 def report(stats: Stats) -> StatsReport:
-    """Return what `--json` prints."""
+    """Return the output of `--json`."""
     since = datetime.fromtimestamp(stats.since, UTC).isoformat(timespec="seconds")
     return StatsReport(since=since, servers=[_row(each) for each in stats.servers])
 
@@ -141,12 +149,12 @@ def _print(stats: Stats) -> None:
 
 
 def decisions_text(decisions: dict[str, int]) -> str:
-    """Return those kinds that there were."""
+    """Return the kinds of decisions that occurred, with their counts."""
     return ", ".join(f"{kind} {count}" for kind, count in decisions.items() if count) or "none"
 
 
 def time_text(us: float) -> str:
-    """Return a time with a unit that suits it."""
+    """Return a duration, given in microseconds, with a suitable unit."""
     if us < 1000:
         return f"{us:.0f} us"
     return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.1f} s"

@@ -23,13 +23,13 @@ _NO_GATE = "the gate does not listen: `sudo systemctl start mcpwrap-gate.socket`
 _CLOSED = "closed: `sudo mcpwrap apply`"
 _UNUSABLE = {"no-egress", "failed", "stopped"}
 _MIB = 1024 * 1024
-_NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # how systemd says that nothing counts memory
+_NOT_COUNTED = {"", "[not set]", str(2**64 - 1)}  # systemd's values for memory that is not counted
 
 
 class HttpStatus(msgspec.Struct, frozen=True, kw_only=True):
     """HTTP listener of one agent for a server, with its URL."""
 
-    agent: str  # the account, or its number where it has no name any more
+    agent: str  # the account, or its UID if the account was deleted
     uid: int
     url: str
     is_open: bool
@@ -44,29 +44,36 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     # ready: starts on first use · running · starting · no-egress: its Squid does not serve it ·
     # failed · stopped
     state: str
-    status: str  # what the wrapper, or systemd, says of it or its Squid
+    status: str  # status text of the wrapper, systemd's result, or the state of its Squid
     sessions: int
     memory_bytes: int | None
-    refused: int | None  # packets, by the packet rules, since these were loaded; null: ask as root
-    http: tuple[HttpStatus, ...] = ()  # one for each agent that speaks HTTP
+    refused: (
+        int | None
+    )  # packets refused by the packet rules since these were loaded; null: not root
+    http: tuple[HttpStatus, ...] = ()  # one for each agent with a listener
 
 
 @click.command("status")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, name: str | None, as_json: bool) -> int:
-    """Show the servers of this machine, or the one called NAME.
+    """Show the state of every server of this machine, or of NAME.
 
     \b
     Example:  mcpwrap status git --json
-    REFUSED are packets, counted by the packet rules since these were loaded; only root can see it.
-    Agents that speak HTTP are shown the URL to give them: each has its own.
+    REFUSED counts the packets that the packet rules refused since they were loaded; only root sees
+    it. For agents that use HTTP the second table has the URL of each agent.
     Exit status: 0 all can be used, 1 one of them cannot, 2 there is no server NAME.
     """
     known = {n: a for n, a in observer.registry().by_name.items() if not a.is_retired}
     if name is not None:
         if name not in known:
-            raise UsageError(f"no server {name!r}", where="mcpwrap status", fix="`mcpwrap status`")
+            raise UsageError(
+                f"no server {name!r}",
+                where="mcpwrap status",
+                fix="`mcpwrap status` lists the servers",
+                code="E-USAGE-NO-SERVER",
+            )
         known = {name: known[name]}
     rows = statuses(known)
     if as_json:
@@ -81,11 +88,11 @@ def command(*, name: str | None, as_json: bool) -> int:
         )
         _print_urls(rows)
     else:
-        tty.say("no servers: list one in /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
+        tty.say("no servers: add one to /etc/mcpwrap/config.toml, then `sudo mcpwrap apply`")
     stopped = observer.panic()
     if stopped.everything or stopped.names:
-        of = "any server" if stopped.everything else ", ".join(stopped.names)
-        tty.warn(f"nobody is let in to {of}, until `sudo mcpwrap resume`")
+        of = "every server" if stopped.everything else ", ".join(stopped.names)
+        tty.warn(f"emergency stop: sessions of {of} are refused until `sudo mcpwrap resume`")
     flaws = _flaws()
     tty.warn_lines(flaws)
     is_listening = _gate_listens()
@@ -97,25 +104,25 @@ def command(*, name: str | None, as_json: bool) -> int:
 
 
 def _flaws() -> list[str]:
-    """Return a line for each reason why the gate refuses sessions, though servers are ready."""
+    """Return a line for each reason why the gate refuses sessions of servers that are ready."""
     try:
         observer.expect_roots_own()
         policy_files()
     except McpwrapError as error:
-        if not isinstance(error.__cause__, PermissionError):  # what only root and the gate may read
+        if not isinstance(error.__cause__, PermissionError):  # only root and the gate may read it
             return error.lines()
-    except OSError:  # of which root is told by `doctor`
+    except OSError:  # `doctor` reports it to root
         pass
     return planning.vanished()
 
 
 def _print_urls(rows: list[ServerStatus]) -> None:
-    heard = [(row.name, each) for row in rows for each in row.http]
-    if heard:
+    listeners = [(row.name, each) for row in rows for each in row.http]
+    if listeners:
         tty.say()
         print_table(
             ["NAME", "AGENT", "URL", "LISTENER"],
-            [[name, h.agent, h.url, "open" if h.is_open else _CLOSED] for name, h in heard],
+            [[name, h.agent, h.url, "open" if h.is_open else _CLOSED] for name, h in listeners],
         )
 
 
@@ -125,7 +132,7 @@ def _gate_listens() -> bool:
 
 
 def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
-    """Return the status of these servers, as systemd tells anybody."""
+    """Return the status of these servers, from what systemd shows to every account."""
     names = ["ActiveState", "SubState", "StatusText", "Result", "MemoryCurrent"]
     units = [unit for n in known for unit in (paths.socket_unit(n), paths.service_unit(n))]
     shown = systemctl.properties(units, names)
@@ -151,7 +158,7 @@ def statuses(known: dict[str, Allocation]) -> list[ServerStatus]:
 
 
 def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:
-    """Return what is wrong with its Squid, by server."""
+    """Return the problem of the Squid instance, for each server whose Squid has one."""
     units = {name: paths.proxy_unit(a.squid) for name, a in known.items() if a.squid}
     problems = squid_health.problems(units.values())
     return {
@@ -162,7 +169,7 @@ def _without_squid(known: dict[str, Allocation]) -> dict[str, str]:
 
 
 def _http() -> dict[str, tuple[HttpStatus, ...]]:
-    """Return where agents find servers by HTTP, by server."""
+    """Return the HTTP listeners of each server."""
     listeners = observer.listeners()
     sockets = {each: paths.listener_socket(instance(each)) for each in listeners}
     shown = systemctl.properties(sockets.values(), ["ActiveState"])
@@ -201,7 +208,7 @@ def _state(name: str, sock: dict[str, str], service: dict[str, str]) -> tuple[st
             return "running", service["StatusText"]
         case "failed":
             why = service["StatusText"] or service["Result"]
-            return "failed", f"{why}; `sudo mcpwrap logs {name}` says more"
+            return "failed", f"{why}; `sudo mcpwrap logs {name}` shows more"
         case "inactive":
             pass
         case between:

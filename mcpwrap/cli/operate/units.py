@@ -1,4 +1,4 @@
-"""`mcpwrap stop`, `restart` and `logs`: systemctl(1) and journalctl(1) with the right units."""
+"""`mcpwrap stop`, `restart` and `logs`: systemctl(1) and journalctl(1) on a server's units."""
 
 import subprocess
 from typing import IO, cast
@@ -20,12 +20,12 @@ JOURNALCTL = "/usr/bin/journalctl"
 @click.command("stop")
 @click.argument("name")
 def stop(name: str) -> int:
-    """Stop server NAME: its sessions end, and no more are admitted. Needs root.
+    """Stop server NAME: its sessions end, and new ones are refused. Needs root.
 
     \b
     Example:  sudo mcpwrap stop git
-    Until `mcpwrap restart`, `mcpwrap apply` or the next boot. To take it away for good, remove it
-    from config.toml and run `mcpwrap apply`.
+    It stays stopped until `mcpwrap restart`, `mcpwrap apply` or the next boot. To remove it for
+    good, delete it from config.toml and run `mcpwrap apply`.
     """
     _expect(name, "stop")
     systemctl.run(
@@ -38,7 +38,7 @@ def stop(name: str) -> int:
 @click.command("restart")
 @click.argument("name")
 def restart(name: str) -> int:
-    """Restart server NAME, with the secrets that are set now: its sessions end. Needs root.
+    """Restart server NAME with its current secrets; its sessions end. Needs root.
 
     \b
     Example:  sudo mcpwrap restart git
@@ -52,17 +52,15 @@ def restart(name: str) -> int:
 
 @click.command("logs")
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
-@click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print for machines, as `journalctl -o json`."
-)
+@click.option("-f", "--follow", is_flag=True, help="Print lines as they come, until Ctrl-C.")
+@click.option("-n", "--lines", default=50, show_default=True, help="Number of last lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON of `journalctl -o json`.")
 def logs(*, name: str, follow: bool, lines: int, as_json: bool) -> int:
-    """Show what the journal has of server NAME. Needs root or group adm or systemd-journal.
+    """Show the journal of server NAME. Needs root, or the group adm or systemd-journal.
 
     \b
     Example:  sudo mcpwrap logs git -f
-    What a server writes to its standard error goes to its agent, not here.
+    The standard error of a server goes to its agent, not to the journal.
     """
     _expect_known(name, "logs")
     argv = [JOURNALCTL, "--no-pager", f"--lines={lines}", *(["--follow"] if follow else [])]
@@ -70,14 +68,14 @@ def logs(*, name: str, follow: bool, lines: int, as_json: bool) -> int:
     units = [paths.service_unit(name), paths.socket_unit(name), *paths.helper_units(name)]
     units += [paths.listener_service(f"{name}.*"), paths.listener_socket(f"{name}.*")]
     argv += [f"--unit={unit}" for unit in units]
-    # journalctl(1) writes most of what a terminal obeys as "[N B blob data]", but no
-    # characters that change the direction of others.
+    # journalctl(1) prints most control characters as "[N B blob data]", but not those that
+    # change the text direction.
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as journal:
         try:
             for line in cast(IO[bytes], journal.stdout):
                 _show(line.rstrip(b"\n"), as_json=as_json)
         except BaseException:
-            journal.terminate()  # with --follow it would go on
+            journal.terminate()  # with --follow it would not end
             raise
     return journal.returncode
 
@@ -96,4 +94,9 @@ def _expect(name: str, verb: str) -> None:
 
 def _expect_known(name: str, verb: str) -> None:
     if name not in observer.server_names():
-        raise UsageError(f"no server {name!r}", where=f"mcpwrap {verb}", fix="`mcpwrap status`")
+        raise UsageError(
+            f"no server {name!r}",
+            where=f"mcpwrap {verb}",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-NO-SERVER",
+        )

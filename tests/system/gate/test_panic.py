@@ -42,7 +42,7 @@ def test_all_sessions_end_and_none_begins(machine: Machine) -> None:
     machine.await_end_of("other")
     for name in ("probe", "other"):
         assert WHY in machine.as_user("alice", KNOCK.format(name), status=69).err
-    assert "nobody is let in to any server" in machine.as_root("mcpwrap status", status=1).err
+    assert "sessions of every server are refused" in machine.as_root("mcpwrap status", status=1).err
     machine.as_root("mcpwrap resume")
     for name in ("probe", "other"):
         machine.as_user("alice", KNOCK.format(name))
@@ -137,7 +137,7 @@ def test_on_a_full_disk_one_server_is_stopped_until_the_next_boot(
                 one.evaluate("result = 3")
             assert other.evaluate("result = 4") == 4
         assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err
-        assert "nobody is let in to probe" in machine.as_root("mcpwrap status", status=1).err
+        assert "sessions of probe are refused" in machine.as_root("mcpwrap status", status=1).err
         small_disk.empty(machine, ROOTS)
         machine.as_root(f"mcpwrap panic probe; rm {NOW}")
         assert WHY in machine.as_user("alice", KNOCK.format("probe"), status=69).err

@@ -135,7 +135,7 @@ def test_the_file_for_prometheus_is_there_whole_at_any_time(
 ) -> None:
     machine.as_root(f"rm -rf $(dirname {FILE})")
     none = machine.as_root(f"mcpwrap stats --prometheus --output {FILE}", status=2)
-    assert "there is no such folder" in none.err
+    assert "the folder does not exist" in none.err
     machine.as_root(f"mkdir -p $(dirname {FILE})")
     with machine.session("probe") as session:
         use(session, calls=2, refused=1)

@@ -176,7 +176,10 @@ def test_the_doctor_notices_a_workspace_that_is_read_only(agents_machine: Machin
     machine.look(read_only)
     try:
         state, found = doctor_says(machine, FOLDER)
-        assert (state, found) == ("failed", "its server cannot (Read-only file system)")
+        assert (state, found) == (
+            "failed",
+            "the server cannot write there (Read-only file system) [E-DOCTOR-WORKSPACE]",
+        )
     finally:
         machine.look(f"umount --lazy {FOLDER}; systemctl stop mcpwrap@memory")
     assert doctor_says(machine, FOLDER) == ("good", "worked")

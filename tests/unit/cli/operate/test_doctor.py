@@ -1,4 +1,4 @@
-"""Verdicts of `doctor` on a trial: only on what was tried."""
+"""Results of `doctor`: each follows from its own probe alone."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def configured(settings: str = "") -> Server:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Make an agent's home, a folder of sealed secrets, and a session that works."""
+    """Create an agent's home and a folder of sealed secrets, and let sessions succeed."""
     monkeypatch.setattr(doctor, "_HIDDEN_HOMES", (str(tmp_path),))
     home_by_name = {"alice": str(tmp_path / "alice")}
     monkeypatch.setattr(doctor, "accounts", SimpleNamespace(
@@ -62,14 +62,14 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def tried(
     monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, settings: str = "", squid: str = ""
 ) -> dict[str, str]:
-    """Return the states of all checks of a server, whose trials end so."""
+    """Return the states of all checks of a server whose probes end with `ended`."""
     return states(checks(monkeypatch, ended, settings, squid))
 
 
 def checks(
     monkeypatch: pytest.MonkeyPatch, ended: TrialStatus, settings: str, squid: str
 ) -> Iterator[Check]:
-    """Yield all checks of a server, whose trials end so, and whose Squid has this problem."""
+    """Yield all checks of a server whose probes end with `ended`, and whose Squid has `problem`."""
 
     @contextmanager
     def inside(_: str) -> Iterator[WrapperView]:
@@ -87,7 +87,7 @@ def checks(
 
 
 def states(checks: Iterator[Check]) -> dict[str, str]:
-    """Return the states of checks by what was checked, without the name of the server."""
+    """Return the states of checks by their title, without the name of the server."""
     return {check.what.removeprefix("one: "): check.state for check in checks}
 
 
@@ -101,8 +101,8 @@ LISTED, UNLISTED = "reach a.test:443", "reach a host that is not listed"
         (TrialStatus.WORKED, "failed", "good", "failed"),
         (TrialStatus.REFUSED, "good", "failed", "good"),
         (TrialStatus.OTHERWISE, "unknown", "failed", "unknown"),
-        (TrialStatus.NO_ANSWER, "unknown", "failed", "unknown"),  # Squid's list was not asked
-        (TrialStatus.NO_ROUTE, "unknown", "failed", "unknown"),  # the packet rules were not asked
+        (TrialStatus.NO_ANSWER, "unknown", "failed", "unknown"),  # Squid did not evaluate its list
+        (TrialStatus.NO_ROUTE, "unknown", "failed", "unknown"),  # no packet reached the rules
         (TrialStatus.UNKNOWN, "unknown", "unknown", "unknown"),
     ],
 )
@@ -121,7 +121,7 @@ UNIT = "mcpwrap-squid-proxy@1.service"
 @pytest.mark.parametrize(
     ("problem", "text"),
     [
-        ("", f"{UNIT} did not answer (said)"),  # it has hung since a moment ago
+        ("", f"{UNIT} did not answer (said)"),  # it began to hang a moment ago
         ("does not answer", f"{UNIT} does not answer"),
         ("is inactive", f"{UNIT} is inactive"),
     ],
@@ -132,9 +132,11 @@ def test_a_squid_that_does_not_answer_is_named_and_no_rule(
 ) -> None:
     found = checks(monkeypatch, TrialStatus.NO_ANSWER, 'egress = ["a.test"]', problem)
     by_proxy = [check for check in found if check.what in {f"one: {LISTED}", f"one: {UNLISTED}"}]
-    assert [check.state for check in by_proxy] == ["failed", "unknown"]
+    assert [(check.state, check.found) for check in by_proxy] == [
+        ("failed", f"{text} [E-DOCTOR-SQUID]"),
+        ("unknown", f"could not be checked: {text}"),
+    ]
     for check in by_proxy:
-        assert check.found.endswith(text)
         assert UNIT in check.fix
         assert "egress" not in check.fix
 
@@ -143,9 +145,9 @@ def test_a_squid_that_does_not_answer_is_named_and_no_rule(
     ("ended", "state"),
     [
         (TrialStatus.WORKED, "good"),
-        (TrialStatus.IN_PLACE, "warning"),  # servers that append work
+        (TrialStatus.IN_PLACE, "warning"),  # a server that only appends works
         (TrialStatus.REFUSED, "failed"),
-        (TrialStatus.OTHERWISE, "failed"),  # a file system that is read-only
+        (TrialStatus.OTHERWISE, "failed"),  # a read-only file system
         (TrialStatus.UNKNOWN, "unknown"),
     ],
 )
@@ -177,7 +179,7 @@ def test_of_a_wrapper_that_does_not_run_nothing_is_judged(
     )
     found = states(doctor.server_checks(configured(), 20_000))
     assert found.pop("a session of alice") == "failed"
-    assert found.pop("program") == "good"  # which is seen without a wrapper
+    assert found.pop("program") == "good"  # checked without a wrapper
     assert found.keys() == {f"read {home}/notes", "read sealed secrets", PAST}
     assert set(found.values()) == {"unknown"}
 

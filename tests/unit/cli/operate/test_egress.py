@@ -44,7 +44,7 @@ def test_each_entry_is_under_its_key_once() -> None:
 
 def test_where_nothing_would_help_nothing_is_suggested() -> None:
     for rows in ([], summary([note("allowed", "a.test:443"), note("dns", "8.8.8.8:53/udp")])):
-        said = "nothing was refused to git that a line of the configuration would allow"
+        said = "nothing to suggest: the configuration cannot allow a refused request of git"
         assert suggestion("git", rows) == said
 
 
@@ -65,9 +65,9 @@ def test_no_server_writes_the_configuration(asked: list[tuple[str, str, str, str
         fields |= {"host": host, "port": "443", "url": f"https://{host}/{path}", "address": path}
         notes.append(from_squid(msgspec.json.encode(fields)))
     text = suggestion("git", summary(note for note in notes if note))
-    if text.startswith("nothing"):
+    if text.startswith("nothing to suggest"):
         return
     for key, entries in tomli.loads(text)["mcp_servers"]["git"]["mcpwrap"].items():
         for entry in entries:
-            PARSED[key](entry)  # raises what is no entry
+            PARSED[key](entry)  # raises if it is not an entry
             assert not {"*", "@"} & {entry[0], entry.partition(".")[0]}

@@ -14,7 +14,7 @@ from tests.unit.plain_account import without_root
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Make a policy and a folder for more."""
+    """Create a policy, and a folder for more policies."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)
@@ -38,7 +38,9 @@ def test_what_others_may_not_read_is_no_flaw(folder: Path, name: str) -> None:
     path.chmod(path.stat().st_mode & ~0o077)
 
     def read() -> None:
-        with pytest.raises(UsageError, match="Permission denied") as error:  # which `plan` says
+        with pytest.raises(
+            UsageError, match="Permission denied"
+        ) as error:  # this is what `plan` prints
             policy_files.policy_files()
         assert error.value.where == str(path)
 
