@@ -20,14 +20,14 @@ from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files, egress_log
 
 _COLOURS: dict[str, tty.Style] = {"allowed": "green", "blocked": "red", "refused": "red"}
-_SHOWN = 100  # for people, unless they say how many
+_SHOWN = 100  # default number of lines without --json
 _LOOK_EVERY_S = 0.5
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 
 
 @click.group("audit")
 def command() -> None:
-    """Show what was decided, and check that nobody has changed it.
+    """Show the gate's recorded decisions, and verify that the records were not changed.
 
     \b
     Example:  mcpwrap audit show --decision blocked --since 2h
@@ -40,11 +40,13 @@ command.add_command(prune.command)
 
 @command.command("show")
 @filter_and_time_options
-@click.option("-n", "count", type=click.IntRange(min=1), help="The last N; for people 100.")
+@click.option(
+    "-n", "count", type=click.IntRange(min=1), help="Show the last N; 100 without --json."
+)
 @_JSON
 @source.option
 def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> int:
-    """Show what was decided; to root also what the servers were refused on their way out.
+    """Show recorded decisions; root also sees the egress that servers were refused.
 
     \b
     Example:  mcpwrap audit show --server 'git*' --tool 'delete_*' --since 3d
@@ -58,12 +60,12 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
             _print_json(record)
         return EXIT_OK
     count = count or _SHOWN
-    # One more than is shown, to see whether there are more.
+    # One more than is shown, to know whether there are more.
     found = audit_files.last(files, count + 1, wanted.admits, refusals)
     for record in found[-count:]:
         (_print_json if as_json else _print)(record)
     if not found:
-        tty.warn("nothing of this was recorded")
+        tty.warn("no record matches")
     elif len(found) > count:
         tty.warn(f"these are the last {count}; -n shows more")
     return EXIT_OK
@@ -74,7 +76,7 @@ def show(*, folder: Path, as_json: bool, count: int | None, **filters: str) -> i
 @_JSON
 @source.option
 def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
-    """Show what is decided from now on; ends with Ctrl-C.
+    """Print decisions as they are recorded, until Ctrl-C.
 
     \b
     Example:  mcpwrap audit follow --agent alice
@@ -96,11 +98,11 @@ def follow(*, folder: Path, as_json: bool, **filters: str) -> None:
 @click.option("--open", "is_opened", is_flag=True, help="Open sealed params. Needs root.")
 @source.option
 def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
-    """Print all of each record as one line of JSON, for another program.
+    """Print records in full, each as one line of JSON.
 
     \b
     Example:  sudo mcpwrap audit export --open --since 2026-01-01 >january.jsonl
-    Exit status: 0, or 1 if something that was sealed does not open.
+    Exit status: 0, or 1 if sealed params could not be opened.
     """
     wanted = record_filter(filters)
     if is_opened and folder == source.SYSTEM:
@@ -114,7 +116,7 @@ def export(*, folder: Path, is_opened: bool, **filters: str) -> int:
         known = None if isinstance(params, UnreadableParams) else params
         tty.say(ascii_json(fields_of(record, source.agent(record.uid), known)))
     if broken:
-        tty.warn(f"the sealed params of {broken} records do not open")
+        tty.warn(f"the sealed params of {broken} records could not be opened")
     return EXIT_FAILED if broken else EXIT_OK
 
 

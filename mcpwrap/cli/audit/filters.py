@@ -12,34 +12,38 @@ from mcpwrap.linux import accounts
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 _FILTER_OPTIONS: tuple[Option, ...] = (
-    click.option("--server", default="", metavar="GLOB", help="Of these servers."),
-    click.option("--tool", default="", metavar="GLOB", help="Calls of these tools."),
-    click.option("--decision", default="", metavar="D", help="For example `blocked`."),
-    click.option("--agent", default="", metavar="USER", help="Of this account."),
+    click.option("--server", default="", metavar="GLOB", help="Only these servers."),
+    click.option("--tool", default="", metavar="GLOB", help="Only calls of these tools."),
+    click.option(
+        "--decision", default="", metavar="D", help="Only this decision, such as `blocked`."
+    ),
+    click.option("--agent", default="", metavar="USER", help="Only this account."),
 )
 since: Option = click.option(
-    "--since", default="", metavar="T", help="ISO 8601, or 10m, 2h, 3d ago."
+    "--since", default="", metavar="T", help="Only from this time on: ISO 8601, or 10m, 2h, 3d ago."
 )
-until: Option = click.option("--until", default="", metavar="T", help="Likewise.")
+until: Option = click.option(
+    "--until", default="", metavar="T", help="Only up to this time, written likewise."
+)
 
 
 def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options by which it says what is wanted of what comes."""
+    """Add the options that select records, without those for times."""
     for option in reversed(_FILTER_OPTIONS):
         function = option(function)
     return function
 
 
 def filter_and_time_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these, and those for when it was."""
+    """Add the options that select records, with those for times."""
     return filter_options(since(until(function)))
 
 
 def record_filter(filters: dict[str, str]) -> RecordFilter:
-    """Return what these options came to.
+    """Return the filter that these options define.
 
     Raises:
-        UsageError: something is no time, or no account.
+        UsageError: a value is not a time, or not an account.
     """
     times = {key: time_of(filters[key]) for key in ("since", "until") if filters.get(key)}
     return RecordFilter(
@@ -52,16 +56,20 @@ def record_filter(filters: dict[str, str]) -> RecordFilter:
 
 
 def time_of(text: str) -> float:
-    """Return the time that was typed.
+    """Return the time that a text means.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a time.
     """
     try:
         return moment(text, time.time())
     except (ValueError, OverflowError) as error:
-        fix = "write 10m, 2h or 3d for so long ago, or 2026-01-31T12:00"
-        raise UsageError(f"{text!a} is no time", where="mcpwrap", fix=fix) from error
+        raise UsageError(
+            f"{text!a} is not a time",
+            where="mcpwrap",
+            fix="write 10m, 2h or 3d for so long ago, or 2026-01-31T12:00",
+            code="E-USAGE-TIME",
+        ) from error
 
 
 def _uid(agent: str) -> int | None:
@@ -69,5 +77,10 @@ def _uid(agent: str) -> int | None:
         return None
     uid = int(agent) if agent.isascii() and agent.isdigit() else accounts.uid_of(agent)
     if uid is None:
-        raise UsageError(f"no account {agent!a}", where="--agent", fix="name one, or its UID")
+        raise UsageError(
+            f"no account {agent!a}",
+            where="--agent",
+            fix="write the name of an account of this machine, or a UID",
+            code="E-USAGE-NO-ACCOUNT",
+        )
     return uid

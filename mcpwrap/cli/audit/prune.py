@@ -1,4 +1,4 @@
-"""`mcpwrap audit prune`: remove old sessions from the audit, which can still be verified."""
+"""`mcpwrap audit prune`: remove old sessions; the rest of the audit can still be verified."""
 
 import time
 from datetime import UTC, datetime
@@ -25,21 +25,26 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `--json`."""
 
     before: int  # seconds since 1970
-    is_removed: bool  # or only would be
+    is_removed: bool  # false: they only would be
     bytes: int
     files: list[str]  # EPOCH/NAME
 
 
 @click.command("prune")
-@click.option("--keep", required=True, metavar="SPAN", help="What is younger stays: 90d, 12w.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would go, and remove nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option(
+    "--keep", required=True, metavar="SPAN", help="Keep sessions that ended since: 90d, 12w, 36h."
+)
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Show what would be removed, and remove nothing."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
-    """Remove sessions that were over so long ago. Needs root.
+    """Remove the audit of sessions that ended before SPAN ago. Needs root.
 
     \b
     Example:  sudo mcpwrap audit prune --keep 90d --dry-run
-    Exit status: 0, or 1 if the audit was changed by somebody: then nothing is removed.
+    The audit is verified first.
+    Exit status: 0 done; 1 the audit was changed, and nothing was removed; 2 wrong usage.
     """
     expect_root("audit prune")
     now = time.time()
@@ -65,22 +70,27 @@ def _keep_s(keep: str) -> int:
     try:
         return span_s(keep)
     except ValueError as error:
-        fix = "write 90d, 12w or 36h: every span names its unit"
-        raise UsageError(f"{keep!a} is no span of time", where="--keep", fix=fix) from error
+        raise UsageError(
+            f"{keep!a} is not a time span",
+            where="--keep",
+            fix="write 90d, 12w or 36h: a span has a number and a unit",
+            code="E-USAGE-TIME",
+        ) from error
 
 
 def _old(folder: Path, before: int, now: float) -> list[str]:
-    """Return what may go.
+    """Return the files that may be removed.
 
     Raises:
-        McpwrapError: somebody has changed the audit: what there is of it is evidence.
+        McpwrapError: the audit was changed, so all of it is evidence.
     """
     checked = verify.checked(folder, audit_keys.anchors(), now)
     if number := len(checked.report.findings):
         raise McpwrapError(
-            f"somebody has changed it: {verify.count_of(number)}; nothing was removed",
+            f"the audit was changed: {verify.count_of(number)}; nothing was removed",
             where=str(folder),
-            fix="`mcpwrap audit verify` says where; a copy of it all is evidence",
+            fix="`sudo mcpwrap audit verify` shows where; copy the whole folder as evidence",
+            code="E-AUDIT-CHANGED",
         )
     names_by_folder = {name: found.names for name, found in checked.folders.items() if found}
     return old_files(checked.keys, names_by_folder, checked.report.over_at, before)
@@ -89,10 +99,8 @@ def _old(folder: Path, before: int, now: float) -> list[str]:
 def _report_text(outcome: PruneReport) -> str:
     before = datetime.fromtimestamp(outcome.before, UTC).isoformat()
     if not outcome.files:
-        return f"nothing to remove: no session was over before {before}"
+        return f"nothing to remove: no session ended before {before}"
     number = len(outcome.files)
     files = "1 file" if number == 1 else f"{number} files"
     verb = "removed" if outcome.is_removed else "would remove"
-    return (
-        f"{verb} {files}, {outcome.bytes / _MB:.1f} MB, of sessions that were over before {before}"
-    )
+    return f"{verb} {files}, {outcome.bytes / _MB:.1f} MB, of sessions that ended before {before}"

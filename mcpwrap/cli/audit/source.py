@@ -14,13 +14,13 @@ from mcpwrap.machine.logs import audit_keys
 from mcpwrap.plan import paths
 
 SYSTEM = Path(paths.AUDIT)
-_MAX_UID = 2**32 - 2  # what follows is no UID: chown(2)
+_MAX_UID = 2**32 - 2  # larger values are not UIDs: chown(2)
 
 
 def _folder(context: click.Context, _: click.Parameter, is_users: bool) -> Path:  # noqa: FBT001 - click's
     if not is_users:
         return SYSTEM
-    # The environment, from main(); the specification says to ignore a relative one.
+    # The environment, from main(). XDG Base Directory Specification: a relative path is ignored.
     state = Path((context.obj or {}).get("XDG_STATE_HOME", ""))
     return (state if state.is_absolute() else Path.home() / ".local/state") / "mcpwrap/audit"
 
@@ -30,17 +30,17 @@ option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "folder",
     is_flag=True,
     callback=_folder,
-    help="Your own audit, of `mcpwrap run`; not the system's.",
+    help="Read your own audit, of `mcpwrap run`, not the system's.",
 )
 
 
 def is_readable_as_root(folder: Path) -> bool:
-    """Say whether this is the system's, and the caller is root."""
+    """Return whether this is the system's folder, and the caller is root."""
     return folder == SYSTEM and os.geteuid() == 0
 
 
 def keys_of(folder: Path) -> Keys:
-    """Return what opens and checks it. Needs root for the system's."""
+    """Return the keys of an audit folder. Needs root for the system's."""
     return audit_keys.of_system() if folder == SYSTEM else audit_keys.of_user(folder)
 
 

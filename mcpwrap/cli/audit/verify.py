@@ -18,7 +18,7 @@ from mcpwrap.errors import EXIT_FAILED, EXIT_OK
 from mcpwrap.linux import tty
 from mcpwrap.machine.logs import audit_files, audit_keys
 
-_TRIES = 5  # a gate that starts has a number before it has a folder
+_TRIES = 5  # a gate that starts gets its epoch number before its folder exists
 _TRY_EVERY_S = 0.5
 
 
@@ -35,7 +35,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """Report of a check, and its input: keys and folders."""
+    """Report of a verification, and its input: keys and folders."""
 
     report: AuditReport
     keys: Keys
@@ -43,10 +43,10 @@ class VerifyResult:
 
 
 @click.command("verify")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @source.option
 def command(*, folder: Path, as_json: bool) -> int:
-    """Check each record with the key that only root has, and the journal. Needs root.
+    """Verify every record by root's key and the journal. Needs root, but not with --user.
 
     \b
     Example:  sudo mcpwrap audit verify
@@ -56,7 +56,7 @@ def command(*, folder: Path, as_json: bool) -> int:
     if is_system:
         expect_root("audit verify")
     begun = time.perf_counter()
-    now = time.time()  # before the anchors are read: what is older than that may be among them
+    now = time.time()  # before the anchors are read: those that are older are complete
     report = checked(folder, audit_keys.anchors() if is_system else [], now).report
     seconds = round(time.perf_counter() - begun, 1)
     if as_json:
@@ -67,7 +67,7 @@ def command(*, folder: Path, as_json: bool) -> int:
 
 
 def checked(folder: Path, anchors: list[Anchor], now: float) -> VerifyResult:
-    """Check it all; once more if root has meanwhile begun another run, or removed what is old."""
+    """Verify all; once more if a new epoch began, or old files were removed, in the meantime."""
     keys = source.keys_of(folder)
     while True:
         folders = _folders(folder, keys)
@@ -102,7 +102,7 @@ def _print(report: AuditReport, seconds: float) -> None:
 
 
 def count_of(findings: int) -> str:
-    """Return what is said of so many findings."""
+    """Return the text for a number of findings."""
     return "1 finding" if findings == 1 else f"{findings} findings"
 
 

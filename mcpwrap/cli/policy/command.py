@@ -18,12 +18,12 @@ from mcpwrap.gate_client import queries
 from mcpwrap.linux import tty
 from mcpwrap.machine.policy_files import policy_files
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("policy")
 def command() -> None:
-    """Check, try and explain what agents may ask of servers.
+    """Check, test and explain policies: the rules for what agents may request.
 
     \b
     Example:  mcpwrap policy check ./policy.yaml
@@ -34,11 +34,11 @@ def command() -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @_JSON
 def check(files: tuple[Path, ...], *, as_json: bool) -> int:
-    """Say everything that is wrong with FILES, or with this machine's policy.
+    """Report every error in the policy FILES, or in this machine's policy.
 
     \b
     Example:  mcpwrap policy check ./policy.yaml
-    Exit status: 0 nothing is wrong, 2 something is; each with line and column. Warnings leave 0.
+    Exit status: 0 no errors, also with warnings; 2 errors, each with line and column.
     """
     try:
         found = parse_with_warnings([input_file.read(path) for path in files] or policy_files())
@@ -55,23 +55,24 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
             first, *more = warning.lines()
             tty.say_lines([f"warning: {first}", *more])
         tty.say(
-            f"nothing wrong; {len(policy.rules)} rules, {len(policy.results)} on results,"
+            f"no errors; {len(policy.rules)} rules, {len(policy.results)} on results,"
             f" {len(policy.limits)} limits; default: {policy.default}"
         )
         if not files:
-            tty.say(_standing(policy))
+            tty.say(_gate_policy_text(policy))
     return EXIT_OK
 
 
-def _standing(policy: Policy) -> str:
-    """Return whether the gate judges by the policy of this machine's files."""
+def _gate_policy_text(policy: Policy) -> str:
+    """Return the line that says whether the gate uses the policy of this machine's files."""
     try:
         said = queries.policy_in_force()
     except (OSError, ProtocolError) as error:
-        return f"the gate does not say what it judges by ({error}): `systemctl status mcpwrap-gate`"
+        state = "`systemctl status mcpwrap-gate` shows its state"
+        return f"the gate does not answer which policy it uses ({error}): {state}"
     if said == f"policy {digest(policy)}":
-        return "the gate judges by it"
-    return f"the gate has another ({said}): `sudo systemctl reload mcpwrap-gate`"
+        return "the gate uses this policy"
+    return f"the gate uses another one ({said}): `sudo systemctl reload mcpwrap-gate`"
 
 
 @command.command("test")
@@ -79,11 +80,11 @@ def _standing(policy: Policy) -> str:
 @click.argument("cases", type=click.Path(path_type=Path))
 @_JSON
 def test(file: Path, cases: Path, *, as_json: bool) -> int:
-    """Try the policy in FILE with the messages in CASES, and compare.
+    """Judge the messages in CASES by the policy in FILE, and compare with what they expect.
 
     \b
     Example:  mcpwrap policy test ./policy.yaml ./policy.cases.yaml
-    Exit status: 0 all as expected, 1 one differs or more, 2 a file is wrong.
+    Exit status: 0 all decisions are as expected, 1 at least one differs, 2 a file has errors.
     """
     from mcpwrap.cli.policy.judge import run_cases  # noqa: PLC0415 - sqlglot takes 0.2 s to load
 
@@ -94,13 +95,15 @@ def test(file: Path, cases: Path, *, as_json: bool) -> int:
 @click.argument("name")
 @click.argument("tool")
 @click.argument("args")
-@click.option("--policy", "file", type=click.Path(path_type=Path), help="Not the machine's.")
+@click.option(
+    "--policy", "file", type=click.Path(path_type=Path), help="Use this policy, not this machine's."
+)
 @_JSON
 def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool) -> int:
-    """Say how a call of TOOL of server NAME with ARGS, a JSON object, is judged, and why.
+    """Show how a call of TOOL of server NAME with ARGS is judged, and why.
 
-    With `-` for ARGS they are read from standard input. A TOOL with a slash in it is a method, and
-    ARGS are its params.
+    ARGS is a JSON object; `-` reads it from standard input. A TOOL with a slash in it is a method,
+    and ARGS are its params.
 
     \b
     Example:  mcpwrap policy explain sqlite read_query '{"query": "SELECT * FROM t"}'
@@ -115,10 +118,10 @@ def explain(name: str, tool: str, args: str, *, file: Path | None, as_json: bool
 @command.command("replay")
 @click.argument("file", type=click.Path(path_type=Path))
 @filters.since
-@click.option("--server", default="", metavar="G", help="Of this server alone.")
+@click.option("--server", default="", metavar="G", help="Only requests to this server.")
 @_JSON
 def replay(file: Path, since: str, server: str, *, as_json: bool) -> int:
-    """Say what the policy in FILE would have decided otherwise on what agents have asked so far.
+    """Show which recorded requests of agents the policy in FILE would decide differently.
 
     \b
     Example:  mcpwrap policy replay --since 7d ./policy.yaml

@@ -1,4 +1,4 @@
-"""Policy evaluation for `mcpwrap policy test` and `explain`, and its report."""
+"""Policy evaluation for `mcpwrap policy test` and `explain`, and its output."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ _COLOURS: dict[Decision, tty.Style] = {
 
 
 def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
-    """Exit status: 0 all as expected, 1 one differs or more."""
+    """Exit status: 0 all decisions are as expected, 1 at least one differs."""
     cases = parse_cases(file)
     by_server = {case.server: compile_policy(policy, case.server) for case in cases}
     found = [(case.name, difference(by_server[case.server], case)) for case in cases]
@@ -38,7 +38,7 @@ def run_cases(policy: Policy, file: SourceFile, *, as_json: bool) -> int:
 
 
 def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json: bool) -> int:
-    """Exit status: 0, whatever is decided."""
+    """Exit status: 0, for any decision."""
     server, tool = called
     args = _object(text)
     of_tool: dict[str, Json] = {"name": tool, "arguments": args}
@@ -52,7 +52,7 @@ def run_explain(policy: Policy, called: tuple[str, str], text: bytes, *, as_json
 
 
 def _object(text: bytes) -> dict[str, Json]:
-    why = "it is something else"
+    why = "it is another JSON value"
     try:
         value: Json = msgspec.json.decode(text)
         if isinstance(value, dict):
@@ -63,6 +63,7 @@ def _object(text: bytes) -> dict[str, Json]:
         f"not a JSON object: {why}",
         where="ARGS",
         fix="""write '{"query": "SELECT 1"}', in single quotes for the shell""",
+        code="E-USAGE-JSON-OBJECT",
     )
 
 
@@ -70,7 +71,7 @@ def _print(explanation: Explanation) -> None:
     for rule in explanation.rules:
         _print_rule(rule)
     if not explanation.rules:
-        tty.say("no rule is for this")
+        tty.say("no rule covers this request")
     judgement = explanation.judgement
     decision = tty.styled(judgement.decision.value, "bold", _COLOURS[judgement.decision])
     tty.say("decision: ", decision, f", by {_by(judgement)}")
@@ -79,7 +80,7 @@ def _print(explanation: Explanation) -> None:
     if judgement.notes:
         tty.say(f"notes: {'; '.join(judgement.notes)}")
     if explanation.is_hidden:
-        tty.say("the tool is not listed")
+        tty.say("the tool is hidden from the agent's tool list")
     tty.say(f"limits: {_limits(explanation.limits)}")
 
 
@@ -97,7 +98,7 @@ def _by(judgement: Judgement) -> str:
 
 def _limits(entry: LimitsEntry | None) -> str:
     if entry is None:
-        return "the policy has none"
+        return "none in the policy"
     parts = {
         f"{entry.calls} calls in {entry.calls_window_s} s": entry.calls,
         f"{entry.identical_calls} identical calls": entry.identical_calls,

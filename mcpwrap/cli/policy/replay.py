@@ -1,4 +1,4 @@
-"""Replay of recorded messages against a policy (`mcpwrap policy replay`), and the differences."""
+"""Replay of recorded requests against a policy (`mcpwrap policy replay`)."""
 
 from collections.abc import Iterable
 
@@ -18,13 +18,15 @@ _WHY_UNREAD = {
     UnreadableParams.HASHED: (
         'were recorded as a hash only and cannot be judged: set audit = "sealed"'
     ),
-    UnreadableParams.SEALED: "have sealed params, which root alone can open: run it with sudo",
-    UnreadableParams.BROKEN: "have params that do not open: `sudo mcpwrap audit verify`",
+    UnreadableParams.SEALED: "have sealed params, which only root can open: run it with sudo",
+    UnreadableParams.BROKEN: (
+        "have sealed params that cannot be opened: run `sudo mcpwrap audit verify`"
+    ),
 }
 
 
 def run_replay(policy: Policy, server: str, since: float, *, as_json: bool) -> int:
-    """Exit status: 0, whatever is different."""
+    """Exit status: 0, for any difference."""
     folder = source.SYSTEM
     files = audit_files.since(audit_files.session_files(folder), since)
     is_root = source.is_readable_as_root(folder)
@@ -49,7 +51,7 @@ def _print(replay: Replay) -> None:
         for group in _by_count(groups):
             _print_group(group, "by" if what == "blocked" else "blocked until now by")
     if not blocked and not allowed:
-        tty.say(f"{replay.judged} requests: nothing would be decided otherwise")
+        tty.say(f"{replay.judged} requests: no decision would change")
     for why, number in replay.unread.items():
         tty.say(f"{number} calls {_WHY_UNREAD[why]}")
 

@@ -1,4 +1,4 @@
-"""`mcpwrap check [FILE…]`: report every mistake of a configuration. Reads only."""
+"""`mcpwrap check [FILE…]`: report every error of a configuration. Reads only."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from mcpwrap.machine import observer, planning
 @click.command("check")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 def command(files: tuple[Path, ...]) -> int:
-    """Check FILES, or this machine's configuration.
+    """Report every error in the configuration FILES, or in this machine's configuration.
 
     \b
     Example:  mcpwrap check ./config.toml
-    Exit status: 0 nothing is wrong, 2 something is; every problem is shown at once.
+    Exit status: 0 no errors, 2 errors; all of them are shown.
     """
     if not files:
-        planning.steps()  # all that `plan` would refuse, agents without an account included
+        planning.steps()  # raises for all that `plan` refuses, such as agents without an account
     servers = parse([input_file.read(path) for path in files] or observer.config_files()).servers
-    tty.say(f"nothing wrong; servers: {', '.join(servers) or 'none'}")
+    tty.say(f"no errors; servers: {', '.join(servers) or 'none'}")
     return EXIT_OK

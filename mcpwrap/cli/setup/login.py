@@ -1,4 +1,4 @@
-"""`mcpwrap login`, `mcpwrap logout`: OAuth by a person, who carries URL and answer, no token."""
+"""`mcpwrap login` and `logout`: OAuth by a person, who sees URL and answer, but no token."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ _DISPLAYS = ["WAYLAND_DISPLAY", "DISPLAY"]
 
 @dataclass(frozen=True, slots=True)
 class CallbackMode:
-    """Way back of the answer: a browser on this machine, or a paste by hand."""
+    """How the answer comes back: to a port on this machine, or pasted by hand."""
 
     port: int
     is_pasted: bool
@@ -37,7 +37,7 @@ class CallbackMode:
 
 
 def _as_sudo(function: click.decorators.FC) -> click.decorators.FC:
-    """Add what sudo says of who typed it. Nobody types these options."""
+    """Add hidden options that take the caller's UID and GID from sudo's variables."""
     for name in _SUDO:
         option = f"--{name.lower().replace('_', '-')}"
         function = click.option(option, envvar=name, default="", hidden=True)(function)
@@ -46,14 +46,16 @@ def _as_sudo(function: click.decorators.FC) -> click.decorators.FC:
 
 @click.command("login")
 @click.argument("name")
-@click.option("--no-browser", is_flag=True, help="Show the address, and open nothing.")
-@click.option("--paste", is_flag=True, help="Take the answer by hand, from a browser elsewhere.")
+@click.option("--no-browser", is_flag=True, help="Show the address, and open no browser.")
+@click.option("--paste", is_flag=True, help="Paste the answer, from a browser on any machine.")
 @click.option(
-    "--port", type=click.IntRange(1024, 65_535), help="Where to wait for the browser on 127.0.0.1."
+    "--port",
+    type=click.IntRange(1024, 65_535),
+    help="Port on 127.0.0.1 to which the browser returns.",
 )
 @click.option("--display", envvar=_DISPLAYS, default="", hidden=True)
 @_as_sudo
-def login(  # noqa: PLR0913, PLR0917 - as click wants it
+def login(  # noqa: PLR0913, PLR0917 - one parameter for each option
     name: str,
     no_browser: bool,  # noqa: FBT001
     paste: bool,  # noqa: FBT001
@@ -66,18 +68,18 @@ def login(  # noqa: PLR0913, PLR0917 - as click wants it
 
     \b
     Example:  sudo mcpwrap login github
-    A browser opens, or the address is shown. Without a browser on this machine:
+    Shows the address, and opens it in a browser. Without a browser on this machine:
               sudo mcpwrap login github --paste      # open the address elsewhere, paste the answer
-    or forward the port, with `ssh -L 52199:127.0.0.1:52199`, and open the address on your side.
+    or forward the port with `ssh -L 52199:127.0.0.1:52199`, and open the address on your side.
     The tokens never leave the server's own account.
     Exit status: 0 logged in, 1 failed, 2 wrong usage.
     """
-    way = CallbackMode(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
-    with _connect(name, LOGIN) as door:
+    mode = CallbackMode(port or 0, is_pasted=paste, may_open=bool(display) and not no_browser)
+    with _connect(name, LOGIN) as client:
         who = give_up_root(sudo_uid, sudo_gid)
-        door.await_start()
-        done = _log_in(door, name, way, who)
-    for line in _said(name, done):
+        client.await_start()
+        done = _log_in(client, name, mode, who)
+    for line in _result_lines(name, done):
         tty.say(line)
     return EXIT_OK
 
@@ -86,61 +88,74 @@ def login(  # noqa: PLR0913, PLR0917 - as click wants it
 @click.argument("name")
 @_as_sudo
 def logout(name: str, sudo_uid: str, sudo_gid: str) -> int:
-    """Forget the login to the remote server NAME, and have it revoked. For root and approvers.
+    """Delete the login to the remote server NAME, and revoke it. For root and approvers.
 
     \b
     Example:  sudo mcpwrap logout github
+    Exit status: 0 deleted, also if it could not be revoked; 1 failed, 2 wrong usage.
     """
-    with _connect(name, LOGOUT) as door:
+    with _connect(name, LOGOUT) as client:
         give_up_root(sudo_uid, sudo_gid)
-        door.await_start()
-        done = door.receive(LoginDone)
-    how = "revoked and forgotten" if done.revoked else "forgotten, but not revoked: none was asked"
-    tty.say(f"{name}: the login is {how}")
+        client.await_start()
+        done = client.receive(LoginDone)
+    unrevoked = "deleted, but the authorization server did not revoke it"
+    tty.say(f"{name}: the login is {'revoked and deleted' if done.revoked else unrevoked}")
     return EXIT_OK
 
 
 def _connect(name: str, verb: str) -> LoginClient:
     if not is_server_name(name):
         raise UsageError(
-            f"{name!r} cannot be a server", where=f"mcpwrap {verb}", fix="see `mcpwrap status`"
+            f"{name!r} is not a valid server name",
+            where=f"mcpwrap {verb}",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-SERVER-NAME",
         )
     return LoginClient(name, verb, GATE_SOCKET)
 
 
-def _log_in(door: LoginClient, name: str, way: CallbackMode, who: InvokingUser | None) -> LoginDone:
-    if way.is_pasted:
-        door.send(LoginStart(port=0, paste=True))
-        visit = _sound(door.receive(AuthorizationPage), name)
+def _log_in(
+    client: LoginClient, name: str, mode: CallbackMode, who: InvokingUser | None
+) -> LoginDone:
+    if mode.is_pasted:
+        client.send(LoginStart(port=0, paste=True))
+        visit = _checked(client.receive(AuthorizationPage), name)
         _show(name, visit)
-        door.send(AuthorizationResponse(answer=_pasted(visit)))
-        return door.receive(LoginDone)
+        client.send(AuthorizationResponse(answer=_pasted(visit)))
+        return client.receive(LoginDone)
     # PLC0415: aiohttp takes 0.2 s to load, and is not needed to run a server.
     from mcpwrap.cli.setup import oauth_callback  # noqa: PLC0415
 
-    with oauth_callback.listening(way.port) as listener:
-        door.send(LoginStart(port=listener.getsockname()[1]))
-        visit = _sound(door.receive(AuthorizationPage), name)
+    with oauth_callback.listening(mode.port) as listener:
+        client.send(LoginStart(port=listener.getsockname()[1]))
+        visit = _checked(client.receive(AuthorizationPage), name)
         _show(name, visit)
-        if way.may_open and (who is None or who.is_somebody):
+        if mode.may_open and (who is None or who.is_somebody):
             _open(visit.visit, who)
-        query = oauth_callback.wait(listener, state_of(visit.visit), door.fileno())
+        query = oauth_callback.wait(listener, state_of(visit.visit), client.fileno())
     if query:
-        door.send(AuthorizationResponse(answer=query))
-    return door.receive(LoginDone)
+        client.send(AuthorizationResponse(answer=query))
+    return client.receive(LoginDone)
 
 
-def _sound(visit: AuthorizationPage, name: str) -> AuthorizationPage:
-    """Return it if it can be shown and opened: a server may have had a say in it."""
+def _checked(visit: AuthorizationPage, name: str) -> AuthorizationPage:
+    """Return the page if its URL can be shown and opened: the remote server may influence it.
+
+    Raises:
+        McpwrapError: it is not a printable https URL with one `state`.
+    """
     if _URL.fullmatch(visit.visit) and state_of(visit.visit):
         return visit
     raise McpwrapError(
-        "the address to open is none of https", where=f"server {name}", fix="ask who runs it"
+        "the login address is not an https URL with one `state`",
+        where=f"server {name}",
+        fix="report this to the operator of the remote server",
+        code="E-LOGIN-URL",
     )
 
 
 def state_of(url_or_query: str) -> str:
-    """Return the one `state` of an address or of its query; "" if there is none, or are two."""
+    """Return the `state` of an address or of its query; "" unless there is exactly one."""
     query = urlsplit(url_or_query).query or url_or_query
     found = parse_qs(query).get("state", [])
     return found[0] if len(found) == 1 else ""
@@ -148,25 +163,23 @@ def state_of(url_or_query: str) -> str:
 
 def _show(name: str, visit: AuthorizationPage) -> None:
     host = urlsplit(visit.visit).netloc
-    tty.say_lines([f"To let {name} be used, log in at {host}:", "", f"  {visit.visit}", ""])
+    tty.say_lines([f"To use {name}, log in at {host}:", "", f"  {visit.visit}", ""])
 
 
 def _pasted(visit: AuthorizationPage) -> str:
-    """Ask until the answer to this login is pasted; return its query."""
-    tty.say(f"Your browser then fails to open {visit.redirect}?…")
-    tty.say(
-        "That is as it should be: copy the whole address from its address bar, and paste it here."
-    )
+    """Prompt until the answer to this login is pasted; return its query."""
+    tty.say(f"After the login your browser fails to open {visit.redirect}?…")
+    tty.say("That is expected: copy the whole address from its address bar, and paste it here.")
     while True:
         text = ask("address").strip()
         query = urlsplit(text).query or text
         if state_of(query) == state_of(visit.visit):
             return query
-        tty.warn("that is not the answer to this login: paste the whole address")
+        tty.warn("this is not the answer to this login: paste the whole address")
 
 
 def _open(url: str, who: InvokingUser | None) -> None:
-    """Open a browser, as the person whose terminal this is; the address is shown in any case."""
+    """Open a browser under the account that called sudo. The address was shown already."""
     home = [f"HOME={who.home}", f"USER={who.account}", f"LOGNAME={who.account}"] if who else []
     quiet = subprocess.DEVNULL
     subprocess.Popen(
@@ -175,9 +188,9 @@ def _open(url: str, who: InvokingUser | None) -> None:
     )  # fmt: skip
 
 
-def _said(name: str, done: LoginDone) -> list[str]:
+def _result_lines(name: str, done: LoginDone) -> list[str]:
     lines = [f"{name}: logged in" + (f", for {' '.join(done.scopes)}" if done.scopes else "")]
     if not done.renewable:
         end = "" if done.expires_in is None else f" in {done.expires_in} s"
-        lines.append(f"it cannot be renewed: log in again when it ends{end}")
+        lines.append(f"the login cannot be renewed: log in again when it expires{end}")
     return lines

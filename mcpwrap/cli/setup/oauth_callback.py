@@ -13,13 +13,13 @@ from mcpwrap.errors import McpwrapError
 
 PATIENCE_S = 900.0
 _MAX_LINE_BYTES = 16_384
-_LAST_BYTES_S = 0.2  # of the page
+_LAST_BYTES_S = 0.2  # for the browser to receive the page
 _PAGE = """<!doctype html><meta charset="utf-8"><title>mcpwrap</title>
-<p>mcpwrap has the answer. You can close this page, and go back to the terminal.</p>
+<p>mcpwrap has received the answer. You can close this page and return to the terminal.</p>
 """
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",  # the address has the code in it
+    "Referrer-Policy": "no-referrer",  # the address has the authorization code in it
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Connection": "close",
@@ -29,10 +29,10 @@ StateOf = Callable[[str], str]
 
 @contextmanager
 def listening(port: int) -> Iterator[socket.socket]:
-    """Listen, at the usual port if it is free: some servers want the address that they know.
+    """Listen on `port`, or on the usual port if it is free: some servers know only that one.
 
     Raises:
-        McpwrapError: the port that was asked for is in use.
+        McpwrapError: the given port cannot be used.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with listener:
@@ -43,25 +43,26 @@ def listening(port: int) -> Iterator[socket.socket]:
             except OSError as error:
                 if one in {port, 0}:
                     raise McpwrapError(
-                        f"port {one} cannot be had: {error.strerror}",
+                        f"cannot listen on port {one}: {error.strerror}",
                         where="mcpwrap login",
-                        fix="name another with `--port`, or use `--paste`",
+                        fix="name another port with `--port`, or use `--paste`",
+                        code="E-LOGIN-PORT",
                     ) from error
         listener.listen()
         yield listener
 
 
 def wait(listener: socket.socket, state: str, helper_fd: int) -> str:
-    """Return the query of the answer with this state; "" if the helper has something to say first.
+    """Return the query of the answer with this state; "" if the helper sends a message first.
 
     Raises:
-        McpwrapError: nothing came in time.
+        McpwrapError: neither came in time.
     """
     return asyncio.run(_wait(listener, state, helper_fd))
 
 
 async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
-    # A request that cannot be parsed is no event: anybody on the machine may send one.
+    # A malformed request is not worth a log line: any account on the machine can send one.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
@@ -70,7 +71,7 @@ async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
     async def take(request: web.BaseRequest) -> web.Response:
         query = query_of(request, host, state)
         if query is None or answer.done():
-            return web.Response(status=404, text="not here\n", headers=_HEADERS)
+            return web.Response(status=404, text="not found\n", headers=_HEADERS)
         # After the page is written: the process ends soon.
         loop.call_later(_LAST_BYTES_S, _settle, answer, query)
         return web.Response(text=_PAGE, content_type="text/html", headers=_HEADERS)
@@ -84,9 +85,10 @@ async def _wait(listener: socket.socket, state: str, helper_fd: int) -> str:
             return await answer
     except TimeoutError:
         raise McpwrapError(
-            f"no browser came back within {PATIENCE_S / 60:.0f} min",
+            f"the browser did not return within {PATIENCE_S / 60:.0f} min",
             where="mcpwrap login",
             fix="try again, or use `--paste`",
+            code="E-LOGIN-TIMEOUT",
         ) from None
     finally:
         loop.remove_reader(helper_fd)
@@ -99,13 +101,13 @@ def _settle(answer: asyncio.Future[str], query: str) -> None:
 
 
 def query_of(request: web.BaseRequest, host: str, state: str) -> str | None:
-    """Return the query of the answer to this login; None of anything else that comes.
+    """Return the query of the answer to this login; None for any other request.
 
-    A page of somebody's can make a browser ask this, but does not know the state.
+    A malicious web page can make a browser send a request here, but does not know the state.
     """
     path, _, query = request.raw_path.partition("?")
-    is_for_us = (
+    is_callback = (
         request.method == "GET" and path == PATH and request.headers.getall("Host") == [host]
     )
     found = request.query.getall("state", [])
-    return query if is_for_us and found == [state] else None
+    return query if is_callback and found == [state] else None

@@ -16,14 +16,14 @@ _OWNERS = "owners of files (only root searches for them; a new account may get a
 
 
 @click.command("plan")
-@click.option("--purge", is_flag=True, help="Also what `apply --purge` would remove.")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--purge", is_flag=True, help="Include what `apply --purge` would remove.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, purge: bool, as_json: bool) -> int:
     """Print what `mcpwrap apply` would do, and change nothing.
 
     \b
     Example:  mcpwrap plan --json | jq -r '.steps[]'
-    Exit status: 0 nothing to do, 10 something, 2 the configuration is wrong.
+    Exit status: 0 nothing to do, 10 `apply` would change something, 2 the configuration has errors.
     """
     planned = planning.planned(RetirementPolicy.PURGE if purge else RetirementPolicy.KEEP)
     not_seen = [] if os.geteuid() == 0 else _not_seen(planned.steps)

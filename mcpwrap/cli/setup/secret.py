@@ -1,4 +1,4 @@
-"""`mcpwrap secret …`: pass values on to root's own program, and list keys without values."""
+"""`mcpwrap secret …`: pass values to root's program, and list keys without values."""
 
 import os
 import sys
@@ -24,10 +24,10 @@ _KEY = click.argument("key")
 
 @click.group("secret")
 def command() -> None:
-    """Keep the secrets of servers, sealed.
+    """Set, list and remove the secrets of servers, which are stored sealed.
 
     \b
-    Example:  sudo mcpwrap secret set github TOKEN      # asks, or reads standard input
+    Example:  sudo mcpwrap secret set github TOKEN      # prompts, or reads standard input
     In config.toml, `env = { GITHUB_TOKEN = "${TOKEN}" }` gives it to that server and no other.
     """
 
@@ -36,12 +36,12 @@ def command() -> None:
 @_NAME
 @_KEY
 def set_(name: str, key: str) -> int:
-    """Set the secret KEY of server NAME to what is on standard input. Needs root.
+    """Set the secret KEY of server NAME to the text on standard input. Needs root.
 
     \b
     Example:  sudo mcpwrap secret set github TOKEN < token.txt
-    A newline at the end of a value of one line is left out. A server that runs has the value when
-    its wrapper starts the next time; `rotate` gives it at once.
+    On a terminal it prompts for the value. The newline after a value of one line is removed.
+    A running server gets the value at the next start of its wrapper; `rotate` gives it at once.
     Exit status: 0 done, 1 failed, 2 the value or a name cannot be used and nothing was changed.
     """
     _with_value("set", name, key)
@@ -51,7 +51,7 @@ def set_(name: str, key: str) -> int:
 @_NAME
 @_KEY
 def rotate(name: str, key: str) -> int:
-    """Like `set`, and hand the value to a wrapper that runs: its next session has it. Needs root.
+    """Set a secret like `set`, also in a running wrapper: its next session has it. Needs root.
 
     \b
     Example:  sudo mcpwrap secret rotate github TOKEN < token.txt
@@ -66,13 +66,16 @@ def import_(file: Path) -> int:
 
     \b
     Example:  sudo mcpwrap secret import mcp-secrets.env && shred -u mcp-secrets.env
-    Lines are KEY=VALUE, quotes as in a shell; nothing is expanded. A mistake changes nothing.
+    Lines are KEY=VALUE, with quotes as in a shell and no expansion. An error changes nothing.
     """
     try:
         fd = os.open(file, os.O_RDONLY)
     except OSError as error:
         raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(file), fix="name a file that can"
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            fix="name a file that this account can read",
+            code="E-USAGE-UNREADABLE-FILE",
         ) from error
     os.dup2(fd, 0)
     become_root_program("secret", "import")
@@ -82,24 +85,26 @@ def import_(file: Path) -> int:
 @_NAME
 @_KEY
 def remove(name: str, key: str) -> int:
-    """Forget the secret KEY of server NAME. Needs root.
+    """Delete the secret KEY of server NAME. Needs root.
 
     \b
     Example:  sudo mcpwrap secret remove github TOKEN
     """
-    # What mcpwrap has made may be forgotten, as after a restore: it is made anew, by who starts.
+    # A key that mcpwrap made may be removed, as after a restore: the next start makes it anew.
     _expect_names(name, key if key != names.OAUTH_KEY else "OTHER")
     become_root_program("secret", "remove", name, key)
 
 
 @command.command("rekey")
-@click.option("--recovery-key", is_flag=True, help="Open the store with the key on standard input.")
+@click.option(
+    "--recovery-key", is_flag=True, help="Open the store with the recovery key on standard input."
+)
 def rekey(*, recovery_key: bool) -> int:
     """Seal all secrets with a new store key, wrapped by this machine. Needs root.
 
     \b
     Example:  sudo mcpwrap secret rekey
-    After a restore on another machine, which cannot open the store key of the first:
+    After a restore on another machine, which cannot open the old store key:
               sudo mcpwrap secret rekey --recovery-key < recovery-key.txt
     """
     expect_root("secret rekey")
@@ -110,7 +115,7 @@ def rekey(*, recovery_key: bool) -> int:
 
 @command.command("recovery-key")
 def recovery_key() -> int:
-    """Print the store key, to be kept off this machine beside the backup. Needs root.
+    """Print the store key, to store it off this machine with the backup. Needs root.
 
     \b
     Example:  sudo mcpwrap secret recovery-key > /media/usb/recovery-key.txt
@@ -131,13 +136,13 @@ class SecretRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(*, as_json: bool) -> int:
-    """Show which secrets there are, and how far each is exposed; never a value.
+    """List the secrets, and how far each is exposed; values are never shown.
 
     \b
     Example:  mcpwrap secret list
-    Exposure: L0 never in the server, L1 a file that only its session has, L2 a variable of it.
+    Exposure: L0 never in the server; L1 in a file of the server's session; L2 in its environment.
     """
     rows = secret_rows()
     if as_json:
@@ -153,7 +158,7 @@ def list_(*, as_json: bool) -> int:
 
 
 def secret_rows() -> list[SecretRow]:
-    """Return every secret that is declared or set."""
+    """Return one row for each secret that is declared or set."""
     settings, exposure_by_secret = secret_index_file.read(), observer.declared_secrets()
     known = {(n, k) for n, by_key in settings.by_server.items() for k in by_key}
     return [
@@ -191,15 +196,22 @@ def _with_value(verb: str, name: str, key: str) -> NoReturn:
 
 def _expect_names(name: str, key: str) -> None:
     if not is_server_name(name):
-        raise UsageError(f"{name!r} cannot be a server", where="mcpwrap secret", fix="see `status`")
+        raise UsageError(
+            f"{name!r} is not a valid server name",
+            where="mcpwrap secret",
+            fix="`mcpwrap status` lists the servers",
+            code="E-USAGE-SERVER-NAME",
+        )
     try:
         value_parsers.secret_key(key)
     except value_parsers.BadValueError as error:
-        raise UsageError(error.problem, where="mcpwrap secret", fix=error.fix) from None
+        raise UsageError(
+            error.problem, where="mcpwrap secret", fix=error.fix, code=error.code
+        ) from None
 
 
 def _ask(what: str) -> None:
-    """Ask, and put the answer on standard input for root's program.
+    """Prompt for a value, and put it on standard input for root's program.
 
     A typed line is shorter than what a pipe holds (termios(3), pipe(7)).
     """

@@ -160,7 +160,7 @@ def test_ten_thousand_calls_replayed(machine: Machine) -> None:
     assert f"3333 of {found['judged']} would now be blocked\n  by the rule no-even: 3333\n" in text
     # Who cannot open them is told so.
     assert (
-        "have sealed params, which root alone can open"
+        "have sealed params, which only root can open"
         in machine.as_user("bob", "mcpwrap policy replay /opt/other.yaml").out
     )
 

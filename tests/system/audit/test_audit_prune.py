@@ -101,9 +101,9 @@ def test_of_an_audit_that_was_changed_nothing_goes(machine: Machine) -> None:
     machine.as_root(f"cp -a {changed} /root/copy; {AS_GATE} sed -i 2d {changed}")
     before = files(machine)
     said = prune(machine, status=1).err
-    assert "somebody has changed it: 1 finding; nothing was removed" in said
+    assert "the audit was changed: 1 finding; nothing was removed" in said
     machine.announce(UNIT)
-    machine.announce("mcpwrap.*somebody has changed it")
+    machine.announce("mcpwrap.*the audit was changed")
     machine.as_root(f"systemctl start {UNIT}", status=1)
     assert files(machine) == before
     machine.as_root(f"cat /root/copy > {changed}; systemctl reset-failed {UNIT}")

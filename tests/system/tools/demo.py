@@ -211,7 +211,7 @@ def it_is_judged(machine: Machine) -> Iterator[tuple[str, str]]:
     machine.write("/etc/mcpwrap/policy.yaml", POLICY)
     machine.as_root("systemctl reload mcpwrap-gate")
     said = machine.as_user("alice", "mcpwrap policy check").out.strip()
-    yield "mcpwrap policy check", expected(said, said.endswith("the gate judges by it"))
+    yield "mcpwrap policy check", expected(said, said.endswith("the gate uses this policy"))
     for query in ("SELECT/**/* FROM t -- LIMIT 5", "DELETE FROM t WHERE 1=1"):
         tool = "read_query" if query.startswith("SELECT") else "write_query"
         said = machine.call_tool("sqlite", tool, {"query": query})

@@ -1,4 +1,4 @@
-"""`mcpwrap audit`, as it is typed, on the audit of a small honest gate."""
+"""`mcpwrap audit` as typed, on the audit of a small, honest gate."""
 
 import json
 import os
@@ -26,7 +26,7 @@ Audit = tuple[Path, Gate]
 
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """Return the gate whose audit is the system's, with root as whoever reads it."""
+    """Return a gate whose audit is the system's, read by root."""
     folder = tmp_path / "audit"
     gate = Gate({})
     one, other = gate.open("sqlite", uid=0), gate.open("fetch", uid=60_001)
@@ -101,12 +101,12 @@ class TestShow:
     def test_that_there_is_more_is_told(self) -> None:
         assert "the last 5; -n shows more" in run("show", "-n", "5").stderr
         assert run("show", "-n", "6").stderr == ""
-        assert "nothing of this was recorded" in run("show", "--server", "x").stderr
+        assert "no record matches" in run("show", "--server", "x").stderr
 
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            (["--since", "yesterday"], "'yesterday' is no time"),
+            (["--since", "yesterday"], "'yesterday' is not a time"),
             (["--agent", "nobody-of-this-name"], "no account"),
         ],
     )
@@ -168,7 +168,7 @@ class TestExport:
         put(source.SYSTEM, gate.files)
         found = run("export", "--open")
         assert found.return_value == 1
-        assert "the sealed params of 1 records do not open" in found.stderr
+        assert "the sealed params of 1 records could not be opened" in found.stderr
         assert len(parsed(found.stdout)) == 6
 
 
@@ -212,7 +212,7 @@ class TestVerify:
     def test_a_gate_that_starts_meanwhile_is_waited_for(
         self, gate: Gate, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Root has given it a number, and it has no folder yet."""
+        """Root has allocated an epoch number, and the gate has no folder yet."""
 
         def sleep(_: float) -> None:
             put(source.SYSTEM, Gate({}, epoch=2).files)
@@ -220,7 +220,7 @@ class TestVerify:
         monkeypatch.setattr(time, "sleep", sleep)
         monkeypatch.setattr(audit_keys, "of_system", lambda: keys(2))
         assert run("verify").return_value == 0
-        # The folder is there, and root's number was read before.
+        # The folder exists; root's number was read before.
         told = iter([keys(1), keys(2), keys(2)])
         monkeypatch.setattr(audit_keys, "of_system", lambda: next(told))
         assert run("verify").return_value == 0
@@ -243,7 +243,7 @@ class TestTheUsersOwn:
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
         put(tmp_path / ".local/state/mcpwrap/audit", Gate({}).files)
-        assert "nothing of this" in run("show", "--user", state=state).stderr
+        assert "no record matches" in run("show", "--user", state=state).stderr
 
     def test_is_shown_checked_and_opened_by_its_keys(self, tmp_path: Path, gate: Gate) -> None:
         folder = tmp_path / "state/mcpwrap/audit"
@@ -262,7 +262,7 @@ class TestTheUsersOwn:
 
 
 class TestKeysAndAnchors:
-    """Keys and anchors, as root's program and journalctl(1) print them."""
+    """Keys and anchors in the formats of root's program and journalctl(1)."""
 
     def test_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         entry = {"MCPWRAP_EPOCH": "2", "MCPWRAP_COUNT": "7", "MCPWRAP_MAC": "ab", "_PID": "41"}

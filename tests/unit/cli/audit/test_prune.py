@@ -1,4 +1,4 @@
-"""`mcpwrap audit prune`, as it is typed, on the audit of a small honest gate."""
+"""`mcpwrap audit prune` as typed, on the audit of a small, honest gate."""
 
 import json
 import os
@@ -20,7 +20,7 @@ Removed = list[tuple[tuple[str, ...], str]]
 
 @pytest.fixture
 def removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Removed:
-    """Return what root's program is asked for; one session is over, one is open."""
+    """Return the calls of root's program; one session has ended, one is open."""
     gate = Gate({})
     over, goes_on = gate.open(), gate.open()
     gate.record(over, times=2)
@@ -47,7 +47,7 @@ def test_what_is_old_is_left_to_roots_program(removed: Removed) -> None:
     found = run("--keep", "30s")
     assert found.return_value == 0
     assert found.stdout == (
-        "removed 1 file, 0.0 MB, of sessions that were over before 2026-11-18T11:07:50+00:00\n"
+        "removed 1 file, 0.0 MB, of sessions that ended before 2026-11-18T11:07:50+00:00\n"
     )
     program = ("/usr/lib/mcpwrap/mcpwrap-audit", "remove", str(int(T0) + 70))
     assert removed == [(program, "00000001/1-1.jsonl")]
@@ -67,7 +67,7 @@ def test_a_dry_run_says_the_same_and_does_nothing(removed: Removed, tmp_path: Pa
 
 @pytest.mark.parametrize("keep", ["1h", "90d", "999999w"])
 def test_where_nothing_is_old_root_is_not_asked(removed: Removed, keep: str) -> None:
-    assert run("--keep", keep).stdout.startswith("nothing to remove: no session was over before ")
+    assert run("--keep", keep).stdout.startswith("nothing to remove: no session ended before ")
     assert removed == []
 
 
@@ -77,7 +77,7 @@ def test_of_an_audit_that_was_changed_all_stays(removed: Removed, tmp_path: Path
     found = run("--keep", "30s")
     assert isinstance(found.exception, McpwrapError)
     assert found.exception.exit_code == 1
-    assert "somebody has changed it: 1 finding; nothing was removed" in str(found.exception)
+    assert "the audit was changed: 1 finding; nothing was removed" in str(found.exception)
     assert removed == []
 
 
@@ -85,7 +85,7 @@ def test_of_an_audit_that_was_changed_all_stays(removed: Removed, tmp_path: Path
 def test_a_span_names_its_unit(removed: Removed, keep: str) -> None:
     found = run(f"--keep={keep}")
     assert isinstance(found.exception, UsageError)
-    assert "is no span of time" in str(found.exception)
+    assert "is not a time span" in str(found.exception)
     assert removed == []
 
 

@@ -1,4 +1,4 @@
-"""`mcpwrap policy`, as it is typed."""
+"""`mcpwrap policy` as typed."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
 
 def test_check_counts_what_is_there(files: Path) -> None:
     found = run("check", files / "policy.yaml")
-    assert found.output == "nothing wrong; 4 rules, 0 on results, 1 limits; default: allow\n"
+    assert found.output == "no errors; 4 rules, 0 on results, 1 limits; default: allow\n"
     assert found.return_value == 0
     assert json.JSONDecoder().decode(run("check", files / "policy.yaml", "--json").output) == {
         "flaws": [],
@@ -47,7 +47,7 @@ def test_check_counts_what_is_there(files: Path) -> None:
     }
 
 
-def test_check_warns_and_finds_nothing_wrong(files: Path) -> None:
+def test_check_warns_and_finds_no_error(files: Path) -> None:
     (files / "warned.yaml").write_text(
         "version: 1\nrules:\n"
         '  - {name: w, tool: "*", when: [{arg: path, matches: /etc}], action: block}\n'
@@ -57,7 +57,7 @@ def test_check_warns_and_finds_nothing_wrong(files: Path) -> None:
     warning, fix, count = found.output.splitlines()
     assert warning.startswith(f"warning: {files}/warned.yaml:3:26: 'w' blocks every call without")
     assert "default: …" in fix
-    assert count.startswith("nothing wrong; 1 rules")
+    assert count.startswith("no errors; 1 rules")
     found = run("check", files / "warned.yaml", "--json")
     assert found.return_value == 0
     told = json.JSONDecoder().decode(found.output)
@@ -65,7 +65,7 @@ def test_check_warns_and_finds_nothing_wrong(files: Path) -> None:
     assert [warning["mark"]["line"] for warning in told["warnings"]] == [3]
 
 
-def test_check_tells_every_flaw(files: Path) -> None:
+def test_check_reports_every_flaw(files: Path) -> None:
     found = run("check", files / "bad.yaml")
     assert isinstance(found.exception, McpwrapError)
     assert found.exception.exit_code == 2
@@ -76,7 +76,7 @@ def test_check_tells_every_flaw(files: Path) -> None:
     assert [(flaw["mark"]["line"], flaw["mark"]["column"]) for flaw in flaws] == [(2, 1), (3, 10)]
 
 
-def test_a_file_that_is_not_there_is_told(files: Path) -> None:
+def test_a_missing_file_is_an_error(files: Path) -> None:
     found = run("check", files / "none.yaml")
     assert "cannot be read: No such file" in str(found.exception)
 
@@ -113,13 +113,17 @@ def test_explain_says_why(files: Path) -> None:
         "limits: 5 calls in 1 s, cool down 60 s",
     ]
     assert "decision: needs approval" in run("explain", "s", "u", "-", *policy, stdin="{}").output
-    assert "the tool is not listed" in run("explain", "s", "h", "{}", *policy).output
+    assert (
+        "the tool is hidden from the agent's tool list"
+        in run("explain", "s", "h", "{}", *policy).output
+    )
     assert "notes: noted" in run("explain", "s", "x", "{}", *policy).output
     found = run("explain", "s", "resources/read", "{}", *policy).output
-    assert (
-        found
-        == "no rule is for this\ndecision: allow, by the default\nlimits: the policy has none\n"
-    )
+    assert found.splitlines() == [
+        "no rule covers this request",
+        "decision: allow, by the default",
+        "limits: none in the policy",
+    ]
     found = run("explain", "s", "t", '{"x": 2}', "--json", *policy).output
     assert json.JSONDecoder().decode(found)["judgement"]["notes"] == ["noted"]
 

@@ -1,4 +1,4 @@
-"""`mcpwrap policy replay`, as it is typed."""
+"""`mcpwrap policy replay` as typed."""
 
 import json
 import os
@@ -70,12 +70,12 @@ def test_others_than_root_do_not_see_what_is_sealed(
     policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "3 calls have sealed params, which root alone can open" in run(policy).stdout
+    assert "3 calls have sealed params, which only root can open" in run(policy).stdout
 
 
 def test_one_server_or_a_time_may_be_asked_for(policy: Path) -> None:
     assert run("--server", "one", policy).stdout.startswith("2 of 3 would now be blocked\n")
-    assert "0 requests: nothing would be" in run("--since", "2027-01-01", policy).stdout
+    assert "0 requests: no decision would change" in run("--since", "2027-01-01", policy).stdout
 
 
 def test_machines_are_told_the_same(policy: Path) -> None:

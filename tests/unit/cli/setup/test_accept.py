@@ -1,4 +1,4 @@
-"""`mcpwrap accept`: root's program gets the arguments it needs, and no relative path."""
+"""`mcpwrap accept`: root's program gets its arguments, and no relative path."""
 
 from pathlib import Path
 

@@ -69,7 +69,7 @@ class Gate:
 
 @dataclass
 class Browser:
-    """Browser that opens a URL and follows where it leads. `more` is tried before."""
+    """Browser that opens a URL and follows redirects. `more` has requests to send before."""
 
     there: World
     opened: list[tuple[str, InvokingUser | None]] = field(default_factory=list)
@@ -136,7 +136,7 @@ def test_a_browser_brings_the_answer(
     assert log_in() == 0
     out = capsys.readouterr().out
     assert "remote: logged in, for tools:read tools:write\n" in out
-    assert browser.opened[0][0] in out  # for who would rather open it themselves
+    assert browser.opened[0][0] in out  # for opening it by hand
     assert gate.hellos == [("remote", {"MCPWRAP_LOGIN": "login"})]
     assert gate.there.token()
     (page,) = browser.pages
@@ -146,8 +146,8 @@ def test_a_browser_brings_the_answer(
         assert secret not in out
 
 
-def test_what_is_not_the_answer_to_this_login_is_not_heard(gate: Gate, browser: Browser) -> None:
-    """A page of somebody's can make a browser ask this port; it does not know the state."""
+def test_other_requests_than_the_answer_are_ignored(gate: Gate, browser: Browser) -> None:
+    """A malicious page can make a browser send requests to this port, without the state."""
     browser.more = [
         ("/callback?code=x&state=y", {}),
         ("/callback?code=x", {}),
@@ -168,7 +168,7 @@ def test_a_port_of_ones_own(gate: Gate, browser: Browser) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        with pytest.raises(McpwrapError, match=f"port {port} cannot be had"):
+        with pytest.raises(McpwrapError, match=f"cannot listen on port {port}"):
             log_in("--port", str(port))
     assert log_in("--port", str(port)) == 0
     redirect = f"http://127.0.0.1:{port}/callback"
@@ -177,7 +177,7 @@ def test_a_port_of_ones_own(gate: Gate, browser: Browser) -> None:
 
 def test_another_port_if_the_usual_one_is_in_use(gate: Gate, browser: Browser) -> None:
     with socket.socket() as other:
-        with suppress(OSError):  # somebody of this machine's, who has it already
+        with suppress(OSError):  # another program of this machine listens there already
             other.bind(("127.0.0.1", login_pipe.PASTE_PORT))
             other.listen()
         assert log_in() == 0
@@ -228,7 +228,7 @@ def test_no_browser_is_opened_where_there_is_none(
     assert not browser.opened
 
 
-def test_root_is_given_up_before_anything_is_heard(
+def test_root_is_given_up_before_anything_is_received(
     gate: Gate, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = InvokingUser("alice", "/home/alice", is_somebody=True)
@@ -252,20 +252,20 @@ def test_root_is_given_up_before_anything_is_heard(
 def test_a_logout(gate: Gate, browser: Browser, capsys: pytest.CaptureFixture[str]) -> None:
     log_in()
     assert type_("logout", "remote") == 0
-    assert "remote: the login is revoked and forgotten" in capsys.readouterr().out
+    assert "remote: the login is revoked and deleted" in capsys.readouterr().out
     assert type_("logout", "remote") == 0
-    assert "forgotten, but not revoked" in capsys.readouterr().out
+    assert "deleted, but the authorization server did not revoke it" in capsys.readouterr().out
 
 
-def test_a_login_that_cannot_be_renewed_says_when_it_ends(
+def test_a_login_that_cannot_be_renewed_shows_when_it_expires(
     gate: Gate, browser: Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gate.there.server.ways.gives_refresh = False
     assert log_in() == 0
-    assert "log in again when it ends in 3600 s" in capsys.readouterr().out
+    assert "log in again when it expires in 3600 s" in capsys.readouterr().out
 
 
-def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
+def test_a_failure_has_its_reason(gate: Gate, browser: Browser) -> None:
     gate.there.server.ways = Ways(methods=("plain",))
     with pytest.raises(McpwrapError, match=r"server remote: .* PKCE with S256"):
         log_in()
@@ -287,13 +287,13 @@ def test_why_not_is_told(gate: Gate, browser: Browser) -> None:
         ([b"S"], [], [b"P", b"X137 why"], "why"),
         ([b"S"], [], [b"X1"], "ended with 1"),
         ([b"S"], [], [b"Enot found\n", b"nonsense"], "not found"),
-        ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "none of http"),
-        ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "none of https"),
-        ([b"S"], [login_pipe.encode(FOREIGN_PAGE)], [], "none of https"),
+        ([b"S"], [b'{"visit": "http://a.example/?state=x", "redirect": ""}\n'], [], "an https URL"),
+        ([b"S"], [b'{"visit": "https://a.example/", "redirect": ""}\n'], [], "not an https URL"),
+        ([b"S"], [login_pipe.encode(FOREIGN_PAGE)], [], "not an https URL"),
         ([b"S"], [login_pipe.encode(SOUND)], [b"X1"], "with 1"),
     ],
 )  # fmt: skip
-def test_a_helper_that_does_not_help_is_said(
+def test_a_helper_that_fails_is_an_error(
     gate: Gate, browser: Browser, packets: list[bytes], lines: list[bytes], last: list[bytes],
     expected: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -303,11 +303,11 @@ def test_a_helper_that_does_not_help_is_said(
         log_in()
 
 
-def test_a_gate_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_gate_a_login_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(login, "GATE_SOCKET", str(tmp_path / "none"))
     with pytest.raises(McpwrapError, match="the gate: cannot be asked: No such file"):
         log_in()
-    with pytest.raises(UsageError, match="cannot be a server"):
+    with pytest.raises(UsageError, match="is not a valid server name"):
         type_("login", "../x")
 
 
@@ -324,7 +324,7 @@ def test_a_browser_that_never_comes_is_given_up(
 ) -> None:
     monkeypatch.setattr(login, "_open", lambda *_: None)
     monkeypatch.setattr(oauth_callback, "PATIENCE_S", 0.01)
-    with pytest.raises(McpwrapError, match="no browser came back"):
+    with pytest.raises(McpwrapError, match="the browser did not return"):
         log_in()
 
 
@@ -342,7 +342,7 @@ def test_the_state_of_an_address(text: str, state: str) -> None:
     assert login.state_of(text) == state
 
 
-def test_a_browser_is_opened_as_who_sits_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_opened_under_the_callers_account(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda argv, **_: seen.append(argv))
     login._open("https://a.example/", None)
