@@ -1,4 +1,4 @@
-"""Printable parts of an agent's entry: no part that could be a secret."""
+"""Printable parts of a server entry: no part that could be a secret."""
 
 from typing import Literal
 from urllib.parse import urlsplit

@@ -22,7 +22,7 @@ _FOLDER_MODE = 0o700
 
 
 class _DriftState(msgspec.Struct, frozen=True):
-    """Content of the state file: the marks of reported items, by path of an agent's file."""
+    """Content of the state file: the marks of reported items, by the path of the file."""
 
     told: dict[str, frozenset[str]]
 
@@ -127,5 +127,5 @@ def _state_error(path: Path, error: OSError) -> McpwrapError:
         f"cannot be written: {error.strerror}; no notification was shown",
         where=str(path),
         fix="let this account write there: the file records which servers were reported",
-        code="E-USAGE-NOTIFY-STATE",
+        code="E-NOTIFY-STATE-FILE",
     )

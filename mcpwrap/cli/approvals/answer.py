@@ -65,7 +65,7 @@ def with_polkit(decide: DecideRequest) -> DecideRequest:
 
 
 def send_decision(decide: DecideRequest) -> str:
-    """Send the decision, and return the text of the gate's reply."""
+    """Send the decision, and return the reply text of the gate."""
     with ApprovalConnection(approvals.PATH) as connection:
         return connection.decide(decide).text
 

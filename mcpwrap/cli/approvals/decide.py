@@ -66,10 +66,10 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
 @click.command("approve")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option(
-    "--for", "minutes", type=click.Choice(["10m"]), help="Approve equal requests, too, for so long."
+    "--for", "minutes", type=click.Choice(["10m"]), help="Also approve equal requests for this time."
 )
 @click.option(
-    "--session", is_flag=True, help="Approve equal requests, too, until the session ends."
+    "--session", is_flag=True, help="Also approve equal requests until the session ends."
 )
 @click.option(
     "--times",
@@ -117,7 +117,7 @@ def approve(*, id_: str | None, yes: bool, by: ProofOptions, **said: object) -> 
 @click.command("deny")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--reason", default="", metavar="TEXT", help="Reason for the agent and the audit.")
-@click.option("--stop-server", is_flag=True, help="End the sessions that wait for it, too.")
+@click.option("--stop-server", is_flag=True, help="Also end the sessions that wait for the answer.")
 @_proof
 def deny(*, id_: str | None, reason: str, stop_server: bool, by: ProofOptions) -> int:
     """Deny a pending request; its agent receives the reason.

@@ -32,14 +32,14 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("prune")
 @click.option(
-    "--keep", required=True, metavar="SPAN", help="Keep sessions that ended since: 90d, 12w, 36h."
+    "--keep", required=True, metavar="SPAN", help="Keep sessions that ended within this time: 90d, 12w, 36h."
 )
 @click.option(
     "--dry-run", "is_dry", is_flag=True, help="Show what would be removed, and remove nothing."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, keep: str, is_dry: bool, as_json: bool) -> int:
-    """Remove the audit of sessions that ended before SPAN ago. Needs root.
+    """Remove the audit files of sessions that ended more than SPAN ago. Needs root.
 
     \b
     Example:  sudo mcpwrap audit prune --keep 90d --dry-run

@@ -1,4 +1,4 @@
-"""`mcpwrap stats`: print counts and latencies of the gate's decisions. Reads only."""
+"""`mcpwrap stats`: print the counts and latencies of decisions. Reads only."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +49,7 @@ class StatsReport(msgspec.Struct, frozen=True, kw_only=True):
     help="With --prometheus: replace this file instead of printing.",
 )
 def command(*, as_json: bool, as_prometheus: bool, output: Path | None) -> int:
-    """Show counts and latencies of the gate's decisions, by server, since the gate started.
+    """Show the counts and latencies of decisions, by server, since the gate started.
 
     \b
     Example:  mcpwrap stats --prometheus --output /var/lib/prometheus/node-exporter/mcpwrap.prom

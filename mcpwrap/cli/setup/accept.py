@@ -18,7 +18,7 @@ def command(context: click.Context, /, *, sha256: str, file: Path, by: str) -> i
 
     \b
     Example:  sudo mcpwrap accept 5f1c… ~/.local/state/mcpwrap/proposal-5f1c….toml
-    `mcpwrap wrap` writes FILE and prints this command; FILE must have that SHA-256. The terminal
+    `mcpwrap wrap` writes FILE and prints this command; FILE must have the hash SHA256. The terminal
     shows all of FILE and asks for a `yes`. Standard input has the secrets as JSON,
     {"server": {"KEY": "value"}}; if it is empty or a terminal, there are no secrets.
     Exit status: 0 done; 1 no `yes`, or a step failed; 2 refused, and nothing was changed.

@@ -142,7 +142,7 @@ def list_(*, as_json: bool) -> int:
 
     \b
     Example:  mcpwrap secret list
-    Exposure: L0 never in the server; L1 in a file of the server's session; L2 in its environment.
+    Exposure: L0 never in the server, L1 a file that only its session has, L2 a variable of it.
     """
     rows = secret_rows()
     if as_json:
