@@ -66,11 +66,12 @@ def _proof(command: Callable[..., int]) -> Callable[..., int]:
 @click.command("approve")
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option(
-    "--for", "minutes", type=click.Choice(["10m"]), help="Also approve equal requests for this time."
+    "--for",
+    "minutes",
+    type=click.Choice(["10m"]),
+    help="Also approve equal requests for 10 minutes.",
 )
-@click.option(
-    "--session", is_flag=True, help="Also approve equal requests until the session ends."
-)
+@click.option("--session", is_flag=True, help="Also approve equal requests until the session ends.")
 @click.option(
     "--times",
     type=click.IntRange(1, MAX_TIMES),

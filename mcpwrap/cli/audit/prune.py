@@ -32,7 +32,7 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("prune")
 @click.option(
-    "--keep", required=True, metavar="SPAN", help="Keep sessions that ended within this time: 90d, 12w, 36h."
+    "--keep", required=True, metavar="SPAN", help="Keep sessions that ended within SPAN: 90d, 12w."
 )
 @click.option(
     "--dry-run", "is_dry", is_flag=True, help="Show what would be removed, and remove nothing."

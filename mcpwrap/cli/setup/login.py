@@ -29,7 +29,7 @@ _DISPLAYS = ["WAYLAND_DISPLAY", "DISPLAY"]
 
 @dataclass(frozen=True, slots=True)
 class CallbackMode:
-    """How the answer comes back: to a port on this machine, or pasted by hand."""
+    """Way in which the answer arrives: at a port of this machine, or pasted by hand."""
 
     port: int
     is_pasted: bool

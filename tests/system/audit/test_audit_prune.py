@@ -118,7 +118,7 @@ def test_the_timer_is_enabled_and_the_unit_removes_what_it_is_told(machine: Mach
     before = files(machine)
     machine.as_root(f"systemctl start {UNIT}")
     said = [entry["MESSAGE"] for entry in machine.journal("-u", UNIT)]
-    assert any(text.startswith("nothing to remove: no session was over") for text in said)
+    assert any(text.startswith("nothing to remove: no session ended") for text in said)
     assert files(machine) == before
     machine.as_root("systemctl restart mcpwrap-gate")  # the run that was is over as a whole
     ask(machine)

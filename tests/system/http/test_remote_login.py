@@ -79,7 +79,7 @@ def test_a_login_is_used_by_agents_and_held_by_the_wrapper(machine: Machine) -> 
     assert "members.good.test" in written
     assert not re.search(r"(access|refresh)-[A-Za-z0-9_-]{20}", written)  # as the tokens are
 
-    assert "revoked and forgotten" in machine.as_root("mcpwrap logout far").out
+    assert "revoked and deleted" in machine.as_root("mcpwrap logout far").out
     assert "not logged in" in call(machine)
     assert "far: logged in" in machine.as_root(log_in).out  # root, without sudo
     assert call(machine) == "from afar"

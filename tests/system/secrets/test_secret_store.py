@@ -401,7 +401,8 @@ def test_on_a_full_disk_nothing_is_changed_and_nothing_left(
         for verb in verbs:
             err = machine.as_root(f"mcpwrap {verb}", stdin=VERBS[verb], status=1).err
             assert re.fullmatch(
-                rf"mcpwrap: {ROOTS}/\S+: No space left on device; nothing was changed \[E-FILE-NO-ROOM\]\n"
+                rf"mcpwrap: {ROOTS}/\S+: No space left on device; nothing was changed"
+                r" \[E-FILE-NO-ROOM\]\n"
                 r"  fix: make room: `df` and `df -i` show where\n",
                 err,
             ), err

@@ -157,7 +157,7 @@ def test_a_server_that_replaces_its_file_saves_it(agents_machine: Machine) -> No
     before = machine.read(path)
     state, found = doctor_says(machine, path)
     assert state == "warning"
-    assert "a program that saves it by another cannot (Read-only file system)" in found
+    assert "but not replaced by a new file (Read-only file system)" in found
     assert "EROFS" in machine.call_tool("memory", "create_entities", {"entities": [KNOWN]})
     assert machine.read(path) == before
 

@@ -175,13 +175,14 @@ def test_a_command_line_is_told_harmlessly(arguments: list[str], told: str) -> N
 
 
 def test_what_click_prints_by_itself_is_as_it_was() -> None:
+    agents = ", ".join(sorted(BY_ID))
     assert at_a_terminal(MAIN, "convert", "x").decode().split("\n")[:4] == [
         "Usage: mcpwrap convert [OPTIONS] FILE",
         "Try 'mcpwrap convert --help' for help.",
         "",
-        "Error: Missing option '--client'. Choose from: " + ", ".join(sorted(BY_ID)),
+        f"Error: Missing option '--client'. Choose from: {agents} [E-USAGE-SYNTAX]",
     ]
-    assert b"Run each MCP server under an account of its own." in at_a_terminal(MAIN)
+    assert b"Run each MCP server under a Unix account of its own." in at_a_terminal(MAIN)
 
 
 def test_nobody_writes_to_a_terminal_past_python() -> None:

@@ -26,9 +26,7 @@ from mcpwrap.plan import paths
 @click.command("unwrap", epilog=f"A CLIENT is one of {', '.join(sorted(BY_ID))}.")
 @click.argument("clients", metavar="[CLIENT]...", nargs=-1, type=click.Choice(sorted(BY_ID)))
 @click.option("--all", "is_all", is_flag=True, help="Every file that was wrapped.")
-@click.option(
-    "--file", "files", metavar="F", multiple=True, help="This file; may be repeated."
-)
+@click.option("--file", "files", metavar="F", multiple=True, help="This file; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
