@@ -56,7 +56,7 @@ def command(*, folder: Path, as_json: bool) -> int:
     if is_system:
         expect_root("audit verify")
     begun = time.perf_counter()
-    now = time.time()  # before the anchors are read: those that are older are complete
+    now = time.time()  # before the anchors are read: records before this time can be among them
     report = checked(folder, audit_keys.anchors() if is_system else [], now).report
     seconds = round(time.perf_counter() - begun, 1)
     if as_json:

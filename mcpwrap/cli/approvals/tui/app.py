@@ -80,7 +80,7 @@ class ApprovalsView(App[None]):
         """Return whether the list exists: it does not while the view closes."""
         return bool(self.screen_stack) and bool(self.query("#list"))
 
-    # ------------------------------------------------------------------ what waits
+    # ------------------------------------------------------------------ pending requests
     @work
     async def _follow(self) -> None:
         while True:

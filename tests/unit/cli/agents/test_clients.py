@@ -64,7 +64,7 @@ def servers_json(**entries: object) -> str:
 WRAPPED = {"command": STUB, "args": ["git"]}
 
 
-def test_where_there_is_nothing_it_says_so(home: Path) -> None:
+def test_without_files_it_says_so(home: Path) -> None:
     assert home.is_dir()
     found = run()
     assert found.return_value == 0
@@ -250,7 +250,7 @@ def _elsewhere(home: Path) -> None:
         (_elsewhere, "is '{home}/.ssh/mcp.json', by a link in a folder above it"),
     ],
 )
-def test_a_file_that_is_not_read_is_said(
+def test_a_file_that_is_not_read_is_reported(
     home: Path, make: Callable[[Path], None], problem: str
 ) -> None:
     make(home)
@@ -326,7 +326,7 @@ def test_the_same_for_machines(home: Path) -> None:
     assert found["text"].startswith("extensions:\n  git:\n    name: git\n")
 
 
-def test_what_cannot_be_converted_is_said(home: Path) -> None:
+def test_a_file_that_cannot_be_converted_is_an_error(home: Path) -> None:
     assert isinstance(converted(str(home / "no"), "--client", "zed").exception, UsageError)
     broken = put(home / "config.toml", "[mcp_servers.git]\n")
     error = converted(str(broken), "--client", "zed").exception
@@ -370,7 +370,7 @@ def test_a_server_that_is_off_is_well(home: Path) -> None:
     assert found.stdout.splitlines()[-2:] == [f"gemini, plugin docs: {extension}", "  db  off"]
 
 
-def test_what_hides_plugins_is_said_once(home: Path) -> None:
+def test_broken_settings_that_hide_plugins_are_reported_once(home: Path) -> None:
     put(home / ".gemini/extensions/docs/gemini-extension.json", servers_json(db={"command": "x"}))
     put(home / ".gemini/settings.json", "{")
     found = run()

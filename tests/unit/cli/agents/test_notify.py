@@ -68,7 +68,7 @@ def alice(tmp_path: Path) -> Alice:
     return Alice(tmp_path)
 
 
-def test_what_is_not_wrapped_is_told_once(alice: Alice) -> None:
+def test_an_unwrapped_server_is_reported_once(alice: Alice) -> None:
     assert alice.look() == []
     alice.have(a=WRAPPED, b=RAW, c={"odd": 1})
     assert alice.look() == ["b (claude-code): raw"]
@@ -80,7 +80,7 @@ def test_what_is_not_wrapped_is_told_once(alice: Alice) -> None:
     assert alice.look() == []
 
 
-def test_it_is_told_again_when_it_was_wrapped_between(alice: Alice) -> None:
+def test_it_is_reported_again_after_it_was_wrapped(alice: Alice) -> None:
     alice.have(a=RAW)
     assert alice.look() == ["a (claude-code): raw"]
     alice.have(a=WRAPPED)
@@ -89,7 +89,7 @@ def test_it_is_told_again_when_it_was_wrapped_between(alice: Alice) -> None:
     assert alice.look() == ["a (claude-code): raw"]
 
 
-def test_no_secret_is_told_or_kept(alice: Alice) -> None:
+def test_no_secret_is_shown_or_stored(alice: Alice) -> None:
     alice.have(a=RAW, b=REMOTE)
     assert len(alice.look()) == 1
     assert "s3cr3t" not in str(alice.shown)
@@ -104,7 +104,7 @@ def test_a_name_is_a_name(alice: Alice) -> None:
     assert alice.look() == []
 
 
-def test_a_file_that_is_not_read_is_told_and_nothing_of_it_forgotten(alice: Alice) -> None:
+def test_an_unreadable_file_is_reported_and_its_state_kept(alice: Alice) -> None:
     alice.have(a=RAW)
     assert alice.look() == ["a (claude-code): raw"]
     file = alice.home / ".claude.json"
@@ -119,7 +119,7 @@ def test_a_file_that_is_not_read_is_told_and_nothing_of_it_forgotten(alice: Alic
     assert alice.look() == []
 
 
-def test_what_is_added_while_it_is_told_is_told_too(alice: Alice) -> None:
+def test_a_server_that_is_added_meanwhile_is_reported_too(alice: Alice) -> None:
     late = alice.home / "late"
     late.write_text(json.dumps({"mcpServers": {"a": RAW, "b": RAW}}))
     script = alice.program.read_text().removeprefix("#!/bin/sh\n")
@@ -128,7 +128,7 @@ def test_what_is_added_while_it_is_told_is_told_too(alice: Alice) -> None:
     assert alice.look() == ["a (claude-code): raw", "b (claude-code): raw"]
 
 
-def test_what_was_told_is_for_this_account_alone(alice: Alice) -> None:
+def test_the_state_file_is_readable_by_its_owner_alone(alice: Alice) -> None:
     alice.have(a=RAW)
     old = os.umask(0)
     try:
@@ -143,7 +143,7 @@ def test_what_was_told_is_for_this_account_alone(alice: Alice) -> None:
 @pytest.mark.parametrize(
     "broken", [b"", b"{", b"[]", b'{"told": {"/f": 1}}', b'{"told": {"/f": ["\xed\xa0\x80"]}}']
 )
-def test_a_broken_note_is_none_and_is_replaced(alice: Alice, broken: bytes) -> None:
+def test_a_broken_state_file_is_ignored_and_replaced(alice: Alice, broken: bytes) -> None:
     alice.have(a=RAW)
     alice.look()
     alice.kept.write_bytes(broken)
@@ -151,7 +151,7 @@ def test_a_broken_note_is_none_and_is_replaced(alice: Alice, broken: bytes) -> N
     assert alice.look() == []
 
 
-def test_what_could_not_be_shown_is_told_later(alice: Alice) -> None:
+def test_a_failed_notification_is_repeated_later(alice: Alice) -> None:
     works = alice.program.read_text()
     alice.have(a=RAW)
     alice.desktop("exit 1")
@@ -161,7 +161,7 @@ def test_what_could_not_be_shown_is_told_later(alice: Alice) -> None:
     assert alice.look() == ["a (claude-code): raw"]
 
 
-def test_where_it_cannot_be_noted_nothing_is_told(alice: Alice) -> None:
+def test_without_a_writable_state_file_nothing_is_shown(alice: Alice) -> None:
     alice.have(a=RAW)
     alice.kept.mkdir(parents=True)
     with pytest.raises(McpwrapError, match="no notification was shown"):
@@ -187,12 +187,12 @@ def test_without_notify_send_it_says_what_to_install(alice: Alice) -> None:
         ("rel", "/home/alice/.local/state/mcpwrap/told.json"),  # XDG: a relative path is ignored
     ],
 )
-def test_where_it_is_noted(state: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_of_the_state_file(state: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/alice")
     assert str(notify.notify_settings({"XDG_STATE_HOME": state}).file) == file
 
 
-def test_the_command_tells_prints_nothing_and_is_well(
+def test_the_command_notifies_prints_nothing_and_succeeds(
     alice: Alice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     around = DriftNotifySettings(alice.kept, str(alice.program))
@@ -205,7 +205,7 @@ def test_the_command_tells_prints_nothing_and_is_well(
     assert len(alice.shown) == 1
 
 
-def test_what_a_plugin_brings_is_told_once_and_again_after_it_was_off(alice: Alice) -> None:
+def test_a_plugins_server_is_reported_once_and_again_after_it_was_off(alice: Alice) -> None:
     alice.have(".gemini/extensions/docs/gemini-extension.json", db=RAW)
     assert alice.look() == ["db (gemini): raw"]
     assert alice.look() == []
@@ -216,7 +216,7 @@ def test_what_a_plugin_brings_is_told_once_and_again_after_it_was_off(alice: Ali
     assert alice.look() == ["db (gemini): raw"]
 
 
-def test_a_file_that_two_agents_read_is_told_for_each(alice: Alice) -> None:
+def test_a_file_that_two_agents_read_is_reported_for_each(alice: Alice) -> None:
     """Both agents read the same plugin folder, and each enables the plugin for itself."""
     shop = alice.home / "shop"
     alice.have("shop/helper/.mcp.json", db=RAW)

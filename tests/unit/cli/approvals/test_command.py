@@ -244,7 +244,7 @@ def test_a_password_is_read_from_standard_input(
         run("deny", "--password-stdin")
 
 
-def test_polkit_is_told_which_process_asks(gate: ScriptedGate, run: Run) -> None:
+def test_polkit_receives_the_process_that_asks(gate: ScriptedGate, run: Run) -> None:
     gate.put("7f3a", DELETE, may="proof")
     run("deny", "--polkit")
     (one,) = gate.decided

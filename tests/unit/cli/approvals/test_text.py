@@ -95,7 +95,7 @@ def test_a_line_that_goes_on_is_marked_so_that_no_text_passes_as_another_line() 
     assert wide == ["日" * 10, f"{ON}{'日' * 9}", f"{ON}{'日' * 9}", f"{ON}{'日' * 2}", ""]
 
 
-def test_a_tool_is_told_from_one_that_looks_like_it() -> None:
+def test_a_tool_differs_visibly_from_one_that_looks_like_it() -> None:
     cyrillic = "\u0441\u043e\u0440\u0443"
     asked = replace(question(), target=cyrillic)
     assert f"tool     {cyrillic} (\\u0441\\u043e\\u0440\\u0443)" in lines_of(asked)

@@ -120,7 +120,7 @@ class TestShow:
         assert "b.test" not in run("show").stdout
 
 
-def test_without_an_audit_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_audit_it_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SYSTEM", tmp_path / "none")
     for verb in ("show", "follow", "export"):
         assert "there is no audit yet" in str(run(verb).exception)

@@ -37,7 +37,7 @@ def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
     )
 
 
-def test_check_counts_what_is_there(files: Path) -> None:
+def test_check_counts_rules_and_limits(files: Path) -> None:
     found = run("check", files / "policy.yaml")
     assert found.output == "no errors; 4 rules, 0 on results, 1 limits; default: allow\n"
     assert found.return_value == 0

@@ -47,7 +47,7 @@ def run(*arguments: object) -> Result:
     )
 
 
-def test_what_would_be_decided_otherwise_is_told_by_rule(policy: Path) -> None:
+def test_changed_decisions_are_listed_by_rule(policy: Path) -> None:
     found = run(policy)
     assert found.return_value == 0
     lines = found.stdout.splitlines()
@@ -78,7 +78,7 @@ def test_one_server_or_a_time_may_be_asked_for(policy: Path) -> None:
     assert "0 requests: no decision would change" in run("--since", "2027-01-01", policy).stdout
 
 
-def test_machines_are_told_the_same(policy: Path) -> None:
+def test_json_has_the_same(policy: Path) -> None:
     found = run("--json", policy)
     assert found.stdout.isascii()
     told = json.JSONDecoder().decode(found.stdout)

@@ -177,7 +177,7 @@ SIMPLE = """\
 """
 
 
-def test_what_somebody_made_of_an_entry_stays_and_is_named(home: Path) -> None:
+def test_a_changed_entry_stays_and_is_named(home: Path) -> None:
     path = put(home / ".cursor/mcp.json", SIMPLE)
     wrap(home, path, "cursor")
     path.write_text(path.read_text().replace(STUB, "/opt/mine"))
@@ -193,7 +193,7 @@ def test_what_somebody_made_of_an_entry_stays_and_is_named(home: Path) -> None:
     assert names_kept(home) == ["backup-0001-mcp.json"]
 
 
-def test_what_somebody_put_beside_the_stub_goes_and_is_named(home: Path) -> None:
+def test_a_setting_added_beside_the_stub_is_removed_and_named(home: Path) -> None:
     path = put(home / ".cursor/mcp.json", SIMPLE)
     wrap(home, path, "cursor")
     path.write_text(path.read_text().replace('["git"]', '["git"], "env": {"B": "x"}'))
@@ -286,7 +286,7 @@ def test_servers_stay_and_it_says_how_they_go(home: Path, tmp_path: Path) -> Non
     )
 
 
-def test_who_names_no_file_is_told(home: Path) -> None:
+def test_a_command_line_without_a_file_is_refused(home: Path) -> None:
     error = run(home, "--yes").exception
     assert isinstance(error, UsageError)
     assert "name an agent" in error.fix
@@ -325,9 +325,7 @@ def test_a_person_is_asked_and_decides(home: Path, typed: str, status: int) -> N
     assert len(kept(home)) == (0 if status == 0 else 2)
 
 
-def test_who_does_not_agree_has_changed_nothing(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_agreement_nothing_is_changed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(home / ".cursor/mcp.json", SIMPLE)
     record = wrap(home, path, "cursor")
     questions = []
@@ -383,7 +381,7 @@ def _repeated(path: Path) -> None:
         (_folder, "", "is not a plain file; nothing was changed"),
     ],
 )
-def test_what_cannot_be_turned_back_is_said_and_the_others_are(
+def test_a_file_that_cannot_be_restored_is_reported_and_the_others_are_restored(
     home: Path, make: Callable[[Path], None], where: str, problem: str
 ) -> None:
     path = put(home / ".cursor/mcp.json", SIMPLE)
@@ -422,7 +420,7 @@ def test_a_damaged_record_is_named_and_nothing_is_changed(home: Path) -> None:
     assert path.read_bytes() == wrapped
 
 
-def test_a_file_that_changes_while_somebody_thinks_is_left(
+def test_a_file_that_changes_before_the_answer_is_not_rewritten(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(home / ".cursor/mcp.json", SIMPLE)

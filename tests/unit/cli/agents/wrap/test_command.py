@@ -126,7 +126,7 @@ def test_where_no_proposal_can_be_written(root: Root, home: Path) -> None:
     assert not (root.folder / "asked").exists()
 
 
-def test_a_proposal_is_written_into_nothing_that_is_there(root: Root, home: Path) -> None:
+def test_a_proposal_is_never_written_into_an_existing_file(root: Root, home: Path) -> None:
     """An agent of the same account may have put another file's name in its place."""
     (root.folder / "sudo").unlink()
     put(home / ".cursor/mcp.json", local=RAW)
@@ -362,7 +362,7 @@ def test_no_client_at_all(root: Root, home: Path) -> None:
     assert isinstance(run("no-such-client").exception, click.BadParameter)
 
 
-def test_files_that_cannot_be_read_are_told(root: Root, home: Path) -> None:
+def test_files_that_cannot_be_read_are_reported(root: Root, home: Path) -> None:
     (home / ".cursor").mkdir()
     (home / ".cursor/mcp.json").write_text("{")
     (home / "real.json").write_text("{}")

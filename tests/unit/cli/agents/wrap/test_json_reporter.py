@@ -226,7 +226,7 @@ def test_files_that_stay_as_they_are(root: Root, home: Path) -> None:
     assert (outcome(done)["done"], done.return_value) == (False, 1)
 
 
-def test_a_file_that_changes_meanwhile_is_told_of(
+def test_a_file_that_changes_meanwhile_is_reported(
     root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(home / ".kiro/settings/mcp.json", local=RAW)
